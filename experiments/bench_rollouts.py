@@ -189,7 +189,7 @@ def _turns(config: Config, run: Run):
 
 def _tail(config: Config, run: Run):
     """Prompts whose chance to end a response differs, each answered by two rows."""
-    ends = Processor(lambda rows: None, _ending, label="ending")
+    ends = Processor(lambda rows: None, _ending)
     prompts = 2 * config.rows
     chance = np.where(np.arange(prompts) % TAIL == 0, 1 / LONG, 1 / SHORT)
     actor, budget = _actor(run), 3 * LONG

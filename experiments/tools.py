@@ -109,7 +109,7 @@ def warm_start() -> Recipe:
         objective=objective(
             advantage=no_advantage(),
             surrogate=no_policy_loss(),
-            regularizers=[imitate(1.0, where=own_words, needs=("supervised", "origin"))],
+            regularizers=[imitate(1.0, where=own_words, reads=("supervised", "origin"))],
             aggregation=token_mean(),
         ),
         experience=experience(stages=[imitate_turns()]),

@@ -14,7 +14,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import methods
-from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, stateless, token_mean
+from rlvr_jax.objectives import (
+    Spec,
+    Transform,
+    group_normalized,
+    objective,
+    part,
+    ppo_clip,
+    token_mean,
+)
 from rlvr_jax.rollout import load_rollouts
 from rlvr_jax.types import Recipe, replace
 
@@ -51,16 +59,17 @@ for row in np.flatnonzero(rollouts.group == mixed[0]):
 #
 #     weight' = weight · (1 - strength · Σ p²)
 #
-# What a part reads beyond the log-prob it names in `needs`; it is then measured in a run.
+# A part names what it reads beyond the log-prob in `reads`; a run measures it.
 
 
 # %%
-def mild_on_habits(strength):
+@part(reads={"p_squared"})
+def mild_on_habits(strength: float) -> Transform:
     def apply(signals, context, state):
         weight = signals.weight * (1 - strength * context.stats.p_squared)
         return replace(signals, weight=weight), state, {}
 
-    return stateless(apply, needs={"p_squared"})
+    return apply
 
 
 def my_loss(strength: float = 0.8):
@@ -161,7 +170,8 @@ _ = axes[0].legend(title="answer")
 # What a loss does to entropy and pass@k only a run can say. Put the cell of the loss into a file
 # `my_loss.py`, under these lines,
 #
-#     from rlvr_jax.objectives import group_normalized, objective, ppo_clip, stateless, token_mean
+#     from rlvr_jax.objectives import Transform, group_normalized, objective, part
+#     from rlvr_jax.objectives import ppo_clip, token_mean
 #     from rlvr_jax.types import Recipe, replace
 #
 # and give the method by name, from the folder of that file:

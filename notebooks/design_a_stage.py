@@ -10,9 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import tasks
-from rlvr_jax.experience import Setting, all_wrong, experience, stateless
+from rlvr_jax.experience import Curriculum, Setting, Stage, all_wrong, experience, part
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.runs.held_out import evaluation_settings, load_held_out
 from rlvr_jax.types import replace
 
@@ -25,7 +24,8 @@ from rlvr_jax.types import replace
 
 
 # %%
-def missed_first(patience: float = 0.5):
+@part
+def missed_first(patience: float = 0.5) -> Curriculum:
     """Asks the prompts that were missed most; what was seen before fades by `patience`."""
 
     def init(setting):
@@ -51,7 +51,7 @@ def missed_first(patience: float = 0.5):
                 state[number] = patience * state[number] + (1 - patience) * (1 - rate)
         return state, {"missed": float(state.mean())}
 
-    return Curriculum(propose, f"missed_first(patience={patience:g})", init, observe)
+    return Curriculum(propose, init, observe)
 
 
 # %% [markdown]
@@ -62,17 +62,19 @@ def missed_first(patience: float = 0.5):
 
 
 # %%
-def once_more():
+@part(most=2.0)
+def once_more() -> Stage:
     """Draws groups again that nobody solved."""
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         again = all_wrong(batch.outcomes())
         if not again.any():
-            return batch, {"asked_again": 0.0}
+            return batch, state, {"asked_again": 0.0}
         drawn = actor.grade(actor.draw(batch.asks_of(again), turn.key))
-        return batch.with_groups(again, drawn, "append"), {"asked_again": float(again.mean())}
+        found = {"asked_again": float(again.mean())}
+        return batch.with_groups(again, drawn, "append"), state, found
 
-    return stateless(apply, most=2.0)
+    return apply
 
 
 # %% [markdown]

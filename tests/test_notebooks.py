@@ -99,7 +99,7 @@ def test_the_loss_of_the_notebook_can_be_called_by_name(tmp_path, monkeypatch):
         recipe = methods.recipe("my_loss:my_loss", strength=0.5)
     finally:
         sys.modules.pop("my_loss", None)
-    assert "mild_on_habits" in recipe.objective.labels
+    assert "mild_on_habits(strength=0.5)" in recipe.objective.labels
     assert "p_squared" in recipe.objective.needs
 
 

@@ -16,17 +16,16 @@ PACKAGE = ROOT / "rlvr_jax"
 
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
-    "alike": set(),
     "keys": set(),
     "public": set(),
-    "types": {"alike"},
+    "types": set(),
     "own": set(),
     "pipes": set(),
     "sandbox": {"pipes"},
     "verifiers": {"sandbox"},
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
-    "objectives": {"alike", "keys", "kernels", "public", "types"},
+    "objectives": {"keys", "kernels", "public", "types"},
     "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},

@@ -21,9 +21,10 @@ from rlvr_jax.experience.chain import Collected, Experience, experience
 from rlvr_jax.experience.curricula import *
 from rlvr_jax.experience.draws import *
 from rlvr_jax.experience.evaluation import evaluate
-from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn, stateless
+from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.experience.stages import *
+from rlvr_jax.types.parts import part as part
 
 __all__ = [
     "PLAIN",
@@ -44,7 +45,7 @@ __all__ = [
     "concatenate",
     "evaluate",
     "experience",
-    "stateless",
+    "part",
     *curricula.__all__,
     *draws.__all__,
     *stages.__all__,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.types.parts import Part
 
 __all__ = ["PLAIN", "Ask", "Shown", "View", "numbered_answers", "shows_nothing"]
 
@@ -38,27 +39,31 @@ class Shown(NamedTuple):
         return tokens[: round(self.share * len(tokens))]
 
 
-@dataclass(frozen=True)
-class View:
+@dataclass(frozen=True, eq=False, repr=False)
+class View(Part):
     """A way to show a prompt.
 
     Fields:
-      label: the call that makes it, e.g. "hint(fraction=0.25)"; equal labels show the same.
       show: (prompt, task) -> `Shown`, pure.
-      needs: fields of the task's prompts that it reads ("solution", "hints") beside their text.
+      reads: fields of the task's prompts that it reads ("solution", "hints") beside their text.
       fraction: how much of a worked solution it gives away, in [0, 1].
       responses: answers that a run puts into it, each of a response's budget at most; room for them
         is asked for before weights are read.
     """
 
-    label: str
-    show: Callable[[Prompt, Task], Shown] = field(compare=False)
-    needs: frozenset[str] = frozenset()
+    show: Callable[[Prompt, Task], Shown]
+    reads: frozenset[str] = frozenset()
     fraction: float = 0.0
     responses: int = 0
 
 
-PLAIN = View("plain", lambda prompt, task: Shown(prompt.text))
+def plain(prompt: Prompt, task: Task) -> Shown:
+    """A prompt as it is."""
+    del task
+    return Shown(prompt.text)
+
+
+PLAIN = View(plain)
 """A prompt as it is."""
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.alike import Alike
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch, given_tokens
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
@@ -25,10 +24,11 @@ from rlvr_jax.experience.grades import grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
+from rlvr_jax.types.parts import Part, named_parts, part
 
 __all__ = ["Collected", "Experience", "experience"]
 
-Part = Curriculum | Draw | Stage
+Member = Curriculum | Draw | Stage
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Collected:
     metrics: dict[str, float]
 
 
-@dataclass(frozen=True, eq=False)
-class Experience(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Experience(Part):
     """How a batch comes to be; made by `experience`.
 
     Fields:
@@ -64,35 +64,35 @@ class Experience(Alike):
     stages: Mapping[str, Stage]
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, Member]:
         """All parts by name, in order of action."""
         return {**self.curricula, self.draw[0]: self.draw[1], **self.stages}
 
     @property
     def labels(self) -> tuple[str, ...]:
         """One per part, in order of action."""
-        return tuple(part.label for part in self.parts.values())
+        return tuple(one.label for one in self.parts.values())
 
     @property
-    def needs(self) -> dict[str, frozenset[str]]:
+    def reads(self) -> dict[str, frozenset[str]]:
         """Fields of prompts that parts read, by the part's label."""
-        return {part.label: part.needs for part in self.parts.values() if part.needs}
+        return {one.label: one.reads for one in self.parts.values() if one.reads}
 
     @property
-    def gives(self) -> frozenset[str]:
+    def writes(self) -> frozenset[str]:
         """Records of `Rollouts` that curricula, the draw and the stages fill."""
-        return frozenset().union(*(part.gives for part in self.parts.values()))
+        return frozenset().union(*(one.writes for one in self.parts.values()))
 
     @property
     def views(self) -> tuple[View, ...]:
         """Other views than the plain one that prompts may be shown in."""
         parts = self.parts.values()
-        return tuple({view.label: view for part in parts for view in part.views}.values())
+        return tuple({view.label: view for one in parts for view in one.views}.values())
 
     @property
     def refreshes(self) -> bool:
         """Whether a part may make the current weights the reference."""
-        return any(part.refreshes for part in self.curricula.values())
+        return any(one.refreshes for one in self.curricula.values())
 
     @property
     def rounds(self) -> int:
@@ -127,12 +127,12 @@ class Experience(Alike):
 
     def init(self, setting: Setting) -> dict[str, Any]:
         """The state before the first step; parts without any have no entry."""
-        states = {name: part.init(setting) for name, part in self.parts.items()}
+        states = {name: one.init(setting) for name, one in self.parts.items()}
         return {name: state for name, state in states.items() if jax.tree.leaves(state)}
 
     def events(self, state: Mapping[str, Any], step: int) -> frozenset[str]:
         """What the loop does before a step; see `Curriculum`."""
-        asked = (part.events(state.get(name, ()), step) for name, part in self.curricula.items())
+        asked = (one.events(state.get(name, ()), step) for name, one in self.curricula.items())
         return frozenset().union(*asked)
 
     def collect(
@@ -157,24 +157,25 @@ class Experience(Alike):
           learned: the trained batch with its old log-probs.
         """
         state, metrics = dict(collected.state), {}
-        for name, part in self.parts.items():
+        for name, one in self.parts.items():
             turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
-            new, told = part.observe(state.get(name, ()), turn, collected.seen, learned)
+            new, told = one.observe(state.get(name, ()), turn, collected.seen, learned)
             if name in state:
-                state[name] = _like(part.label, state[name], new)
+                state[name] = _like(one.label, state[name], new)
             _add(metrics, told, name)
         return state, metrics
 
     def at_evaluation(self, state: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, Any]:
         """The state once the held-out numbers are known."""
         told = dict(state)
-        for name, part in self.curricula.items():
-            if part.at_evaluation is not None and name in told:
-                new = part.at_evaluation(told[name], found)
-                told[name] = _like(part.label, told[name], new)
+        for name, one in self.curricula.items():
+            if one.at_evaluation is not None and name in told:
+                new = one.at_evaluation(told[name], found)
+                told[name] = _like(one.label, told[name], new)
         return told
 
 
+@part
 def experience(
     curriculum: Curriculum | Sequence[Curriculum] | None = None,
     draw: Draw | None = None,
@@ -192,13 +193,6 @@ def experience(
         them, or one that counts on its rows behind a draw that may give fewer.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
-    for where, kind, given in (
-        ("curriculum", Curriculum, curricula),
-        ("draw", Draw, [draw] if draw is not None else []),
-        ("each of stages", Stage, stages),
-    ):
-        for part in given:
-            _check_part(where, part, kind)
     for stage in stages:
         if draw is not None and draw.splits and stage.by_row:
             raise ValueError(
@@ -209,7 +203,7 @@ def experience(
             raise ValueError(
                 f"experience: draw must give all rows that {stage.label} asks for, got {draw.label}"
             )
-    named = _named([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
+    named = named_parts([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
     names = list(named)
     number = len(curricula) or 1
     return Experience(
@@ -234,7 +228,7 @@ class _Step:
     def run(self) -> Collected:
         asks = self._propose()
         if not asks:
-            labels = ", ".join(part.label for part in self.chain.curricula.values())
+            labels = ", ".join(one.label for one in self.chain.curricula.values())
             raise ValueError(
                 f"{labels}: propose must return asks to train on, got none in step {self.step}"
             )
@@ -259,10 +253,10 @@ class _Step:
     def _propose(self) -> list[Ask]:
         """The asks of a round that are trained; those that only rate are drawn and graded here."""
         asks: list[Ask] = []
-        for name, part in self.chain.curricula.items():
+        for name, one in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
             turn = Turn(self.step, key, self.setting, _no_more, self.rounds)
-            asks = list(part.propose(asks, self.state.get(name, ()), turn))
+            asks = list(one.propose(asks, self.state.get(name, ()), turn))
         self.rounds += 1
         ratings = [ask for ask in asks if ask.rating]
         if ratings:
@@ -277,12 +271,12 @@ class _Step:
         Args:
           key: of the stage; None: that of first draws, for prompts of a round of their own.
         """
-        name, part = self.chain.draw
+        name, one = self.chain.draw
         key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
         turn = Turn(self.step, key, self.setting, _no_more)
-        batch, state, told = part.apply(asks, self.actor, self.state.get(name, ()), turn)
+        batch, state, told = one.apply(asks, self.actor, self.state.get(name, ()), turn)
         if name in self.state:
-            self.state[name] = _like(part.label, self.state[name], state)
+            self.state[name] = _like(one.label, self.state[name], state)
         _add(self.metrics, told, name, sums=True)
         return batch
 
@@ -343,27 +337,6 @@ def _key(setting: Setting, name: str, step: int) -> jax.Array:
 
 def _no_more(count: int) -> list[Ask]:
     raise ValueError(f"more: only stages may ask for further prompts, got {count}")
-
-
-def _named(parts: Sequence[Part]) -> dict[str, Part]:
-    """Parts by name; the second use of one function is called name_2, and so on."""
-    named: dict[str, Part] = {}
-    for part in parts:
-        name = base = part.label.split("(")[0]
-        number = 1
-        while name in named:
-            number += 1
-            name = f"{base}_{number}"
-        named[name] = part
-    return named
-
-
-def _check_part(where: str, part: Any, kind: type) -> None:
-    if isinstance(part, kind):
-        return
-    got = getattr(part, "__name__", repr(part))
-    called = f"; it has to be called: {got}(…)" if callable(part) else ""
-    raise ValueError(f"experience: {where} must be a {kind.__name__}, got {got}{called}")
 
 
 def _check_batch(label: str, batch: Any) -> None:

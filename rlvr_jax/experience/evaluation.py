@@ -24,8 +24,15 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["answered", "answered_by", "evaluate", "evaluation_sampler", "held_out_indices"]
-__all__ += ["ks_for", "prompt_weights"]
+__all__ = [
+    "answered",
+    "answered_by",
+    "evaluate",
+    "evaluation_sampler",
+    "held_out_indices",
+    "ks_for",
+    "prompt_weights",
+]
 
 Answer = Callable[[np.ndarray, jax.Array, np.ndarray], Batch]
 """(positions of prompts [n], key, number of the first sample of each [n]) -> graded responses,

@@ -15,8 +15,15 @@ from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade, GradingError, Prompt, Response, Task, grades_of
 from rlvr_jax.types import replace
 
-__all__ = ["check_grades_suffice", "component_rewards", "grade", "grade_answers", "numbers_told"]
-__all__ += ["unsaid", "with_grades"]
+__all__ = [
+    "check_grades_suffice",
+    "component_rewards",
+    "grade",
+    "grade_answers",
+    "numbers_told",
+    "unsaid",
+    "with_grades",
+]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -127,7 +134,7 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
         ("answer", task.answers, "Task.answers"),
         ("component_rewards", task.rewards, "Task.rewards"),
     ):
-        if need in objective.needs and not given:
+        if need in objective.reads and not given:
             raise ValueError(
                 f"method {method!r} reads {need}, which task {task.name!r} does not give"
                 f" ({where} is {given!r})"

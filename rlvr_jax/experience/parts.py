@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from rlvr_jax.alike import Alike
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.told import Told
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import Environment, Game
+from rlvr_jax.types.parts import Part
 
 __all__ = [
     "Actor",
@@ -26,7 +26,6 @@ __all__ = [
     "Written",
     "no_state",
     "same_size",
-    "stateless",
 ]
 
 Metrics = Mapping[str, float]
@@ -204,14 +203,13 @@ def _no_events(state, step) -> frozenset[str]:
     return frozenset()
 
 
-@dataclass(frozen=True, eq=False)
-class Curriculum(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Curriculum(Part):
     """Which prompts a step asks, and how.
 
     Fields:
       propose: (asks, state, turn) -> asks. The first curriculum of a chain gets none and picks
         `setting.prompts` prompts; later ones set views, temperatures, levels of what they get.
-      label: the call that makes it; what stands before the bracket names its state.
       init: (setting) -> state, a pytree of numpy arrays whose shapes never change.
       observe: (state, turn, seen, learned) -> (state, metrics), after the updates. `seen` are all
         graded batches of the step, before any filter; `learned` is the trained one.
@@ -219,31 +217,30 @@ class Curriculum(Alike):
       events: (state, step) -> what the loop does before the step, of "restart" (the weights the run
         began with), "reset" (the optimizer) and "refresh" (the weights as they are become the
         reference of a KL).
-      needs: fields of prompts that it reads.
+      reads: fields of prompts that it reads.
       views: that it may show.
-      gives: records of `Rollouts` that its asks fill ("cell").
+      writes: records of `Rollouts` that its asks fill ("cell").
       refreshes: its events may have "refresh", so that a run keeps a reference of its own.
     """
 
     propose: Callable[[list[Ask], Any, Turn], list[Ask]]
-    label: str
     init: Callable[[Setting], Any] = no_state
     observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
     at_evaluation: Callable[[Any, Mapping[str, float]], Any] | None = None
     events: Callable[[Any, int], frozenset[str]] = _no_events
-    needs: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
     views: tuple[View, ...] = ()
-    gives: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
     refreshes: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Draw(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Draw(Part):
     """How asks are answered.
 
     Fields:
       apply: (asks, actor, state, turn) -> (batch, state, metrics).
-      label, init, observe, needs: as in `Curriculum`.
+      init, observe, reads: as in `Curriculum`.
       sampling: settings of the sampler that it prescribes, for the whole run.
       of_policy: it belongs to the policy, so that evaluations draw by it, too (chunks, turns); else
         to training alone (processors, drafts).
@@ -253,38 +250,37 @@ class Draw(Alike):
       splits: an answer may be several rows (`Rollouts.trace`).
       environment: that answers the policy in the middle of a response, if it is known before the
         task; what it says at the start of an episode stands before each prompt.
-      gives: records of `Rollouts` that it fills, for the objective.
+      writes: records of `Rollouts` that it fills, for the objective.
       fewer: it may give fewer rows than are asked for.
       views: that it may show.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
-    label: str
     init: Callable[[Setting], Any] = no_state
     observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
-    needs: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
     sampling: Mapping[str, Any] = field(default_factory=dict)
     of_policy: bool = False
     evaluation: Draw | None = None
     most: float = 1.0
     splits: bool = False
     environment: Environment | Game | None = None
-    gives: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
     fewer: bool = False
     views: tuple[View, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Stage(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Stage(Part):
     """What becomes of the answers.
 
     Fields:
       apply: (batch, actor, state, turn) -> (batch, state, metrics).
-      label, init, observe, needs, views: as in `Curriculum`.
+      init, observe, reads, views: as in `Curriculum`.
       size: rollouts of a group behind the stage -> before it, e.g. 16 -> 4 where each of four is
         branched three times.
       rounds: batches of further prompts that it asks for at most.
-      gives: records of `Rollouts` that it fills, for the objective.
+      writes: records of `Rollouts` that it fills, for the objective.
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
@@ -298,14 +294,13 @@ class Stage(Alike):
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
-    label: str
     init: Callable[[Setting], Any] = no_state
     observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
-    needs: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
     views: tuple[View, ...] = ()
     size: Callable[[int], int] = same_size
     rounds: int = 0
-    gives: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
     most: float = 1.0
     updates: int = 0
     by_row: bool = False
@@ -313,22 +308,3 @@ class Stage(Alike):
     at_grading: bool = False
     rewards: tuple[str, ...] = ()
     of_task: frozenset[str] = frozenset()
-
-
-def stateless(
-    apply: Callable[[Batch, Actor, Turn], tuple[Batch, Metrics]],
-    label: str = "",
-    **declaration: Any,
-) -> Stage:
-    """A stage without state, of a function (batch, actor, turn) -> (batch, metrics).
-
-    Args:
-      label: the function that made `apply` if not given.
-      declaration: other fields of `Stage`.
-    """
-
-    def whole(batch, actor, state, turn):
-        batch, metrics = apply(batch, actor, turn)
-        return batch, state, metrics
-
-    return Stage(whole, label or apply.__qualname__.split(".")[0], **declaration)

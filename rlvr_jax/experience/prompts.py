@@ -19,13 +19,19 @@ __all__ = [
     "PromptTable",
     "as_words",
     "check_embedded",
+    "check_readable",
     "encode_prompts",
     "encode_text",
+    "prompt_lengths",
     "responses",
     "row_texts",
+    "shared_opening",
+    "shown_prompt",
+    "stop_tokens",
+    "token_texts",
+    "tokens_fingerprint",
+    "told_tokens",
 ]
-__all__ += ["check_readable", "shared_opening", "stop_tokens"]
-__all__ += ["prompt_lengths", "shown_prompt", "token_texts", "tokens_fingerprint", "told_tokens"]
 
 LEAST_OPENING = 16
 """Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:

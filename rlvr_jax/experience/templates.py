@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.types.parts import part
 
 __all__ = ["TEMPLATES", "Template", "format_score", "template_of", "template_view"]
 
@@ -40,12 +41,21 @@ class Template(NamedTuple):
     required: tuple[str, ...] = ()
     whole: bool = False
 
+    @property
+    def label(self) -> str:
+        """Its name, for labels of parts."""
+        return self.name
 
-_LINES = f"{QUESTION}\n\nReason between <think> and </think>, then answer between <answer> and"
-_LINES += " </answer>, each tag on a line of its own."
+
+_LINES = (
+    f"{QUESTION}\n\nReason between <think> and </think>, then answer between <answer> and"
+    " </answer>, each tag on a line of its own."
+)
 _TAGS = f"{QUESTION}\n\nThink first: <think>reasoning</think><answer>answer</answer>."
-_CHECKED = f"{QUESTION}\n\nWrite <solution>, a line break, your solution and </solution>; then"
-_CHECKED += " <check>, a line that begins with Let's verify step by step, and </check>."
+_CHECKED = (
+    f"{QUESTION}\n\nWrite <solution>, a line break, your solution and </solution>; then <check>, a"
+    " line that begins with Let's verify step by step, and </check>."
+)
 
 TEMPLATES = (
     Template("box_behind", f"{QUESTION}\n\n{BOXED}"),
@@ -95,6 +105,7 @@ def template_of(seed: int, epoch: int, index: int, number: int) -> int:
     return int(np.random.default_rng([seed, name, epoch, index]).integers(number))
 
 
+@part
 def template_view(template: Template) -> View:
     """Shows a prompt in a template."""
 
@@ -102,4 +113,4 @@ def template_view(template: Template) -> View:
         del task
         return Shown(template.text.replace(QUESTION, prompt.text), template.opening)
 
-    return View(f"template({template.name})", show)
+    return View(show)

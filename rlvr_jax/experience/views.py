@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from dataclasses import replace
 
 import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.tasks.hints import augment, gives_away, leaks
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "augmented",
     "begin_with",
     "begin_with_flaw",
     "begin_with_most",
-    "digest",
     "guidance",
     "hide_words",
     "hint",
+    "showing",
     "solution_prefix",
     "with_answer",
     "with_note",
@@ -51,7 +50,8 @@ def solution_prefix(prompt: Prompt, fraction: float, characters: bool = False) -
     return ("" if characters else " ").join(parts[: round(fraction * len(parts))])
 
 
-def hint(fraction: float, characters: bool = False) -> View:
+@part
+def hint(fraction: Unit, characters: bool = False) -> View:
     """Shows the first part of the worked solution beside the prompt.
 
     As the task says (`Task.show_hint`), else in a sentence behind the prompt's text.
@@ -62,7 +62,6 @@ def hint(fraction: float, characters: bool = False) -> View:
     Raises:
       ValueError: fraction outside (0, 1].
     """
-    check_within(0, 1, "hint", fraction=fraction)
 
     def show(prompt: Prompt, task: Task) -> Shown:
         text = solution_prefix(prompt, fraction, characters)
@@ -70,10 +69,10 @@ def hint(fraction: float, characters: bool = False) -> View:
             return Shown(task.show_hint(prompt, text))
         return Shown(f"{prompt.text}{SENTENCE}{text}")
 
-    how = f"{fraction:g}, characters" if characters else f"{fraction:g}"
-    return View(f"hint({how})", show, frozenset({"solution"}), fraction)
+    return View(show, frozenset({"solution"}), fraction)
 
 
+@part
 def written_hint() -> View:
     """Shows the first hint of a prompt (`Prompt.hints`), if it does not give the answer away.
 
@@ -89,10 +88,11 @@ def written_hint() -> View:
             return Shown(task.show_hint(prompt, text))
         return Shown(f"{prompt.text}{NOTE}{text}")
 
-    return View("written_hint()", show, frozenset({"hints"}))
+    return View(show, frozenset({"hints"}))
 
 
-def guidance(words: int = 8) -> View:
+@part
+def guidance(words: Count = 8) -> View:
     """Shows all hints of a prompt, in order, unless they give its solution away (`leaks`).
 
     As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. The solution
@@ -104,7 +104,6 @@ def guidance(words: int = 8) -> View:
     Raises:
       ValueError: fewer than one word.
     """
-    check_count(1, "guidance", words=words)
 
     def show(prompt: Prompt, task: Task) -> Shown:
         text = "\n".join(prompt.hints)
@@ -113,10 +112,11 @@ def guidance(words: int = 8) -> View:
             return Shown(prompt.text)
         return with_note(text).show(prompt, task)
 
-    return View(f"guidance(words={words})", show, frozenset({"hints"}))
+    return View(show, frozenset({"hints"}))
 
 
-def augmented(fraction: float) -> View:
+@part
+def augmented(fraction: Unit) -> View:
     """Shows the first characters of the worked solution, as QuestA writes it (`augment`).
 
     As the task says (`Task.show_hint`), if it does. A prompt whose solution does not hold its
@@ -127,7 +127,6 @@ def augmented(fraction: float) -> View:
     Raises:
       ValueError: fraction outside [0, 1].
     """
-    check_within(0, 1, "augmented", fraction=fraction)
 
     def show(prompt: Prompt, task: Task) -> Shown:
         solution = "".join(prompt.solution)
@@ -136,10 +135,11 @@ def augmented(fraction: float) -> View:
         answer = str(prompt.answer)
         return Shown(augment(prompt.text, solution, answer, fraction) or prompt.text)
 
-    return View(f"augmented({fraction:g})", show, frozenset({"solution"}), fraction)
+    return View(show, frozenset({"solution"}), fraction)
 
 
-def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False) -> View:
+@part
+def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False) -> View:
     """Lets the response begin with the first part of the worked solution.
 
     Args:
@@ -149,7 +149,6 @@ def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False
     Raises:
       ValueError: fraction outside [0, 1].
     """
-    check_within(0, 1, "begin_with", fraction=fraction)
 
     def show(prompt: Prompt, task: Task) -> Shown:
         del task
@@ -158,11 +157,10 @@ def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False
             return Shown(prompt.text, "".join(steps[: round(fraction * len(steps))]), trained)
         return Shown(prompt.text, "".join(steps), trained, fraction)
 
-    named = {"trained": trained, "whole_steps": whole_steps}
-    label = describe("begin_with", fraction=fraction, **{k: v for k, v in named.items() if v})
-    return View(label, show, frozenset({"solution"}), fraction)
+    return View(show, frozenset({"solution"}), fraction)
 
 
+@part
 def begin_with_most(trained: bool = False) -> View:
     """Lets the response begin with all steps of the worked solution but the last.
 
@@ -174,10 +172,10 @@ def begin_with_most(trained: bool = False) -> View:
         del task
         return Shown(prompt.text, "".join(prompt.solution[:-1]), trained)
 
-    label = describe("begin_with_most", **({"trained": True} if trained else {}))
-    return View(label, show, frozenset({"solution"}), 1.0)
+    return View(show, frozenset({"solution"}), 1.0)
 
 
+@part
 def begin_with_flaw(kind: str) -> View:
     """Lets the response begin with a worked solution up to a planted error, which nobody learns.
 
@@ -191,9 +189,10 @@ def begin_with_flaw(kind: str) -> View:
         del task
         return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
 
-    return View(f"begin_with_flaw({kind})", show, frozenset({"meta"}))
+    return View(show, frozenset({"meta"}))
 
 
+@part
 def with_answer(answer: str) -> View:
     """Shows somebody's answer beside the prompt, which is still to be answered.
 
@@ -209,9 +208,10 @@ def with_answer(answer: str) -> View:
             return Shown(task.show_answer(prompt, answer))
         return Shown(f"{prompt.text}{SOLVED}{answer}{YOUR_TURN}")
 
-    return View(f"with_answer({digest(answer)})", show)
+    return View(show)
 
 
+@part
 def with_reference() -> View:
     """Shows the prompt's own right answer beside it, as `with_answer`: its gold response, or its
     answer where there is none."""
@@ -220,9 +220,10 @@ def with_reference() -> View:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
         return with_answer(answer).show(prompt, task)
 
-    return View("with_reference()", show, fraction=1.0)
+    return View(show, fraction=1.0)
 
 
+@part
 def with_note(note: str) -> View:
     """Shows a text that is to help beside the prompt.
 
@@ -234,9 +235,10 @@ def with_note(note: str) -> View:
             return Shown(task.show_hint(prompt, note))
         return Shown(f"{prompt.text}{NOTE}{note}")
 
-    return View(f"with_note({digest(note)})", show)
+    return View(show)
 
 
+@part
 def with_two_answers(right: str, wrong: str, request: str = "") -> View:
     """Shows a right and a wrong answer beside the prompt, and what is asked about them.
 
@@ -253,15 +255,22 @@ def with_two_answers(right: str, wrong: str, request: str = "") -> View:
             return Shown(task.show_answer(hinted, wrong))
         return Shown(f"{prompt.text}{SOLVED}{right}{FAILED}{wrong}\n\n{request}".rstrip())
 
-    return View(f"with_two_answers({digest(right, wrong, request)})", show)
+    return View(show)
 
 
-def digest(*texts: str) -> str:
-    """A short name of texts: those of views that show the same are equal."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+@part
+def showing(text: str) -> View:
+    """Shows a text in the place of the prompt."""
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        del prompt, task
+        return Shown(text)
+
+    return View(show)
 
 
-def hide_words(share: float, filler: str) -> View:
+@part
+def hide_words(share: Unit, filler: str) -> View:
     """Shows a prompt with some of its words hidden, so that what it asks about is not to be seen.
 
     Which words is a function of the prompt's text; the last word stays, for it may be what a
@@ -273,8 +282,6 @@ def hide_words(share: float, filler: str) -> View:
     Raises:
       ValueError: share outside [0, 1], or no filler.
     """
-    if not 0 <= share <= 1:
-        raise ValueError(f"hide_words: share must be in [0, 1], got {share}")
     if not filler:
         raise ValueError(f"hide_words: filler must be a text, got {filler!r}")
 
@@ -287,4 +294,4 @@ def hide_words(share: float, filler: str) -> View:
         told = (filler if out else word for word, out in zip(words, hidden, strict=True))
         return Shown(" ".join(told))
 
-    return View(f"hide_words({share:g}, {filler!r})", show)
+    return View(show)

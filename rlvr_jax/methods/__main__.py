@@ -129,7 +129,7 @@ def defaults(name: str) -> dict[str, str]:
 def needs(name: str) -> str:
     """What its objective reads and its experience reads and consists of, with commas."""
     recipe = method(name).recipe()
-    wanted = sorted(recipe.objective.needs)
+    wanted = sorted(recipe.objective.reads)
     chain = recipe.experience
     if isinstance(recipe.critic, Scorer):
         wanted.append(f"{recipe.critic.label.partition('(')[0]} (scorer)")
@@ -139,7 +139,7 @@ def needs(name: str) -> str:
         # What one stage adds to the grades the others do not want of the task.
         own = {"rewards"} if any(stage.rewards for stage in stages) else set()
         wanted += sorted(f"Task.{need}" for need in of_task - own)
-        wanted += sorted({f"Prompt.{need}" for of_part in chain.needs.values() for need in of_part})
+        wanted += sorted({f"Prompt.{need}" for of_part in chain.reads.values() for need in of_part})
         picks = [part.label.partition("(")[0] for part in chain.curricula.values()]
         wanted += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
         wanted += [f"{stage.label.partition('(')[0]} (stage)" for stage in stages]

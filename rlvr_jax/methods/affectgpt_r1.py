@@ -24,7 +24,6 @@ from rlvr_jax.objectives import (
     total,
 )
 from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.tasks import verifier
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.verifiers.checks import Check
 
@@ -63,8 +62,8 @@ def affectgpt_r1(
         ),
         experience=experience(
             stages=[
-                grade_also(verifier(listed, workers=0), ["reward", "f1"]),
-                grade_also(verifier(formed, workers=0), [], "format"),
+                grade_also(listed, ["reward", "f1"]),
+                grade_also(formed, [], "format"),
                 shape(
                     total({"accuracy": column(0), "format": column(2)}, {"format": format_weight})
                 ),

@@ -51,7 +51,7 @@ def clpo(
         objective=objective(
             advantage=group_normalized(epsilon),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, needs={"cell"})],
+            regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, reads={"cell"})],
             aggregation=token_mean(),
         ),
         experience=experience(stages=[rewrite_prompts(hard, medium)]),

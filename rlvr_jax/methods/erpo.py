@@ -19,7 +19,7 @@ pushed up a little; off by default.
 from rlvr_jax.experience import experience, heat_solved, shuffled_epochs
 from rlvr_jax.objectives.advantages.group_relative import group_normalized, relative_to
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import with_virtual
+from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
@@ -44,7 +44,7 @@ def erpo(
       clip_low, clip_high: half-widths of the trust region.
       epsilon: added to the standard deviation of a group's rewards.
     """
-    mean, std = with_virtual(0.0, 1)
+    mean, std = mean_with_virtual(0.0, 1), std_with_virtual(0.0, 1)
     if reactivate:
         advantage = relative_to(mean, scale=std, epsilon=epsilon)
     else:

@@ -29,6 +29,16 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import Function, part
+
+
+@part
+def mean_of_macro(length: Count, weights: Weights) -> Function:
+    """What the critic says of a token: the mean of its values over the token's macro."""
+    return lambda rollouts: macro_mean(
+        rollouts.values, ngram_macros(rollouts.mask, length), weights
+    )
 
 
 def ma_rlhf(
@@ -54,10 +64,7 @@ def ma_rlhf(
       value_clip: half-width of the critic's trust region.
     """
     estimator = macro_advantage(length, discount, trace_decay, kl_coefficient, reward_clip, weights)
-
-    def value(rollouts):
-        return macro_mean(rollouts.values, ngram_macros(rollouts.mask, length), weights)
-
+    value = mean_of_macro(length, weights)
     return Recipe(
         objective=objective(
             advantage=estimator,

@@ -14,7 +14,7 @@ before a batch is split into updates, we within each.
 
 from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import with_virtual
+from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.informative import drop_perfect_groups
@@ -36,7 +36,8 @@ def ngrpo(
       clip_low, clip_high: half-widths of the trust region (ε_neg, ε_pos).
       epsilon: added to the standard deviation of a group's rewards.
     """
-    mean, std = with_virtual(max_reward, num_virtual)
+    mean = mean_with_virtual(max_reward, num_virtual)
+    std = std_with_virtual(max_reward, num_virtual)
     return Recipe(
         objective=objective(
             advantage=relative_to(mean, scale=std, epsilon=epsilon),

@@ -7,7 +7,7 @@
     loss = -mean_i A_i Σ_t logp_it
 
 A reconstruction from the abstract, without constants of its own. The norms are those in logit
-space, Σ_t (1 - 2 p_t(y_t) + Σ_v p_t(v)²): any others go in as `norm`, with what it reads as `needs`
+space, Σ_t (1 - 2 p_t(y_t) + Σ_v p_t(v)²): any others go in as `norm`, with what it reads as `reads`
 (`last_layer_score` gives that of the last matrix from logits, which an objective does not have: for
 norms that are made outside of it). The paper also sets the learning rate by the ratio of signal to
 noise of the gradient; ours is the standard η₀ · SNR / (1 + SNR), `snr_learning_rate`. The abstract
@@ -29,18 +29,18 @@ from rlvr_jax.types import Method, Recipe
 def oblr_po(
     norm: Callable[[Context], Array] = logit_score_norm,
     epsilon: float = 0.0,
-    needs: tuple[str, ...] = ("logp", "p_squared", "batch_statistics"),
+    reads: tuple[str, ...] = ("logp", "p_squared", "batch_statistics"),
 ) -> Recipe:
     """Rewards relative to their score-weighted mean, times the log-prob of the response.
 
     Args:
       norm: context -> [B], squared norms of the scores (w).
       epsilon: added to the sum of the norms; with 0 equal rewards have advantage 0 exactly.
-      needs: what `norm` reads.
+      reads: what `norm` reads.
     """
     return Recipe(
         objective=objective(
-            advantage=score_weighted(norm, epsilon, needs),
+            advantage=score_weighted(norm, epsilon, reads),
             surrogate=reinforce(),
             aggregation=rollout_mean_token_sum(),
         )

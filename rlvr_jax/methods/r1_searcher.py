@@ -18,7 +18,6 @@ from rlvr_jax.experience import experience, grade_also, shape, turns
 from rlvr_jax.methods.reinforce_plus_plus import reinforce_plus_plus
 from rlvr_jax.objectives import column
 from rlvr_jax.objectives.arguments import check_count, check_within
-from rlvr_jax.tasks import verifier
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.verifiers.checks import Check
@@ -80,7 +79,7 @@ def r1_searcher(
         experience=experience(
             draw=draw,
             stages=[
-                grade_also(verifier(rules, workers=0), ["reward", "queries"]),
+                grade_also(rules, ["reward", "queries"]),
                 shape(column(0)),
             ],
         ),

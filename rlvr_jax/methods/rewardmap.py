@@ -25,7 +25,6 @@ from rlvr_jax.objectives import (
     rollout_mean_token_mean,
     total,
 )
-from rlvr_jax.tasks import verifier
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.verifiers.checks import Check
 
@@ -56,7 +55,7 @@ def rewardmap(
         experience=experience(
             curriculum=kinds_in_order(kinds),
             stages=[
-                grade_also(verifier(check, workers=0), ["score", "detail"]),
+                grade_also(check, ["score", "detail"]),
                 shape(total({"score": column(0)})),
             ],
         ),

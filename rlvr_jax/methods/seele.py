@@ -55,7 +55,7 @@ def seele(
     return Recipe(
         objective=objective(
             advantage=group_centered(),
-            surrogate=by_origin(own, imitated(imitation), where=hint_tokens, needs=()),
+            surrogate=by_origin(own, imitated(imitation), where=hint_tokens, reads=()),
             regularizers=near,
             aggregation=token_mean(),
         ),

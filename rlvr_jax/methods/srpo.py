@@ -27,6 +27,13 @@ from rlvr_jax.objectives import (
     weigh_certain_teacher,
 )
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import Function, part
+
+
+@part
+def failures(success: float) -> Function:
+    """The tokens of failures to which a right answer was shown, bool [B, T]."""
+    return lambda rollouts: taught_failures(rollouts, success)
 
 
 def srpo(
@@ -44,10 +51,6 @@ def srpo(
       success: outcome from which on a row is right.
       teacher: whose weights the teacher has.
     """
-
-    def failures(rollouts):
-        return taught_failures(rollouts, success)
-
     return Recipe(
         objective=objective(
             advantage=group_centered(),
@@ -55,8 +58,8 @@ def srpo(
             surrogate=by_origin(
                 own=ppo_clip(low=clip_low, high=clip_high),
                 foreign=distilled(over_vocabulary("kl")),
-                where=failures,
-                needs=(),
+                where=failures(success),
+                reads=(),
             ),
             aggregation=token_mean(),
         ),

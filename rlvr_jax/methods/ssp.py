@@ -67,7 +67,7 @@ def ssp(
     """
     asked = whitened(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0)
     scale = scale_of_cell({WRITE: 0.0})
-    kl = [kl_penalty(kl_coefficient, weight=scale, needs={"cell"})] if kl_coefficient else []
+    kl = [kl_penalty(kl_coefficient, weight=scale, reads={"cell"})] if kl_coefficient else []
     stage = pose_questions(
         penalty,
         reuse_below,

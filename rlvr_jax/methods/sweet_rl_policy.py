@@ -67,7 +67,7 @@ def sweet_rl_policy(
             surrogate=no_policy_loss(),
             regularizers=[
                 best_against_rest(coefficient),
-                imitate(imitation, where=better_turns, needs=()),
+                imitate(imitation, where=better_turns, reads=()),
             ],
             aggregation=token_mean(),
         ),

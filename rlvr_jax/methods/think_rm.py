@@ -26,6 +26,18 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import Function, part
+
+
+def mean_difference(players, rounds):
+    """The mean difference of each answer from the others, [players]."""
+    return difference_table(players, rounds).mean(axis=1)
+
+
+@part
+def standardized_difference(epsilon: float) -> Function:
+    """`difference_advantage` of the differences, [players]."""
+    return lambda players, rounds: difference_advantage(difference_table(players, rounds), epsilon)
 
 
 def think_rm(
@@ -44,13 +56,6 @@ def think_rm(
       clip_low, clip_high: half-widths of the trust region.
       epsilon: inside the root of the deviation.
     """
-
-    def difference(players, rounds):
-        return difference_table(players, rounds).mean(axis=1)
-
-    def advantage(players, rounds):
-        return difference_advantage(difference_table(players, rounds), epsilon)
-
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -58,7 +63,11 @@ def think_rm(
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[tournament(compare, difference, advantage=advantage)]),
+        experience=experience(
+            stages=[
+                tournament(compare, mean_difference, advantage=standardized_difference(epsilon))
+            ]
+        ),
     )
 
 

@@ -24,7 +24,6 @@ from rlvr_jax.objectives import (
     rollout_mean_token_mean,
     total,
 )
-from rlvr_jax.tasks import verifier
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.verifiers.checks import Check
 
@@ -45,7 +44,7 @@ def tp_judge(
       epsilon: added to the standard deviation of a group's rewards.
     """
     check = Check("rlvr_jax.verifiers.texts.tp_judge:check_lines")
-    proved = grade_also(verifier(check, workers=0), ["false_steps"], "proved", behind_prompt)
+    proved = grade_also(check, ["false_steps"], "proved", behind_prompt)
     reward = {"proved": column(0), "outcome": plain_outcome}
     return Recipe(
         objective=objective(

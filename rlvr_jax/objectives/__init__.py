@@ -44,5 +44,6 @@ from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *
 from rlvr_jax.objectives.tree_choice import *
 from rlvr_jax.public import public_names
+from rlvr_jax.types.parts import part as part
 
 __all__ = public_names(globals())

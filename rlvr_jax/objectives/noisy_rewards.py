@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives.arguments import check_positive, check_within
 from rlvr_jax.objectives.shaping import Reward, plain_outcome
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "advantage_audit",
@@ -20,9 +21,10 @@ __all__ = [
 ]
 
 
+@part
 def backward_corrected(
     false_alarm_rate: float, miss_rate: float, base: Reward = plain_outcome
-) -> Reward:
+) -> Function:
     """(R - ρ0) / (1 - ρ0 - ρ1): an unbiased estimate of the true reward.
 
     Args:
@@ -40,7 +42,8 @@ def backward_corrected(
     return reward
 
 
-def forward_corrected(miss_rate: float, base: Reward = plain_outcome) -> Reward:
+@part
+def forward_corrected(miss_rate: float, base: Reward = plain_outcome) -> Function:
     """R - (1 - ρ1): ρ1 for an answer called right, ρ1 - 1 for one called wrong.
 
     Its mean is 0 over right answers and negative over wrong ones: in expectation wrong answers are

@@ -20,14 +20,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.alike import Alike
 from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives.advantages.pessimistic_critics import huber_value_loss, soft_min
 from rlvr_jax.objectives.advantages.returns import is_last_token
-from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.rewards.flow import flow_score, velocity_deviation
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Count, OpenUnit, Positive
+from rlvr_jax.types.parts import Part, part
 
 __all__ = ["Scorer", "flow_scorer", "implicit_scorer", "pessimistic_scorer"]
 
@@ -36,45 +36,45 @@ TIMES = 64
 """Features of the time of a flow."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scorer(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Scorer(Part):
     """What a method wants of the network that scores its tokens or responses.
 
     Fields:
       init: (key, width of the policy, dtype) -> its parameters, a pytree; {}: it has none beside
         its trunk.
-      score: (parameters, seen, rollouts) -> [B, T], or [B, K] where it gives critic_values.
+      score: (parameters, seen, rollouts) -> [B, T], or [B, K] where it writes critic_values.
       fit: (parameters, seen, rollouts) -> losses [B] and weights [B], which carry no gradient; what
         is minimised is Σ w l / Σ w over the rows of an update.
-      label: the call that makes it.
       trunk: what it sees. "policy": states [B, T + 1, D], constants, the last hidden states of the
         policy at the last token of the prompt and at the T of the response. "own": log-probs [B, T]
         of a network that starts as the policy and is trained with the parameters.
-      needs: records of the rollouts that it reads beside those of the sampler and the grades, of
+      reads: records of the rollouts that it reads beside those of the sampler and the grades, of
         "reference_logp".
-      gives: the record of rollouts that its scores are, "process_reward" or "critic_values".
+      writes: the record of rollouts that its scores are, "process_reward" or "critic_values".
     """
 
     init: Callable[[Array, int, Any], Any]
     score: Callable[[Any, Array, Rollouts], Float[Array, "B N"]]
     fit: Callable[[Any, Array, Rollouts], tuple[Float[Array, "B"], Float[Array, "B"]]]
-    label: str
     trunk: str = "policy"
-    needs: frozenset[str] = frozenset()
-    gives: str = "process_reward"
+    reads: frozenset[str] = frozenset()
+    writes: str = "process_reward"
 
     def __post_init__(self) -> None:
-        if self.gives not in ("process_reward", "critic_values"):
+        super().__post_init__()
+        if self.writes not in ("process_reward", "critic_values"):
             raise ValueError(
-                f"Scorer: gives must be 'process_reward' or 'critic_values', got {self.gives!r}"
+                f"Scorer: writes must be 'process_reward' or 'critic_values', got {self.writes!r}"
             )
         if self.trunk not in ("own", "policy"):
             raise ValueError(f"Scorer: trunk must be 'own' or 'policy', got {self.trunk!r}")
-        if unknown := sorted(self.needs - {"reference_logp"}):
-            raise ValueError(f"Scorer: needs must be among reference_logp, got {unknown}")
+        if unknown := sorted(self.reads - {"reference_logp"}):
+            raise ValueError(f"Scorer: reads must be among reference_logp, got {unknown}")
 
 
-def flow_scorer(time: float = 0.8, blocks: int = 6) -> Scorer:
+@part
+def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
     """s / (1 - s) ‖v(x, s, c) - u‖² / D, x = s h + (1 - s) e, u = h - e.
 
     h is the policy's hidden state at a token, c the one before it, e Gaussian noise; v is a network
@@ -88,9 +88,6 @@ def flow_scorer(time: float = 0.8, blocks: int = 6) -> Scorer:
       ValueError: time outside (0, 1), no blocks.
     Source: RLFR, https://github.com/Jinghaoleven/RLFR, which reads three layers; here the last.
     """
-    if not 0 < time < 1:
-        raise ValueError(f"flow_scorer: time must be in (0, 1), got {time}")
-    check_count(1, "flow_scorer", blocks=blocks)
 
     def deviation(params, states, rollouts, stream, times):
         target, context = states[:, 1:], states[:, :-1]
@@ -111,12 +108,11 @@ def flow_scorer(time: float = 0.8, blocks: int = 6) -> Scorer:
         weight = ((rollouts.outcome > RIGHT) & there).astype(found.dtype)
         return masked_mean(found, rollouts.mask, axis=1), weight
 
-    return Scorer(
-        partial(_flow_network, blocks=blocks), score, fit, f"flow_scorer({time:g}, {blocks})"
-    )
+    return Scorer(partial(_flow_network, blocks=blocks), score, fit)
 
 
-def implicit_scorer(scale: float = 0.05) -> Scorer:
+@part
+def implicit_scorer(scale: Positive = 0.05) -> Scorer:
     """β (log π_φ - log π_ref) of each token; φ is fitted by cross entropy of σ(sum) to outcomes.
 
     Args:
@@ -125,7 +121,6 @@ def implicit_scorer(scale: float = 0.05) -> Scorer:
       ValueError: scale not positive.
     Source: https://github.com/PRIME-RL/ImplicitPRM.
     """
-    check_positive("implicit_scorer", scale=scale)
 
     def score(params, logp, rollouts):
         del params
@@ -141,12 +136,13 @@ def implicit_scorer(scale: float = 0.05) -> Scorer:
         del key, width, dtype
         return {}
 
-    needs = frozenset({"reference_logp"})
-    return Scorer(init, score, fit, f"implicit_scorer({scale:g})", "own", needs)
+    reads = frozenset({"reference_logp"})
+    return Scorer(init, score, fit, "own", reads)
 
 
+@part
 def pessimistic_scorer(
-    temperature: float = 0.3, clip: float = 0.2, width: float = 0.5, heads: int = 2
+    temperature: Positive = 0.3, clip: Positive = 0.2, width: Positive = 0.5, heads: Count = 2
 ) -> Scorer:
     """Critics of whole responses: linear heads on the normalized hidden state of the last token.
 
@@ -162,8 +158,6 @@ def pessimistic_scorer(
       ValueError: a number that is not positive, or no heads.
     Source: https://github.com/ryyzn9/SAFE, whose heads read the last column, padding or not.
     """
-    check_positive("pessimistic_scorer", temperature=temperature, clip=clip, width=width)
-    check_count(1, "pessimistic_scorer", heads=heads)
 
     def init(key, width, dtype):
         weight = jax.random.normal(key, (width, heads), dtype) / jnp.sqrt(width).astype(dtype)
@@ -182,8 +176,7 @@ def pessimistic_scorer(
         losses = huber_value_loss(values, then, rollouts.reward, clip, width) / 2
         return losses, jnp.any(rollouts.mask, axis=1).astype(losses.dtype)
 
-    label = f"pessimistic_scorer({temperature:g}, {clip:g}, {width:g}, {heads})"
-    return Scorer(init, score, fit, label, gives="critic_values")
+    return Scorer(init, score, fit, writes="critic_values")
 
 
 def _flow_network(key: Array, width: int, dtype: Any, blocks: int) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "Reward",
@@ -36,7 +38,8 @@ def signed_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
     return 2 * rollouts.outcome - 1
 
 
-def powered_outcome(exponent: float) -> Reward:
+@part
+def powered_outcome(exponent: Positive) -> Function:
     """outcome^β: of graded answers only the good ones earn much; 0 and 1 stay.
 
     Args:
@@ -44,7 +47,6 @@ def powered_outcome(exponent: float) -> Reward:
     Raises:
       ValueError: an exponent that is not positive.
     """
-    check_positive("powered_outcome", exponent=exponent)
 
     def reward(rollouts):
         return rollouts.outcome**exponent
@@ -73,9 +75,10 @@ def overlong_penalty(
     return -factor * jnp.clip(excess, 0, 1)
 
 
+@part
 def overlong_shaping(
     max_length: int, cache_length: int, factor: float = 1.0, base: Reward = plain_outcome
-) -> Reward:
+) -> Function:
     """Adds the soft overlong penalty to a reward.
 
     Args:
@@ -94,7 +97,8 @@ def overlong_shaping(
     return reward
 
 
-def weighted(weights: Sequence[float]) -> Reward:
+@part
+def weighted(weights: Sequence[Finite]) -> Function:
     """The weighted sum of a rollout's rewards, Σ_k w_k x_k, where one that does not apply is 0.
 
     Args:
@@ -105,8 +109,6 @@ def weighted(weights: Sequence[float]) -> Reward:
     """
     if not len(weights):
         raise ValueError("weighted: weights must be at least one number, got none")
-    for weight in weights:
-        check_finite("weighted", weights=weight)
 
     def reward(rollouts):
         rewards = rollouts.component_rewards

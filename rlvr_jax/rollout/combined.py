@@ -13,6 +13,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import Pool, empty
 from rlvr_jax.rollout.processors import Processor
+from rlvr_jax.types.parts import part
 
 __all__ = ["Delta", "combine_logits", "with_deltas"]
 
@@ -80,6 +81,7 @@ def with_deltas(
     return pool, processor, tuple(map(tuple, params))
 
 
+@part
 def _adding(deltas: tuple[Delta, ...], slots: int) -> Processor:
     def init(rows):
         models = ((delta.trained, delta.base) for delta in deltas)
@@ -103,5 +105,4 @@ def _adding(deltas: tuple[Delta, ...], slots: int) -> Processor:
         logits = jnp.pad(logits, ((0, 0), (0, missing)), constant_values=-jnp.inf)
         return logits, (tuple(moved), prompt_length)
 
-    labels = ", ".join(f"{delta.weight:g}" for delta in deltas)
-    return Processor(init, apply, label=f"deltas({labels})")
+    return Processor(init, apply)

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.kernels.nucleus import threshold_of
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.soft import SoftThinking
+from rlvr_jax.types.parts import Part, part
 
 __all__ = [
     "LEAST_TEMPERATURE",
@@ -58,7 +59,8 @@ class StepContext(NamedTuple):
     hidden: Float[Array, "R D"] | None = None
 
 
-class Processor(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Processor(Part):
     """A pure logits processor.
 
     Fields:
@@ -66,16 +68,11 @@ class Processor(NamedTuple):
       apply: (logits [R, V], carry, context) -> (logits, carry).
       temperature: (carry after `apply`, context) -> [R], by what it has divided the logits; it is
         recorded, times the row's own, as `drawn_temperature`. None: no record.
-      label: the call that makes it.
     """
 
     init: Callable[[int], Any]
     apply: Callable[[Array, Any, StepContext], tuple[Array, Any]]
     temperature: Callable[[Any, StepContext], Array] | None = None
-    label: str = "processor"
-
-    def __str__(self) -> str:
-        return self.label
 
 
 LEAST_TEMPERATURE = 1e-6
@@ -144,19 +141,20 @@ class Sampling:
         return compose(*parts) if parts else None
 
 
+@part
 def compose(*processors: Processor) -> Processor:
     """Runs processors one after the other; the carry is the tuple of theirs."""
 
     def apply(logits, carry, context):
         carries = []
-        for processor, part in zip(processors, carry, strict=True):
-            logits, part = processor.apply(logits, part, context)
-            carries.append(part)
+        for processor, own in zip(processors, carry, strict=True):
+            logits, own = processor.apply(logits, own, context)
+            carries.append(own)
         return logits, tuple(carries)
 
     def temperature(carry, context):
         parts = zip(processors, carry, strict=True)
-        heats = (p.temperature(part, context) for p, part in parts if p.temperature)
+        heats = (p.temperature(own, context) for p, own in parts if p.temperature)
         return reduce(operator.mul, heats)
 
     known = any(p.temperature for p in processors)
@@ -165,6 +163,7 @@ def compose(*processors: Processor) -> Processor:
     )
 
 
+@part
 def keep_top_k(k: int) -> Processor:
     """Keeps the k largest logits; ties with the k-th stay."""
 
@@ -178,6 +177,7 @@ def keep_top_k(k: int) -> Processor:
     return _stateless(keep)
 
 
+@part
 def keep_top_p(p: float) -> Processor:
     """Keeps the smallest set of most probable tokens whose probability reaches p; ties stay."""
 
@@ -191,6 +191,7 @@ def keep_top_p(p: float) -> Processor:
     return _stateless(keep)
 
 
+@part
 def keep_min_p(p: float) -> Processor:
     """Keeps tokens whose probability is at least p times the largest."""
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.rollout.processors import Processor
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["annealed", "annealed_temperature", "entropy_position", "heated_by_entropy"]
 
@@ -39,7 +39,8 @@ def annealed_temperature(
     return jnp.where(position < untouched, 1, jnp.maximum(falling, coldest))
 
 
-def annealed(hottest: float, coldest: float, untouched: int = 0) -> Processor:
+@part
+def annealed(hottest: Positive, coldest: Positive, untouched: NonNegativeInt = 0) -> Processor:
     """Divides logits by the `annealed_temperature`, hot at the start and cold at the end.
 
     The horizon is read from `StepContext.constants["horizon"]` (tokens): it may move from step to
@@ -54,8 +55,6 @@ def annealed(hottest: float, coldest: float, untouched: int = 0) -> Processor:
         negative number of tokens.
     Source: Yang et al. 2025, https://arxiv.org/abs/2510.05251.
     """
-    check_positive("annealed", hottest=hottest, coldest=coldest)
-    check_count(0, "annealed", untouched=untouched)
     if coldest > hottest:
         raise ValueError(f"annealed: coldest must be at most hottest {hottest}, got {coldest}")
 
@@ -67,10 +66,7 @@ def annealed(hottest: float, coldest: float, untouched: int = 0) -> Processor:
     def apply(logits, carry, context):
         return logits / temperature(carry, context)[:, None].astype(logits.dtype), carry
 
-    label = describe(
-        "annealed", hottest=float(hottest), coldest=float(coldest), untouched=untouched
-    )
-    return Processor(lambda rows: None, apply, temperature, label)
+    return Processor(lambda rows: None, apply, temperature)
 
 
 def entropy_position(
@@ -95,6 +91,7 @@ def entropy_position(
     return jnp.clip(jnp.where(h > 0, h / highest, below), -1, 1)
 
 
+@part
 def heated_by_entropy(mirrored: bool = False) -> Processor:
     """Divides logits by 1 + τ ĥ, ĥ the `entropy_position` of the policy at the token.
 
@@ -121,5 +118,4 @@ def heated_by_entropy(mirrored: bool = False) -> Processor:
         del context
         return carry
 
-    label = describe("heated_by_entropy", mirrored=mirrored)
-    return Processor(lambda rows: jnp.ones(rows, jnp.float32), apply, temperature, label)
+    return Processor(lambda rows: jnp.ones(rows, jnp.float32), apply, temperature)

@@ -120,13 +120,13 @@ class AbstractRun:
 
     def frozen(self) -> Params | None:
         """Weights kept beside the state: the base of adapters, the reference of a KL, a teacher."""
-        read = self.objective.needs | scorer_needs(self.recipe.critic)
+        read = self.objective.reads | scorer_needs(self.recipe.critic)
         wanted = self.model.config.lora or "reference_logp" in read
         return self.params() if wanted or self.recipe.teacher is not None else None
 
     def other(self) -> Params | None:
         """The second policy of divergences, if the objective has any."""
-        return self.policy_params() if DIVERGENCES & self.objective.needs else None
+        return self.policy_params() if DIVERGENCES & self.objective.reads else None
 
     def rollouts(self) -> Rollouts:
         """Rollouts of one update, with what is known of the weights that sampled them."""
@@ -139,7 +139,7 @@ class AbstractRun:
             field: _shape(shape, drawn.behaviour_logp.dtype, sharding)
             for field, shape in old_shapes(self.objective, drawn.tokens.shape).items()
         }
-        if "reference_logp" in self.objective.needs | scorer_needs(self.recipe.critic):
+        if "reference_logp" in self.objective.reads | scorer_needs(self.recipe.critic):
             known["reference_logp"] = drawn.behaviour_logp
         scorer = isinstance(self.recipe.critic, Scorer)
         if self.recipe.critic is not None and not scorer:
@@ -156,17 +156,17 @@ class AbstractRun:
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
         chain = self.recipe.experience
-        given = chain.gives if chain is not None else frozenset()
-        for field in given | ({self.recipe.critic.gives} if scorer else set()):
+        given = chain.writes if chain is not None else frozenset()
+        for field in given | ({self.recipe.critic.writes} if scorer else set()):
             kind, axes = axes_of(Rollouts)[field]
             shape = tuple(sizes[axis] for axis in axes)
             known[field] = _shape(shape, numbers[kind], sharding)
-        if "prompt_logp" in self.objective.needs:
+        if "prompt_logp" in self.objective.reads:
             shape = drawn.prompt_tokens.shape
             known["prompt_logp"] = _shape(shape, drawn.behaviour_logp.dtype, sharding)
-        if "answer" in self.objective.needs:
+        if "answer" in self.objective.reads:
             known["answer"] = drawn.group
-        if "component_rewards" in self.objective.needs:
+        if "component_rewards" in self.objective.reads:
             # Without weights it does not matter how many there are.
             rewards = dict(self.objective.records).get("component_rewards", 2)
             known["component_rewards"] = _shape((rows, rewards), drawn.reward.dtype, sharding)
@@ -183,7 +183,7 @@ class AbstractRun:
 
     def lower_score(self) -> jax.stages.Lowered | None:
         """The scorer of an update's rollouts; None if no step of the run calls it."""
-        if "reference_logp" not in self.objective.needs and self.config.updates_per_step() == 1:
+        if "reference_logp" not in self.objective.reads and self.config.updates_per_step() == 1:
             return None
         score, _, _ = self._jitted()
         # With one update per step the reference alone is scored.
@@ -254,7 +254,7 @@ def abstract_run(
         longer than the model was made for, or an objective that training cannot feed.
     """
     chain = recipe.experience or experience()
-    check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
+    check_needs(recipe, config.method, config.updates_per_step(), chain.writes)
     length = config.prompt_tokens + config.response_tokens
     if length > shape.max_positions:
         raise ValueError(

@@ -65,8 +65,8 @@ def compile_run(
     objective = recipe.objective
     if not config.mesh:
         # float32: a parameter and its two moments, or what adapters lie on; and a reference.
-        beside = "reference_logp" in objective.needs or recipe.teacher is not None
-        held = 4 if config.lora_rank else 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.needs)
+        beside = "reference_logp" in objective.reads or recipe.teacher is not None
+        held = 4 if config.lora_rank else 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.reads)
         held += 12 * (recipe.critic is not None)
         shaped = replace(
             shape, remat=config.remat, compute_dtype=config.compute_dtype, lora=config.lora()
@@ -152,7 +152,7 @@ def compile_run(
         work=update_work(
             run.model.config,
             devices=topology.num_devices,
-            forward_first="batch_statistics" in objective.needs,
+            forward_first="batch_statistics" in objective.reads,
             **shared,
         ),
     )
@@ -188,8 +188,8 @@ def _calls(run: AbstractRun) -> dict[str, int]:
     """How often a step calls each program of training; all take the rollouts of an update."""
     objective, plan = run.objective, run.config.plan()
     once = plan.updates > 1 and objective.decide_once is not None
-    compared = once and {"logp", *old_shapes(objective, (1, 1))} & objective.once_needs
-    read = objective.needs | scorer_needs(run.recipe.critic)
+    compared = once and {"logp", *old_shapes(objective, (1, 1))} & objective.once_reads
+    read = objective.reads | scorer_needs(run.recipe.critic)
     # The first update has the old statistics of its part in its own pass.
     of_policy = plan.minibatches if compared else plan.minibatches - 1
     return {

@@ -129,7 +129,7 @@ def check_prompts_suffice(task: Task, chain: Experience) -> None:
     Raises:
       ValueError: names the part, what it reads, and a prompt without it.
     """
-    for label, needs in chain.needs.items():
+    for label, needs in chain.reads.items():
         for need in sorted(needs):
             lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)
             if lacking is not None:

@@ -109,7 +109,7 @@ class Run:
         if teacher_decay(self.recipe.teacher) is not None:
             teacher = jax.tree.map(jnp.copy, params)
         reference = None
-        if self.experience.refreshes and "reference_logp" in self.recipe.objective.needs:
+        if self.experience.refreshes and "reference_logp" in self.recipe.objective.reads:
             reference = jax.tree.map(jnp.copy, params)
         data = self.experience.init(self.setting)
         drawn = np.zeros((), np.int64)
@@ -228,7 +228,7 @@ class Run:
         # Stages that the method brings, or the user, may read them in their own way.
         of_settings = (config.judge, config.dynamic_sampling, config.mask_truncated)
         others = config.stage or len(stages) > sum(map(bool, of_settings))
-        if judged and not others and "component_rewards" not in self.recipe.objective.needs:
+        if judged and not others and "component_rewards" not in self.recipe.objective.reads:
             found.append(
                 f"{', '.join(judged)}: nothing of {config.method} reads what the judge says;"
                 " it is told in curves (info/) and beside the samples."
@@ -259,16 +259,16 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     """
     chain = recipe.experience
     task = chain.graded(with_environment(task, chain.draw[1].environment))
-    check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
+    check_needs(recipe, config.method, config.updates_per_step(), chain.writes)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
     held_out = held_out_indices(task, config.evaluation_prompts)
     optimizer = make_optimizer(config, config.rate())
     critic_optimizer = make_optimizer(config, config.critic_rate())
-    frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
+    frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.reads
     frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
     sampling = config.sampling(chain.draw[1].sampling)
-    if _cuts(sampling) and "behaviour_logp" in recipe.objective.needs:
+    if _cuts(sampling) and "behaviour_logp" in recipe.objective.reads:
         raise ValueError(
             f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
             " sampler and policy are apart it weighs tokens, which would be the mass that is kept"

@@ -82,7 +82,7 @@ def collect(run: Run, state: TrainState, step: int) -> Collected:
     reward = collected.batch.rollouts.reward[collected.batch.decided]
     metrics = {"reward": _mean(reward[~np.isnan(reward)]), **_outcome_metrics(whole)}
     metrics["sampled_rollouts"] = float(sum(map(len, collected.seen)))
-    batch = with_grades(collected.batch, run.task, run.recipe.objective.needs)
+    batch = with_grades(collected.batch, run.task, run.recipe.objective.reads)
     counts = ("drawn_tokens", "given_tokens", "scored_tokens")
     metrics |= {name: collected.metrics[name] for name in counts}
     metrics["trained_tokens"] = float(batch.rollouts.mask.sum())

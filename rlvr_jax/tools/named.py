@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from rlvr_jax.own import own
@@ -39,6 +40,11 @@ def named_toolbox(
     """
     if tools is None:
         return None
+    own = _built_in if set(tools) <= _TOOLS.keys() else _named
+    return own(tuple(tools), style, most, describe)
+
+
+def _named(tools: tuple[str, ...], style: str, most: int, describe: bool) -> Toolbox:
     made = [_tool(name) for name in tools]
     styles = {
         "json": json_calls,
@@ -52,6 +58,10 @@ def named_toolbox(
         raise ValueError(f"tools: style must be one of {', '.join(styles)}, got {style!r}")
     chosen: Style = styles[style]()
     return toolbox(*made, style=chosen, most=most, describe=describe)
+
+
+_built_in = functools.cache(_named)
+"""Equal arguments give one toolbox, so that methods with equal hyperparameters are equal."""
 
 
 def _tool(name: str) -> Tool:

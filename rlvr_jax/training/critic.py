@@ -192,7 +192,7 @@ def jitted_critic(
     trunk = trunk_of(model, critic)
     shared = shared_rows(plan, model.mesh)
     if isinstance(critic, Scorer):
-        name, fitted = critic.gives, partial(fit_scorer, trunk)
+        name, fitted = critic.writes, partial(fit_scorer, trunk)
 
         def of_piece(params, rows):
             seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening)

@@ -53,13 +53,13 @@ class Gradient:
 
 def statistics_needed(objective: Objective) -> frozenset[str]:
     """Fields of `TokenStats` that a gradient of the objective takes; log-probs always."""
-    own = {*objective.needs, *old_statistics(objective).values()}
+    own = {*objective.reads, *old_statistics(objective).values()}
     return frozenset(own & MEASURED) | {"logp"}
 
 
 def old_statistics(objective: Objective) -> dict[str, str]:
     """What is wanted of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
-    wanted = {need: need.removeprefix("old_") for need in objective.needs if need[:4] == "old_"}
+    wanted = {need: need.removeprefix("old_") for need in objective.reads if need[:4] == "old_"}
     alone = MEASURED - DIVERGENCES
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
 
@@ -152,7 +152,7 @@ def exact_gradient(
         tree = in_pieces(tree, micro_batches, mesh)
         return jax.tree.map(lambda x: x[index], tree)
 
-    if "batch_statistics" in objective.needs:
+    if "batch_statistics" in objective.reads:
         stats = joined(jax.lax.map(lambda piece: score(params, piece), pieces), mesh)
         (loss, (method_state, metrics)), dstats = method(stats)
 

@@ -18,9 +18,9 @@ T = TypeVar("T")
 def kept(make: Callable[P, T]) -> Callable[P, T]:
     """Makes a function give what it gave for arguments that are equal, the last few of them.
 
-    `jit` compiles anew for every new function, so two runs that are alike would compile the same
-    programs. What holds a function of one's own (`Alike.lasting`) is made anew each time, as that
-    may read something else by then.
+    `jit` compiles anew for every new function, so two runs with equal arguments would compile the
+    same programs. A function for parts that hold a custom function (`Part.lasting`) is made anew
+    each time, as that may read something else by then.
     """
     remembered = lru_cache(KEPT)(make)
 

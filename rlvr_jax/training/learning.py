@@ -145,7 +145,7 @@ def learn(
       The new state, metrics averaged over the updates, and the per-token record of the first pass
       over the batch, rows in the batch's order.
     """
-    several = "component_rewards" in learner.objective.needs
+    several = "component_rewards" in learner.objective.reads
     made = arrange(learner.plan, rollouts, several, learner.mesh, learner.seed, step, learner.most)
     own = replace(learner, plan=made.plan, programs=learner.programs_of(made.plan))
     state, metrics, records = _learned(own, state, made.rollouts, made.orders, step)
@@ -235,7 +235,7 @@ def _aside(state: TrainState) -> dict[str, Any]:
 def _second_policy(learner: Learner, state: TrainState) -> Params | None:
     """The weights that divergences compare with: the teacher's, else a copy of those that sampled;
     None if the objective has none."""
-    if not DIVERGENCES & learner.objective.needs:
+    if not DIVERGENCES & learner.objective.reads:
         return None
     if learner.teacher is not None:
         return learner.teacher(state)
@@ -274,13 +274,13 @@ def _measured(
         return _scored(parts, program, params, rollouts)
 
     known = {}
-    if "reference_logp" in objective.needs | learner.scorer_needs:
+    if "reference_logp" in objective.reads | learner.scorer_needs:
         known["reference_logp"] = over(parts, programs.score, reference)["old_logp"]
     if critic is not None:
         # A scorer may read what was measured before.
         whole = critic_params(critic.params, policy)
         known |= _scored(parts, programs.values, whole, replace(rollouts, **known))
-    if "teacher_logp" in objective.needs and teacher is not None:
+    if "teacher_logp" in objective.reads and teacher is not None:
         shown = rollouts.second_length
         if shown is None:
             known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
@@ -289,13 +289,13 @@ def _measured(
             beside = prompts_where(shown > 0, beside, rollouts)
             found = _scored(parts, programs.measure, teacher, beside)
             known["teacher_logp"] = found["logp"]
-    if "prompt_logp" in objective.needs:
+    if "prompt_logp" in objective.reads:
         known |= over(parts, programs.score_prompts, policy)
     old = {
         field: np.zeros(shape, rollouts.behaviour_logp.dtype)
         for field, shape in old_shapes(objective, rollouts.tokens.shape).items()
     }
-    compared = once and bool({"logp", *old} & objective.once_needs)
+    compared = once and bool({"logp", *old} & objective.once_reads)
     old |= over(parts if compared else parts[1:], programs.score, policy)
     shown = rollouts.shown_length
     if shown is not None and shown.any():

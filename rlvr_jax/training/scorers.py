@@ -28,7 +28,7 @@ __all__ = ["fit_scorer", "head_shapes", "initial_head", "scorer_needs", "seen_by
 
 def scorer_needs(critic: Critic | Scorer | None) -> frozenset[str]:
     """Records that are measured for a recipe's scorer; none for a critic."""
-    return critic.needs if isinstance(critic, Scorer) else frozenset()
+    return critic.reads if isinstance(critic, Scorer) else frozenset()
 
 
 def head_shapes(model: Model, scorer: Scorer, dtype: Any) -> Any:
@@ -115,8 +115,8 @@ def fit_scorer(
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
     new = CriticState(*step_where(usable, optimizer, grads, state.optimizer_state, state.params))
-    scores, there = getattr(rollouts, scorer.gives), rollouts.mask
-    if scorer.gives == "critic_values":
+    scores, there = getattr(rollouts, scorer.writes), rollouts.mask
+    if scorer.writes == "critic_values":
         there = jnp.broadcast_to(jnp.any(there, axis=1, keepdims=True), scores.shape)
     mean = masked_mean(scores, there)
     return new, {"critic/loss": total, "critic/gradient_norm": norm, "critic/score": mean}

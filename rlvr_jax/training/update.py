@@ -111,18 +111,18 @@ def check_needs(
     known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}
     known |= {"sampled_entropy", *given}
     if recipe.critic is not None:
-        known.add(recipe.critic.gives if isinstance(recipe.critic, Scorer) else "values")
-    if "old_tempered_logp" in objective.needs - dict(objective.records).keys():
+        known.add(recipe.critic.writes if isinstance(recipe.critic, Scorer) else "values")
+    if "old_tempered_logp" in objective.reads - dict(objective.records).keys():
         raise ValueError(
             f"method {method!r} reads old_tempered_logp and must say at which temperatures, in the"
             f" records of the part that needs it, got {dict(objective.records)}"
         )
-    if "old_topk_logp" in objective.needs and updates_per_step > 1:
+    if "old_topk_logp" in objective.reads and updates_per_step > 1:
         raise ValueError(
             f"minibatches and epochs must be 1 for method {method!r}, whose likeliest tokens are"
             f" those of the weights that sampled, got {updates_per_step} updates per batch"
         )
-    missing = sorted(objective.needs - known)
+    missing = sorted(objective.reads - known)
     if missing:
         raise ValueError(
             f"method {method!r} reads {', '.join(missing)}, which training does not provide;"

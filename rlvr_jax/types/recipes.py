@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import Any
-
-from rlvr_jax.alike import Alike
 
 __all__ = ["Method", "Recipe"]
 
-_REPLACED = {
-    "sampling": "experience(draw=plain(temperature=…))",
-    "selection": "experience(stages=[refill(uniform, rounds=…)])",
-    "reward": "experience(stages=[shape(…)])",
-    "guidance": "experience(stages=[…])",
-}
 
-
-@dataclass(frozen=True, eq=False)
-class Recipe(Alike):
+@dataclass(frozen=True)
+class Recipe:
     """A published method: what it changes of a step. None means: as in the plain algorithm.
 
-    Recipes are equal where they were made alike: by one method, with equal hyperparameters. So are
-    their parts, objectives and experiences.
+    Recipes are equal if their parts are: of one method, with equal hyperparameters.
 
     Fields:
       objective: `rlvr_jax.objectives.Objective`, the loss.
@@ -36,28 +26,12 @@ class Recipe(Alike):
         `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the
         exponential average of the weights with that decay; or the folder of another policy with the
         same tokens and shape. None: the weights that sampled the batch, for divergences alone.
-    Raises:
-      ValueError: a slot of earlier versions (sampling, selection, reward, guidance), by what it was
-        replaced.
     """
 
     objective: Any
     experience: Any = None
     critic: Any = None
     teacher: str | None = None
-    sampling: InitVar[Any] = None
-    selection: InitVar[Any] = None
-    reward: InitVar[Any] = None
-    guidance: InitVar[Any] = None
-
-    def __post_init__(self, sampling: Any, selection: Any, reward: Any, guidance: Any) -> None:
-        given = dict(sampling=sampling, selection=selection, reward=reward, guidance=guidance)
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(
-                    f"Recipe: {name} must be a part of its experience now,"
-                    f" experience={_REPLACED[name]}, got {name}={value!r}"
-                )
 
 
 @dataclass(frozen=True)

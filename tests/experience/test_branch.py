@@ -71,7 +71,7 @@ def test_a_row_of_the_whole_budget_can_branch_at_its_last_token():
 
 
 def test_an_opening_is_not_given_twice():
-    opened = View("opened", lambda prompt, task: Shown(prompt.text, "abc"))
+    opened = View(lambda prompt, task: Shown(prompt.text, "abc"))
 
     actor = numpy_actor.NumpyActor()
     chain = experience(stages=[branch(critical_token(top_k=2), samples=1)])

@@ -108,7 +108,7 @@ def test_one_chunk_is_plain_sampling():
 
 def test_answers_that_are_drawn_again_are_other_traces():
     again = redraw(lambda outcomes: np.ones(len(outcomes), bool), PLAIN, "append", samples=4)
-    batch = collected(stages=[replace(again, label="redraw(all)")]).batch
+    batch = collected(stages=[again]).batch
     for rows in batch.groups:
         assert len(np.unique(batch.rollouts.trace[rows])) == 8
     for rows in traces(batch.rollouts):

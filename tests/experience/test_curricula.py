@@ -286,8 +286,8 @@ def test_prompts_that_nobody_can_grade_are_asked_as_often_as_the_others(pool):
     ("after", "shares", "wanted"),
     [
         ([3, 2], [0.5, 0.2], r"after must not fall, got \(3, 2\)"),
-        ([3], [0.5, 0.2], r"shares must be 1 numbers in \(0, 1\], got \(0.5, 0.2\)"),
-        ([0], [0.5], "after must be at least 1, got 0"),
+        ([3], [0.5, 0.2], r"shares must be 1 numbers, got \(0.5, 0.2\)"),
+        ([0], [0.5], "each of after must be at least 1, got 0"),
     ],
 )
 def test_phases_that_do_not_fit_are_refused(after, shares, wanted):

@@ -118,7 +118,7 @@ def test_what_became_impossible_is_drawn_as_a_whole():
 def test_drafts_are_used_once_in_a_step():
     chain, own = chain_of()
     again = redraw(lambda outcomes: np.ones(len(outcomes), bool), PLAIN)
-    twice, _ = chain_of(stages=[replace(again, label="redraw(all)")])
+    twice, _ = chain_of(stages=[again])
     ((_, _, state),) = numpy_actor.walk(chain, steps=1, own=own)
     ((found, _, _),) = numpy_actor.walk(twice, NumpyActor(), 1, first=1, state=state, own=own)
     assert found.metrics["drawn_tokens"] == found.batch.rollouts.length.sum() > 0
@@ -139,8 +139,8 @@ def test_rows_without_log_probs_leave_the_older_draft():
 
 
 def test_draws_that_are_not_whole_responses_are_refused():
-    below = replace(plain(), of_policy=True, label="turns()")
-    with pytest.raises(ValueError, match=r"below must draw responses as a whole.*got turns\(\)"):
+    below = replace(plain(), of_policy=True)
+    with pytest.raises(ValueError, match=r"below must draw responses as a whole.*got"):
         from_drafts(0.5, below)
     with pytest.raises(ValueError, match="from_drafts: lenience must be finite, got nan"):
         from_drafts(float("nan"))

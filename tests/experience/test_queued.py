@@ -62,7 +62,7 @@ def test_without_staleness_nothing_waits():
     [
         ({"staleness": -1}, "queued: staleness must be at least 0, got -1"),
         ({"redundancy": -1}, "queued: redundancy must be at least 0, got -1"),
-        ({"window": 0}, "queued: window must be positive, got 0"),
+        ({"window": 0}, r"queued: window must be in \(0, 1\], got 0"),
     ],
 )
 def test_queues_that_cannot_be_are_refused(options, message):

@@ -17,7 +17,7 @@ def rating(trained=(0, 1), rated=(1, 2, 3)):
         told = [Ask(task.train[n], n, samples=2, round=turn.round, rating=True) for n in rated]
         return told + asks_for(turn, trained)
 
-    return Curriculum(propose, "rating()")
+    return Curriculum(propose)
 
 
 def collected(chain, prompts=2):
@@ -51,5 +51,5 @@ def test_further_rounds_rate_too():
 
 
 def test_a_curriculum_that_only_rates_is_refused():
-    with pytest.raises(ValueError, match=r"rating\(\): propose must return asks to train on"):
+    with pytest.raises(ValueError, match=r"rating: propose must return asks to train on"):
         collected(experience(rating(trained=())))

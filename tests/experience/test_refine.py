@@ -23,7 +23,7 @@ def asked_to_revise(rubric, **task):
             found.extend(
                 ask.view.show(ask.prompt, own.task).text
                 for ask in asks
-                if ask.view.label.startswith("refine")
+                if ask.view.label.startswith("showing")
             )
             return super().draw(asks, key, sampling, constants)
 

@@ -35,7 +35,7 @@ def first(reward, actor=None):
 
 
 def test_rows_without_a_verdict_are_in_no_statistic_of_a_group():
-    mean = shaping(lambda rollouts: group_mean(rollouts.outcome, rollouts.group), "mean()")
+    mean = shaping(lambda rollouts: group_mean(rollouts.outcome, rollouts.group))
     batch = first(mean, Undecided()).batch
     decided = batch.decided
     assert not decided.all()
@@ -51,12 +51,12 @@ def test_a_reward_of_nan_is_counted_and_leaves_the_group_and_the_loss(tmp_path):
     def reward(rollouts):
         return jnp.where(rollouts.length % 2 == 0, jnp.nan, rollouts.outcome)
 
-    found = first(shaping(reward, "odd()"))
+    found = first(shaping(reward))
     even = found.batch.rollouts.length % 2 == 0
     assert found.metrics["rows_without_reward"] == even.sum() > 0
     settings = training_runs.settings(training_runs.write_policy(tmp_path), "unused")
     run = training_runs.prepared(settings)
-    chain = experience(stages=[shape(shaping(reward, "odd()"))])
+    chain = experience(stages=[shape(shaping(reward))])
     run = dataclasses.replace(run, recipe=dataclasses.replace(run.recipe, experience=chain))
     state = run.initial_state()
     batch = collect(run, state, 0).batch
@@ -68,12 +68,12 @@ def test_a_reward_of_nan_is_counted_and_leaves_the_group_and_the_loss(tmp_path):
 
 
 def test_rewards_and_scores_that_are_not_finite_are_refused_in_a_sentence():
-    def reward(rollouts):
+    def odds(rollouts):
         return 1 / rollouts.outcome
 
-    wanted = r"shape\(odds\(\)\): rewards must be finite in float32 or NaN, got inf for a response"
+    wanted = r"shape\(shaping\(.*odds.*: rewards must be finite in float32 or NaN, got inf for a"
     with pytest.raises(ValueError, match=wanted), np.errstate(divide="ignore"):
-        first(shaping(reward, "odds()"))
+        first(shaping(odds))
 
     def unknown(prompt, text):
         del prompt
@@ -91,7 +91,7 @@ def test_the_prompts_of_rows_and_a_state_are_told():
         np.add.at(state, moment.prompt, 1)
         return rollouts.outcome, state, {"seen": float(state.sum())}
 
-    visits = Shaping(apply, "visits()", init=lambda prompts: np.zeros(prompts, np.int32))
+    visits = Shaping(apply, init=lambda prompts: np.zeros(prompts, np.int32))
     chain = experience(stages=[shape(visits)])
     found = numpy_actor.walk(chain, steps=3)
     assert [collected.metrics["seen"] for collected, _, _ in found] == [16, 32, 48]
@@ -103,7 +103,10 @@ def test_the_prompts_of_rows_and_a_state_are_told():
 @pytest.mark.parametrize(
     ("reward", "message"),
     [
-        (column(5), r"shape\(column\(5\)\): reads 6 rewards of a task.*got 2 of task 'numbered'"),
+        (
+            column(5),
+            r"shape\(column\(number=5\)\): reads 6 rewards of a task.*got 2 of task 'numbered'",
+        ),
         (agreement(), r"shape\(agreement.*reads answers, which task 'numbered' does not give"),
     ],
 )

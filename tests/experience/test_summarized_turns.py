@@ -222,7 +222,7 @@ def test_supo_writes_one_text_unless_tools_are_named():
         return recipe("supo", **given).experience.draw[1]
 
     assert draw().label.startswith("summaries(") and draw().environment is None
-    assert draw(tools=None).label.startswith("summarized_turns(environment=task, limit=8")
+    assert draw(tools=None).label.startswith("summarized_turns(")
     named = draw(tools=("calculator",), style="tags", max_turns=3)
     assert "toolbox(calculator" in named.label and named.environment.most == 3
 

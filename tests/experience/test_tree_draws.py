@@ -170,8 +170,8 @@ def test_pruning_leaves_half_of_all_groups_but_those_of_control():
         (lambda: branch_at_best(fresh=-1), r"branch_at_best: fresh must be in \[0, 1\], got -1"),
         (lambda: search_tree(width=0), "search_tree: width must be at least 1, got 0"),
         (lambda: search_tree(least=0), "search_tree: least must be positive, got 0"),
-        (lambda: prune(keep=0), "prune: keep must be positive, got 0"),
-        (lambda: prune(check=2), r"prune: check must be in \[0, 1\], got 2"),
+        (lambda: prune(keep=0), r"prune: keep must be in \(0, 1\], got 0"),
+        (lambda: prune(check=2), r"prune: check must be in \(0, 1\], got 2"),
     ],
 )
 def test_draws_that_cannot_be_are_refused(make, message):

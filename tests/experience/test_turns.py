@@ -184,7 +184,7 @@ def test_turns_may_cost_what_the_environment_counts():
         np.testing.assert_allclose(own, wanted, atol=1e-6)
         charged += int(np.sum(charges > 0.5))
     assert charged > 5
-    with pytest.raises(ValueError, match="turns: answered must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="turns: answered of costs must be at least 0, got -1"):
         turns(Counting(), costs={"answered": -1})
 
 

@@ -122,7 +122,7 @@ def batch_in(dtype, name, case):
 
 
 def prepared(name, rollouts):
-    needs = made(name).objective.needs
+    needs = made(name).objective.reads
     if "cell" in needs and rollouts.cell is None:
         rollouts = replace(rollouts, cell=array(np.asarray(rollouts.rollout_id) % 2, np.int32))
     batch = golden.prepared(made(name), rollouts)
@@ -223,7 +223,7 @@ def test_rollouts_without_tokens_are_harmless(name):
 def test_supervised_and_cleared_rows_change_nothing_for_the_others(name):
     """What is only imitated, fills a batch or has no verdict: losses, metrics and states do not
     know of it. A supervised row stands in the group of others, unless the method imitates it."""
-    imitates = "supervised" in made(name).objective.needs
+    imitates = "supervised" in made(name).objective.reads
     rows = golden.inputs(CASE)["mask"].shape[0]
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
     added = np.array([1, 7, 14])
@@ -354,7 +354,7 @@ def test_float32_is_finite_and_agrees_with_float64(name):
 @pytest.mark.parametrize("pieces", [2, 4])
 def test_cotangents_of_a_micro_batch_come_from_its_own_statistics(name, pieces, dtype):
     """What an update relies on that pulls each piece back before the others are measured."""
-    if "batch_statistics" in made(name).objective.needs:
+    if "batch_statistics" in made(name).objective.reads:
         pytest.skip("asks for the statistics of the whole batch before any cotangent")
     stats, batch = golden.stats(CASE, dtype), batch_in(dtype, name, CASE)
     whole = run(name, stats, batch)
@@ -373,7 +373,7 @@ def test_cotangents_of_a_micro_batch_come_from_its_own_statistics(name, pieces, 
 @pytest.mark.parametrize("name", FROM_OLD)
 def test_the_same_with_old_statistics_of_the_pass_itself(name):
     """The first update of a batch, where nothing was scored before."""
-    assert "batch_statistics" in made(name).objective.needs
+    assert "batch_statistics" in made(name).objective.reads
 
 
 @every_method

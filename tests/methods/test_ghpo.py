@@ -54,5 +54,7 @@ def test_format_counts_for_the_reward_and_not_for_the_test():
 
 def test_a_task_with_another_number_of_rewards_is_refused():
     chain = recipe("ghpo", weights=(1.0,)).experience
-    with pytest.raises(ValueError, match=r"shape\(weighted\): must weigh the 2 rewards of task"):
+    with pytest.raises(
+        ValueError, match=r"shape\(weighted\(weights=\(1,\)\)\): must weigh the 2 rewards of task"
+    ):
         chain.init(numpy_actor.setting(chain))

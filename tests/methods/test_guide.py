@@ -30,7 +30,7 @@ def test_groups_of_every_round_are_asked_again_with_a_hint():
     (found,) = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-1.0), steps=1)
     collected = found[0]
     views = [batch.asks[0].view.label for batch in collected.seen]
-    assert views == ["plain", "hint(0.5)"] * 3
+    assert views == ["plain", "hint(fraction=0.5)"] * 3
     assert collected.metrics["redrawn_share"] == 1.0
 
 

@@ -61,9 +61,13 @@ def test_a_group_shares_its_template_which_changes_from_visit_to_visit():
             views.setdefault(batch.asks[rows[0]].number, []).append(label)
         extra = batch.rollouts.reward - batch.rollouts.outcome
         assert (extra >= 0).all() and (extra <= 1).all()
-        free = [ask.view.label in ("template(box_behind)", "template(begun)") for ask in batch.asks]
+        free = [
+            ask.view.label
+            in ("template_view(template=box_behind)", "template_view(template=begun)")
+            for ask in batch.asks
+        ]
         assert (extra[free] == 1).all()
-        begun = [ask.view.label == "template(tags_begun)" for ask in batch.asks]
+        begun = [ask.view.label == "template_view(template=tags_begun)" for ask in batch.asks]
         if any(begun):
             assert (batch.rollouts.origin[begun] == GIVEN).any(axis=1).all()
             assert not batch.rollouts.mask[begun][:, 0].any()
@@ -137,7 +141,7 @@ def test_what_was_planted_is_not_learned_from():
         given = rollouts.origin == GIVEN
         assert given[begun].any(axis=1).all() and not given[~begun].any()
         assert not (rollouts.mask & given).any()
-        assert {"outcome/plain", "outcome/begin_with_flaw(slip)"} <= told.keys()
+        assert {"outcome/plain", "outcome/begin_with_flaw(kind=slip)"} <= told.keys()
 
 
 def test_prompts_without_a_flaw_count_as_plain():

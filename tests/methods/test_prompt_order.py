@@ -9,7 +9,7 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience import experience, stateless
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.curricula.difficulty_batches import difficulty_batches, resort
 from rlvr_jax.experience.curricula.formats import Climb, climbed, easiest
 from rlvr_jax.experience.curricula.level_stages import level_stage, one_level_at_a_time
@@ -292,11 +292,11 @@ def test_a_step_asks_prompts_of_its_level_alone():
 
 
 def test_the_level_of_a_step_is_told_where_a_stage_makes_up_prompts():
-    def made_up(batch, actor, turn):
+    def made_up(batch, actor, state, turn):
         asks = [replace(ask, prompt=Prompt("made up")) for ask in batch.asks]
-        return dataclasses.replace(batch, asks=asks), {}
+        return dataclasses.replace(batch, asks=asks), state, {}
 
-    chain = experience(one_level_at_a_time(2), stages=[stateless(made_up)])
+    chain = experience(one_level_at_a_time(2), stages=[Stage(made_up)])
     assert [told["level"] for _, told, _ in numpy_actor.walk(chain)] == [0, 0, 1, 1]
 
 

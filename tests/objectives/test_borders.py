@@ -11,6 +11,7 @@ import pytest
 from rlvr_jax import methods
 from rlvr_jax.objectives import (
     Spec,
+    Transform,
     anchored_entropy,
     constrained_reward,
     drop_truncated,
@@ -20,7 +21,6 @@ from rlvr_jax.objectives import (
     objective,
     penalize_high_covariance,
     ppo_clip,
-    stateless,
     token_mean,
 )
 from rlvr_jax.types import Recipe, Rollouts, TokenStats, replace
@@ -42,12 +42,15 @@ def composed(**changes):
         ),
         (
             {"aggregation": token_mean},
-            r"aggregation must be a part \(Aggregation\), got token_mean",
+            "aggregation must be of kind Aggregation, got token_mean",
         ),
-        ({"surrogate": group_normalized()}, r"surrogate must be a part \(Surrogate\), got Transf"),
+        (
+            {"surrogate": group_normalized()},
+            r"surrogate must be of kind Surrogate, got group_normalized\(",
+        ),
         (
             {"transforms": keep_top_entropy(0.2)},
-            r"transforms must be .*\(Sequence\), got Transform",
+            "transforms must be a list or tuple, got keep_top_entropy",
         ),
         ({"transforms": [keep_top_entropy]}, "each of transforms must be .*be called: keep_top_en"),
     ],
@@ -109,29 +112,36 @@ def test_a_missing_key_or_state_is_named():
     anchored.loss(measured, batch, anchored.init(Spec(4, rows, width)), KEY)
 
 
-def part(apply):
-    return stateless(apply, label="mine()")
+def mine(apply):
+    return Transform(apply)
 
 
 def test_what_a_part_answers_is_checked():
     stats, batch = batch_of()
-    two = part(lambda signals, context, state: (signals, state))
-    with pytest.raises(ValueError, match=r"mine\(\): apply must return \(signals, state, metrics"):
+    two = mine(lambda signals, context, state: (signals, state))
+    with pytest.raises(
+        ValueError,
+        match=r"test_what_a_part_answers_is_checked: apply must return \(signals, state, metrics",
+    ):
         composed(transforms=[two]).loss(stats, batch, {}, KEY)
-    flat = part(
+    flat = mine(
         lambda signals, context, state: (replace(signals, weight=signals.weight[0]), state, {})
     )
-    with pytest.raises(ValueError, match=r"mine\(\): weight of the signals must have the shape \("):
+    with pytest.raises(
+        ValueError,
+        match=r"test_what_a_part_answers_is_checked: weight of the signals must have the shape \(",
+    ):
         composed(transforms=[flat]).loss(stats, batch, {}, KEY)
 
 
 def test_a_part_that_reads_what_it_did_not_ask_for_is_told_so():
     stats, batch = batch_of()
-    greedy = part(lambda signals, context, state: (signals, state, {"x": -context.stats.entropy}))
+    greedy = mine(lambda signals, context, state: (signals, state, {"x": -context.stats.entropy}))
     with pytest.raises(TypeError) as raised:
         composed(transforms=[greedy]).loss(replace(stats, entropy=None), batch, {}, KEY)
     assert raised.value.__notes__ == [
-        "in mine(): statistics and records that it does not name in its needs may be None"
+        "in test_a_part_that_reads_what_it_did_not_ask_for_is_told_so: statistics and records"
+        " that it does not name in `reads` may be None"
     ]
 
 

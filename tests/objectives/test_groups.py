@@ -14,7 +14,8 @@ from rlvr_jax.objectives.statistics.groups import (
     group_spread,
     group_std,
     group_sum,
-    with_virtual,
+    mean_with_virtual,
+    std_with_virtual,
 )
 
 RTOL = 1e-13  # float64, sums of a few terms
@@ -65,7 +66,7 @@ def test_weighted_means_agree_with_numpy():
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_virtual_entries_join_every_group(number):
-    mean, std = with_virtual(1.0, number)
+    mean, std = mean_with_virtual(1.0, number), std_with_virtual(1.0, number)
     joined = [1.0] * number
     check(mean(jnp.asarray(VALUES), GROUP), lambda i: np.mean([*VALUES[i], *joined]))
     check(std(jnp.asarray(VALUES), GROUP), lambda i: np.std([*VALUES[i], *joined], ddof=1))
@@ -81,7 +82,8 @@ def test_the_batch_is_one_group():
 def test_equal_values_are_their_own_mean_to_the_last_bit(dtype):
     group, weights = np.zeros(7, int), np.linspace(0.3, 2.0, 7).astype(dtype)
     values = jnp.asarray(np.full(7, 0.1), dtype)
-    mean, std = with_virtual(float(values[0]), 2)
+    mean = mean_with_virtual(float(values[0]), 2)
+    std = std_with_virtual(float(values[0]), 2)
     for found in (group_mean(values, group, weights=weights), mean(values, group)):
         np.testing.assert_array_equal(found, values)
     for found in (group_std(values, group), std(values, group), batch_std(values, group)):

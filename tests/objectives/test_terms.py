@@ -9,7 +9,7 @@ import pytest
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.algebra.parts import Context, stateless
+from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.regularizers.token_penalties import (
     entropy_bonus,
     scheduled,
@@ -73,9 +73,9 @@ def test_numbers_of_rows_are_kept_where_they_happen_to_be_as_many_as_tokens():
         seen["tokens"] = context.rollouts.values
         return signals, state, {}
 
-    part = stateless(apply, needs={"critic_values", "values"}, label="look()")
+    look = Transform(apply, reads={"critic_values", "values"})
     batch = replace(batch, critic_values=values, values=values)
-    only(part).objective.loss(golden.stats("b"), batch, {}, jax.random.key(0))
+    only(look).objective.loss(golden.stats("b"), batch, {}, jax.random.key(0))
     assert np.asarray(seen["rows"]).all()
     np.testing.assert_array_equal(seen["tokens"], batch.mask)
 

@@ -48,7 +48,7 @@ def test_the_best_of_equals_is_the_one_of_smallest_rollout_id():
 
 def test_turns_are_asked_for_whatever_the_score_reads():
     """A task without turns has no use for a critic of turns."""
-    assert "turn" in best_against_rest(0.1, turn_sum_score).needs
-    assert "turn" in best_against_rest(0.1).needs
+    assert "turn" in best_against_rest(0.1, turn_sum_score).reads
+    assert "turn" in best_against_rest(0.1).reads
     with pytest.raises(ValueError, match="coefficient must be positive, got 0"):
         best_against_rest(0.0)

@@ -142,9 +142,9 @@ def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs
 @pytest.mark.parametrize(
     ("method", "pair", "label"),
     [
-        ("intrinsic_rewards", "signal=majority_vote", "vote=True"),
+        ("intrinsic_rewards", "signal=majority_vote", "agreement"),
         ("intrinsic_rewards", "signal=certainty_of_entropy", "certainty_of_entropy"),
-        ("spurious_rewards", "control=column(1)", "column(1)"),
+        ("spurious_rewards", "control=column(1)", "column(number=1)"),
         ("spurious_rewards", "control=random_reward(chance=0.1)", "random_reward(chance=0.1)"),
         ("spurious_rewards", "control=training_runs:my_loss", "my_loss"),
     ],

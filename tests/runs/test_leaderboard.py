@@ -217,7 +217,7 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch)
     assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)
     for each in read:
         recipe = methods.recipe(each.method, **each.method_arguments(16))
-        given = recipe.experience.gives if recipe.experience else ()
+        given = recipe.experience.writes if recipe.experience else ()
         check_needs(recipe, each.method, each.updates_per_step(), given)
 
 

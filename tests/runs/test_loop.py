@@ -16,10 +16,10 @@ from rich.console import Console
 from rlvr_jax import policy
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives import (
+    Transform,
     group_centered,
     importance_weighted,
     objective,
-    stateless,
     token_mean,
 )
 from rlvr_jax.runs import run_writer, train
@@ -423,7 +423,7 @@ def unbounded(value):
         objective(
             advantage=group_centered(),
             surrogate=importance_weighted(),
-            regularizers=[stateless(apply)],
+            regularizers=[Transform(apply)],
             aggregation=token_mean(),
         )
     )

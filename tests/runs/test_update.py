@@ -304,7 +304,7 @@ def test_a_method_whose_needs_nobody_meets_is_refused():
     own = methods.recipe("social_rl")
     with pytest.raises(ValueError, match="'social_rl' reads process_reward, turn, which training"):
         check_needs(own, "social_rl", 1)
-    check_needs(own, "social_rl", 1, own.experience.gives)
+    check_needs(own, "social_rl", 1, own.experience.writes)
 
 
 def test_values_are_provided_to_a_method_that_says_how_to_fit_its_critic():

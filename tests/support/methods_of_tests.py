@@ -22,14 +22,14 @@ def plainly(prompt, first, second):
 def rate_plainly(tolerance: float = 0.2) -> Recipe:
     """The method with a question for a policy that knows no English."""
     own = recipe("v1_pairwise", tolerance=tolerance)
-    stages = [rate_pairs(2, tolerance, plainly, "plainly")]
+    stages = [rate_pairs(2, tolerance, plainly)]
     return Recipe(own.objective, experience(stages=stages))
 
 
 def implicit_process() -> Recipe:
     """Outcomes, and on the way rewards of an implicit process reward model."""
     process = ProcessReward(
-        lambda rollouts, mask: rollouts.process_reward, "as_scored()", frozenset({"process_reward"})
+        lambda rollouts, mask: rollouts.process_reward, frozenset({"process_reward"})
     )
     return Recipe(
         objective=objective(

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.parts import Curriculum, Setting, Turn
 from rlvr_jax.tasks import Batches
+from rlvr_jax.types.parts import part
 
 __all__ = ["asks_for", "order_of", "shuffled_epochs"]
 
 
+@part
 def shuffled_epochs() -> Curriculum:
     """Prompts in shuffled epochs, a pure function of the seed and the step; see `Batches`."""
 
@@ -20,7 +22,7 @@ def shuffled_epochs() -> Curriculum:
         order = order_of(turn.setting)
         return asks_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
 
-    return Curriculum(propose, "shuffled_epochs()")
+    return Curriculum(propose)
 
 
 def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:

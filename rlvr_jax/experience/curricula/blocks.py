@@ -9,10 +9,12 @@ import numpy as np
 
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum, Setting
+from rlvr_jax.types.parts import part
 
 __all__ = ["kinds_in_order"]
 
 
+@part
 def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
     """All prompts of the first kind, then all of the second, and so on; then all again.
 
@@ -47,8 +49,7 @@ def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
             turn, [_number(blocks, setting.seed, *divmod(place, size), ahead) for place in places]
         )
 
-    label = f"kinds_in_order({', '.join(kinds)})"
-    return Curriculum(propose, label, init)
+    return Curriculum(propose, init)
 
 
 def _number(blocks: Sequence[np.ndarray], seed: int, epoch: int, place: int, ahead: float) -> int:

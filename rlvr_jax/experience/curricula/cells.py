@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.types.parts import part
 
 __all__ = ["cells_by_kind"]
 
 
+@part
 def cells_by_kind() -> Curriculum:
     """Labels rows by the kind of their prompt, `Rollouts.cell`: its place among the task's kinds.
 
@@ -22,4 +24,4 @@ def cells_by_kind() -> Curriculum:
         number = {kind: place for place, kind in enumerate(kinds)}
         return [replace(ask, cell=number.get(ask.prompt.kind, -1)) for ask in asks]
 
-    return Curriculum(propose, "cells_by_kind()", gives=frozenset({"cell"}))
+    return Curriculum(propose, writes=frozenset({"cell"}))

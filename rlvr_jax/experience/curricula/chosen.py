@@ -9,10 +9,12 @@ import numpy as np
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.parts import part
 
 __all__ = ["chosen_prompts"]
 
 
+@part
 def chosen_prompts(numbers: Sequence[int]) -> Curriculum:
     """Fills every step with some prompts, in turns; each copy is a group of its own.
 
@@ -39,5 +41,4 @@ def chosen_prompts(numbers: Sequence[int]) -> Curriculum:
         del asks, state
         return asks_for(turn, np.resize(np.array(numbers), turn.setting.prompts))
 
-    label = f"chosen_prompts({', '.join(map(str, numbers))})"
-    return Curriculum(propose, label, init)
+    return Curriculum(propose, init)

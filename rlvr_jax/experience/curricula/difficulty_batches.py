@@ -10,7 +10,8 @@ import numpy as np
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["difficulty_batches", "pieces_by_difficulty", "resort"]
 
@@ -33,7 +34,8 @@ def resort(piece: np.ndarray, difficulty: np.ndarray) -> np.ndarray:
     return piece[np.argsort(difficulty, kind="stable")]
 
 
-def pieces_by_difficulty(number: int, samples: int) -> Curriculum:
+@part
+def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
     """Trains on the prompts from easy to hard, in pieces that are sorted anew before their turn.
 
     Difficulty is 1 - the pass rate of some answers that are drawn for this alone: in step 0 those
@@ -50,7 +52,6 @@ def pieces_by_difficulty(number: int, samples: int) -> Curriculum:
       ValueError: a number below 1; when a run begins, more pieces than prompts.
     Source: ADCL (the link stands in the method's card).
     """
-    check_count(1, "pieces_by_difficulty", number=number, samples=samples)
 
     def init(setting):
         prompts = len(setting.task.train)
@@ -115,5 +116,4 @@ def pieces_by_difficulty(number: int, samples: int) -> Curriculum:
         told["piece_difficulty"] = float(known[numbers].mean())
         return _State(order.astype(np.int32), difficulty), told
 
-    label = f"pieces_by_difficulty(number={number}, samples={samples})"
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)

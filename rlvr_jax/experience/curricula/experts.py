@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.types.parts import part
 
 __all__ = ["ask_experts", "shares"]
 
@@ -16,6 +17,7 @@ def shares(samples: int, experts: int) -> list[int]:
     return [samples // experts + (expert < samples % experts) for expert in range(experts)]
 
 
+@part
 def ask_experts(views: Sequence[View]) -> Curriculum:
     """Splits the samples of every ask over views of its prompt, each the cell of its number.
 
@@ -40,10 +42,6 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
             if number
         ]
 
-    label = f"ask_experts({', '.join(view.label for view in views)})"
     return Curriculum(
-        propose,
-        label,
-        needs=frozenset().union(*(view.needs for view in views)),
-        views=tuple(views),
+        propose, reads=frozenset().union(*(view.reads for view in views)), views=tuple(views)
     )

@@ -11,10 +11,10 @@ import numpy as np
 
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.reformulations import reformulated
+from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["Climb", "climb_formats", "climbed", "easiest"]
 
@@ -81,7 +81,8 @@ def climbed(
     return Climb(level, window, count, visits)
 
 
-def climb_formats(formats: Sequence[str], threshold: float, window: int = 1) -> Curriculum:
+@part
+def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) -> Curriculum:
     """Asks every prompt in the form that it has reached, from the easiest one upwards.
 
     Forms are those of `Prompt.meta["variants"]` that have these names, and last the prompt itself.
@@ -101,8 +102,6 @@ def climb_formats(formats: Sequence[str], threshold: float, window: int = 1) -> 
     """
     if isinstance(formats, str) or not len(formats):
         raise ValueError(f"climb_formats: formats must be at least one name, got {formats!r}")
-    check_finite("climb_formats", threshold=threshold)
-    check_count(1, "climb_formats", window=window)
 
     def available(setting) -> np.ndarray:
         prompts = setting.task.train
@@ -147,10 +146,7 @@ def climb_formats(formats: Sequence[str], threshold: float, window: int = 1) -> 
             told["asked_level"] = float(state.level[numbers].mean())
         return after, told
 
-    label = describe(
-        "climb_formats", formats=", ".join(formats), threshold=float(threshold), window=window
-    )
-    return Curriculum(propose, label, init, observe, needs=frozenset({"meta"}))
+    return Curriculum(propose, init, observe, reads=frozenset({"meta"}))
 
 
 def _variants(prompt: Prompt) -> dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.types.parts import part
 
 __all__ = ["ask_greedily"]
 
@@ -12,6 +13,7 @@ GREEDY = 1e-6
 """A temperature that draws the likeliest token."""
 
 
+@part
 def ask_greedily() -> Curriculum:
     """Asks what the curricula before it ask once each, decoded greedily.
 
@@ -22,4 +24,4 @@ def ask_greedily() -> Curriculum:
         del state, turn
         return [replace(ask, samples=1, temperature=GREEDY) for ask in asks]
 
-    return Curriculum(propose, "ask_greedily()")
+    return Curriculum(propose)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import begin_with, begin_with_most
+from rlvr_jax.types.parts import part
 
 __all__ = ["remember_hints"]
 
@@ -15,6 +16,7 @@ UNKNOWN = -1.0
 """The share of a prompt that was not asked yet."""
 
 
+@part
 def remember_hints() -> Curriculum:
     """Asks a prompt with the hint that its last visit ended with; at first with all but one step.
 
@@ -33,7 +35,7 @@ def remember_hints() -> Curriculum:
 
     def propose(asks, state, turn):
         del turn
-        return [replace(ask, view=_view(ask, state)) for ask in asks]
+        return [replace(ask, view=_hinted(ask, state)) for ask in asks]
 
     def observe(state, turn, seen, learned):
         del turn, learned
@@ -47,10 +49,10 @@ def remember_hints() -> Curriculum:
         return state, {"remembered_hint": float(np.mean(state[sorted(asked)]))} if asked else {}
 
     needs, views = frozenset({"solution"}), (begin_with_most(trained=True),)
-    return Curriculum(propose, "remember_hints()", init, observe, needs=needs, views=views)
+    return Curriculum(propose, init, observe, reads=needs, views=views)
 
 
-def _view(ask, state):
+def _hinted(ask, state):
     steps = len(ask.prompt.solution)
     known = state[ask.number] if ask.number < len(state) else UNKNOWN
     share = (steps - 1) / steps if known == UNKNOWN else round(float(known) * steps) / steps

@@ -9,8 +9,8 @@ import numpy as np
 
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["level_stage", "one_level_at_a_time"]
 
@@ -27,7 +27,8 @@ def level_stage(step: int, per_level: int, levels: Sequence[int]) -> tuple[int, 
     return levels[min(stage, len(levels) - 1)], first
 
 
-def one_level_at_a_time(per_level: int, refresh: bool = True) -> Curriculum:
+@part
+def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
     """Trains so many steps on the prompts of each level, the lowest first.
 
     Levels are the values of `Prompt.meta["level"]` in order; the prompts of a level come in
@@ -42,7 +43,6 @@ def one_level_at_a_time(per_level: int, refresh: bool = True) -> Curriculum:
       ValueError: per_level below 1; when a run begins, a prompt without a level.
     Source: the multi-domain study, https://github.com/Leey21/A-Data-Centric-Study.
     """
-    check_count(1, "one_level_at_a_time", per_level=per_level)
 
     def level_of(setting) -> np.ndarray:
         prompts = setting.task.train
@@ -85,13 +85,6 @@ def one_level_at_a_time(per_level: int, refresh: bool = True) -> Curriculum:
         _, first = level_stage(step, per_level, range(int(state)))
         return frozenset({"refresh", "reset"} if first and refresh else ())
 
-    label = describe("one_level_at_a_time", per_level=per_level, refresh=refresh)
     return Curriculum(
-        propose,
-        label,
-        init,
-        observe,
-        events=events,
-        needs=frozenset({"meta"}),
-        refreshes=refresh,
+        propose, init, observe, events=events, reads=frozenset({"meta"}), refreshes=refresh
     )

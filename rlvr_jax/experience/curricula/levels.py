@@ -10,8 +10,8 @@ import numpy as np
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum, Setting
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["Levels", "adaptive_levels", "counted", "lowest", "raised"]
 
@@ -81,7 +81,10 @@ def raised(levels: Levels, least: int, threshold: float, last: np.ndarray) -> Le
     )
 
 
-def adaptive_levels(window: int, prompts: int, threshold: float, start: int = 0) -> Curriculum:
+@part
+def adaptive_levels(
+    window: Count, prompts: Count, threshold: Unit, start: NonNegativeInt = 0
+) -> Curriculum:
     """Draws prompts of levels that the policy is about to learn, and goes on when it has.
 
     Environments are the kinds of the task's prompts, their levels the values of `meta["level"]`
@@ -100,9 +103,6 @@ def adaptive_levels(window: int, prompts: int, threshold: float, start: int = 0)
       ValueError: a window or number below 1, τ outside [0, 1], a negative start; when a run begins,
         a prompt without a level, or a start behind the last level.
     """
-    check_count(1, "adaptive_levels", window=window, prompts=prompts)
-    check_count(0, "adaptive_levels", start=start)
-    check_within(0, 1, "adaptive_levels", threshold=threshold)
 
     def init(setting):
         atlas = _atlas(setting)
@@ -147,8 +147,7 @@ def adaptive_levels(window: int, prompts: int, threshold: float, start: int = 0)
             told[f"level_accuracy/{kind}"] = float(accuracy[number])
         return after, told
 
-    label = describe("adaptive_levels", window=window, prompts=prompts, threshold=threshold)
-    return Curriculum(propose, label, init, observe, needs=frozenset({"meta"}))
+    return Curriculum(propose, init, observe, reads=frozenset({"meta"}))
 
 
 class _Atlas(NamedTuple):

@@ -12,8 +12,8 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["Mastery", "exchanged", "mastery_pool", "stages_by_difficulty"]
 
@@ -77,7 +77,8 @@ def exchanged(
     return active, waiting
 
 
-def mastery_pool(mastered: float, pending: float, discard: float, samples: int = 8) -> Curriculum:
+@part
+def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 8) -> Curriculum:
     """Picks from a set of prompts that trades what is mastered for the easiest of what waits.
 
     Difficulty is `Prompt.meta["difficulty"]`, the pass rate of a reference model (larger is
@@ -96,8 +97,6 @@ def mastery_pool(mastered: float, pending: float, discard: float, samples: int =
       ValueError: a bound outside [0, 1], pending not below discard, no samples.
     Source: Dr.SCI (the link stands in the method's card).
     """
-    check_within(0, 1, "mastery_pool", mastered=mastered, pending=pending, discard=discard)
-    check_count(1, "mastery_pool", samples=samples)
     if not pending < discard:
         raise ValueError(f"mastery_pool: pending must be below discard {discard}, got {pending}")
 
@@ -161,14 +160,7 @@ def mastery_pool(mastered: float, pending: float, discard: float, samples: int =
         fresh = np.zeros_like(total), np.zeros_like(visits)
         return _told(Mastery(after, waiting, state.difficulty, *fresh), left)
 
-    label = describe(
-        "mastery_pool",
-        mastered=float(mastered),
-        pending=float(pending),
-        discard=float(discard),
-        samples=samples,
-    )
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)
 
 
 def _told(state: Mastery, left: float) -> tuple[Mastery, dict[str, float]]:

@@ -11,8 +11,8 @@ from rlvr_jax.experience.curricula.batches import asks_for, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.parts import part
 
 __all__ = ["choose_pair", "easy_but_brittle", "hard_but_solvable", "rare_event_pair"]
 
@@ -56,7 +56,8 @@ def choose_pair(right: np.ndarray, answers: np.ndarray, most: int) -> tuple[int,
     return first, int(easy[np.argmax(rate[easy])]) if len(easy) else -1
 
 
-def rare_event_pair(most: int, candidates: int) -> Curriculum:
+@part
+def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
     """Trains on one hard but solvable and one easy but brittle prompt, each step in turns.
 
     The pair is chosen once, by pass rates of the first answers to each prompt, as many as a step
@@ -72,8 +73,6 @@ def rare_event_pair(most: int, candidates: int) -> Curriculum:
     Raises:
       ValueError: most below 1, or negative candidates.
     """
-    check_count(1, "rare_event_pair", most=most)
-    check_count(0, "rare_event_pair", candidates=candidates)
     epochs = shuffled_epochs()
 
     def init(setting):
@@ -106,8 +105,7 @@ def rare_event_pair(most: int, candidates: int) -> Curriculum:
         state = _State(right, answers, pair)
         return state, _told(state)
 
-    label = describe("rare_event_pair", most=most, candidates=candidates)
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)
 
 
 def _told(state: _State) -> dict[str, float]:

@@ -14,9 +14,9 @@ from rlvr_jax.experience.curricula.batches import order_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive, check_within
 from rlvr_jax.tasks import Prompt, StepScore, Task
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Share, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "best_rows",
@@ -57,15 +57,16 @@ def prefix_chances(lines: int, decay: float) -> np.ndarray:
     return weight / weight.sum()
 
 
+@part
 def start_from_prefixes(
-    rated: int,
-    samples: int,
-    temperature: float,
-    spread: float,
-    accept: float,
-    ratio: float,
-    decay: float,
-    capacity: int,
+    rated: Count,
+    samples: Count,
+    temperature: Positive,
+    spread: NonNegative,
+    accept: Unit,
+    ratio: Positive,
+    decay: Share,
+    capacity: Count,
 ) -> Curriculum:
     """Asks prompts whose answers differ, and what begins as their best answers do.
 
@@ -91,11 +92,6 @@ def start_from_prefixes(
         an outcome outside [0, 1], a decay outside (0, 1].
     Source: ReST-RL, https://github.com/THUDM/ReST-RL.
     """
-    name = "start_from_prefixes"
-    check_count(1, name, rated=rated, samples=samples, capacity=capacity)
-    check_positive(name, temperature=temperature, ratio=ratio, decay=decay)
-    check_at_least(0, name, spread=spread)
-    check_within(0, 1, name, accept=accept, decay=decay)
 
     def init(setting):
         whole, tokens = ((), np.int32), ((setting.response_tokens,), np.int32)
@@ -151,18 +147,7 @@ def start_from_prefixes(
         }
         return state, told
 
-    label = describe(
-        name,
-        rated=rated,
-        samples=samples,
-        temperature=float(temperature),
-        spread=float(spread),
-        accept=float(accept),
-        ratio=float(ratio),
-        decay=float(decay),
-        capacity=capacity,
-    )
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)
 
 
 _FIELDS = ("number", "tokens", "length")

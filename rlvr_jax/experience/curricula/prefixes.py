@@ -9,8 +9,8 @@ import numpy as np
 
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import begin_with
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["begin_with_prefixes", "prefix_fraction"]
 
@@ -27,7 +27,8 @@ def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -
     return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))
 
 
-def begin_with_prefixes(low: float, high: float, cuts: int, share: float) -> Curriculum:
+@part
+def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curriculum:
     """Lets some asks of the curricula before it begin with the first part of a worked solution.
 
     A prompt has `cuts` cuts, their lengths fixed for the run; an ask takes one at random. The
@@ -44,8 +45,6 @@ def begin_with_prefixes(low: float, high: float, cuts: int, share: float) -> Cur
       ValueError: a number outside its range; when a run is set up, a prompt without a solution.
     Source: PrefixRL (the link stands in the method's card).
     """
-    check_within(0, 1, "begin_with_prefixes", low=low, high=high, share=share)
-    check_count(1, "begin_with_prefixes", cuts=cuts)
     if not low < high:
         raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")
 
@@ -75,6 +74,5 @@ def begin_with_prefixes(low: float, high: float, cuts: int, share: float) -> Cur
         means = {name: float(np.mean(values)) for name, values in told.items() if values}
         return state, means | {"prefixed_share": len(told["outcome_prefixed"]) / max(number, 1)}
 
-    label = describe("begin_with_prefixes", low=low, high=high, cuts=cuts, share=float(share))
     needs, views = frozenset({"solution"}), (begin_with(high),)
-    return Curriculum(propose, label, observe=observe, needs=needs, views=views)
+    return Curriculum(propose, observe=observe, reads=needs, views=views)

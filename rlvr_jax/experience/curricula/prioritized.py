@@ -11,8 +11,8 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_bound, check_within
+from rlvr_jax.types.hyperparameters import Bound, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["hard_first", "prioritized", "solved", "undecided"]
 
@@ -37,12 +37,13 @@ def solved(rates: np.ndarray, limit: float) -> np.ndarray:
     return np.asarray(rates) >= limit
 
 
+@part
 def prioritized(
     weight: Callable[[np.ndarray], np.ndarray],
-    explore: float,
-    decay: float,
-    prior: float = 0.5,
-    resample_below: float = float("inf"),
+    explore: Unit,
+    decay: Unit,
+    prior: Unit = 0.5,
+    resample_below: Bound = float("inf"),
 ) -> Curriculum:
     """Draws prompts without replacement, with chances (1 - ε) w(s) / Σ w(s) + ε / P.
 
@@ -60,8 +61,6 @@ def prioritized(
     Raises:
       ValueError: a share outside [0, 1], or a limit not above 0.
     """
-    check_within(0, 1, "prioritized", explore=explore, decay=decay, prior=prior)
-    check_bound("prioritized", resample_below=resample_below)
 
     def init(setting):
         prompts = len(setting.task.train)
@@ -87,5 +86,4 @@ def prioritized(
         told = {"solved_share": float(done.mean()), "mean_history": float(history.mean.mean())}
         return _State(history, done), told
 
-    label = describe("prioritized", weight=weight, explore=explore, resample_below=resample_below)
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)

@@ -9,10 +9,12 @@ import numpy as np
 
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.templates import TEMPLATES, Template, template_of, template_view
+from rlvr_jax.types.parts import part
 
 __all__ = ["random_templates"]
 
 
+@part
 def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
     """Asks what the curricula before it ask in a random template, one for all rows of a group.
 
@@ -51,5 +53,4 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
         state[[number for number in asked if number < len(state)]] += 1
         return state, {"templates_asked": float(len({ask.view.label for ask in learned.asks}))}
 
-    label = f"random_templates({', '.join(names)})"
-    return Curriculum(propose, label, init, observe, views=tuple(views))
+    return Curriculum(propose, init, observe, views=tuple(views))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["restart_every"]
 
 
-def restart_every(steps: int) -> Curriculum:
+@part
+def restart_every(steps: Count) -> Curriculum:
     """Begins every so many steps with the weights and the optimizer that the run began with.
 
     It leaves the asks of the part before it as they are.
@@ -18,7 +20,6 @@ def restart_every(steps: int) -> Curriculum:
     Raises:
       ValueError: fewer than one step.
     """
-    check_count(1, "restart_every", steps=steps)
 
     def propose(asks, state, turn):
         del state, turn
@@ -29,4 +30,4 @@ def restart_every(steps: int) -> Curriculum:
         again = step > 0 and step % steps == 0
         return frozenset({"restart", "reset"} if again else ())
 
-    return Curriculum(propose, f"restart_every({steps})", events=events)
+    return Curriculum(propose, events=events)

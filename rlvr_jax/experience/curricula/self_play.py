@@ -17,8 +17,6 @@ from rlvr_jax.experience.store import (
     taken,
     uniform_places,
 )
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
@@ -27,6 +25,8 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["PROPOSE", "as_bytes", "cell_of", "propose_and_solve", "to_solve", "world_of"]
 
@@ -75,7 +75,8 @@ def world_of(name: str, setting: Setting) -> World:
     return setting.task.world
 
 
-def propose_and_solve(references: int, capacity: int) -> Curriculum:
+@part
+def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     """Asks the policy for questions of every kind, and to answer those it has made up before.
 
     The asks are dealt out to six cells in turn (`Rollouts.cell`), from step to step: 0 to 2 solve
@@ -93,7 +94,6 @@ def propose_and_solve(references: int, capacity: int) -> Curriculum:
       ValueError: a number below 1; when a run begins, a task without a world.
     Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
     """
-    check_count(1, "propose_and_solve", references=references, capacity=capacity)
 
     def init(setting):
         first = as_bytes([world_of("propose_and_solve", setting).first])
@@ -147,5 +147,4 @@ def propose_and_solve(references: int, capacity: int) -> Curriculum:
             told[f"new/{kind}"] = float(len(rows))
         return tuple(state), told
 
-    label = describe("propose_and_solve", references=references, capacity=capacity)
-    return Curriculum(propose, label, init, observe, gives=frozenset({"cell"}))
+    return Curriculum(propose, init, observe, writes=frozenset({"cell"}))

@@ -10,10 +10,12 @@ import numpy as np
 
 from rlvr_jax.experience.asks import PLAIN, View, shows_nothing
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.types.parts import part
 
 __all__ = ["exact_shares", "mix_views", "show_as"]
 
 
+@part
 def show_as(view: View) -> Curriculum:
     """Asks what the curricula before it ask under another view.
 
@@ -33,8 +35,7 @@ def show_as(view: View) -> Curriculum:
         bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
         return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
 
-    label = f"show_as({view.label})"
-    return Curriculum(propose, label, observe=observe, needs=view.needs, views=(view,))
+    return Curriculum(propose, observe=observe, reads=view.reads, views=(view,))
 
 
 def exact_shares(number: int, shares: Sequence[float]) -> list[int]:
@@ -48,6 +49,7 @@ def exact_shares(number: int, shares: Sequence[float]) -> list[int]:
     return [next((kind for kind, end in enumerate(ends) if i < end), -1) for i in range(number)]
 
 
+@part
 def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
     """Asks some of what the curricula before it ask under other views, the others as they are.
 
@@ -94,11 +96,9 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
                     told.setdefault(label, []).append(float(np.nanmean(outcomes)))
         return state, {f"outcome/{name}": float(np.mean(x)) for name, x in told.items()}
 
-    told = ", ".join(f"{v.label}: {share:g}" for v, share in zip(views, shares, strict=True))
     return Curriculum(
         propose,
-        f"mix_views({told})",
         observe=observe,
-        needs=frozenset().union(*(view.needs for view in views)),
+        reads=frozenset().union(*(view.reads for view in views)),
         views=tuple(views),
     )

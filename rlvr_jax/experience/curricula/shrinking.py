@@ -12,7 +12,8 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count, Share
+from rlvr_jax.types.parts import part
 
 __all__ = ["hardest", "shrinking_pool", "unsolved_pool"]
 
@@ -37,7 +38,8 @@ def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
     return left
 
 
-def shrinking_pool(after: Sequence[int], shares: Sequence[float]) -> Curriculum:
+@part
+def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculum:
     """Picks from a pool that is cut to its prompts of lowest pass rate after some steps.
 
     It begins with all P prompts; after `after[i]` steps ⌈shares[i] · P⌉ of the pool stay, by the
@@ -52,14 +54,10 @@ def shrinking_pool(after: Sequence[int], shares: Sequence[float]) -> Curriculum:
     Raises:
       ValueError: steps that fall, shares outside (0, 1], or another number of them.
     """
-    for step in after:
-        check_count(1, "shrinking_pool", after=step)
     if list(after) != sorted(after):
         raise ValueError(f"shrinking_pool: after must not fall, got {tuple(after)}")
-    if len(shares) != len(after) or not all(0 < share <= 1 for share in shares):
-        raise ValueError(
-            f"shrinking_pool: shares must be {len(after)} numbers in (0, 1], got {tuple(shares)}"
-        )
+    if len(shares) != len(after):
+        raise ValueError(f"shrinking_pool: shares must be {len(after)} numbers, got {shares}")
     share_at = dict(zip(after, shares, strict=True))
 
     def cut(steps, pool, history):
@@ -68,11 +66,11 @@ def shrinking_pool(after: Sequence[int], shares: Sequence[float]) -> Curriculum:
             return pool
         return hardest(pool, history.latest, math.ceil(share * len(pool)))
 
-    cuts = ", ".join(f"{step}: {share:g}" for step, share in share_at.items())
-    return _from_pool(f"shrinking_pool({cuts})", cut)
+    return picks_from_pool(cut)
 
 
-def unsolved_pool(after: int) -> Curriculum:
+@part
+def unsolved_pool(after: Count) -> Curriculum:
     """Picks from all prompts at first, and after some steps from those that are not yet solved.
 
     Solved is a prompt of whose last visit all answers were right; it does not come back. Where all
@@ -85,7 +83,6 @@ def unsolved_pool(after: int) -> Curriculum:
       ValueError: fewer steps.
     Source: NuRL (the link stands in the method's card).
     """
-    check_count(1, "unsolved_pool", after=after)
 
     def cut(steps, pool, history):
         if steps != after:
@@ -93,10 +90,10 @@ def unsolved_pool(after: int) -> Curriculum:
         left = pool & ~(history.latest >= 1)
         return left if left.any() else pool
 
-    return _from_pool(f"unsolved_pool(after={after})", cut)
+    return picks_from_pool(cut)
 
 
-def _from_pool(label: str, cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Curriculum:
+def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Curriculum:
     """Picks the least visited prompts of a pool that may change after a step.
 
     Args:
@@ -129,4 +126,4 @@ def _from_pool(label: str, cut: Callable[[int, np.ndarray, History], np.ndarray]
             told["pool_rate"] = float(history.latest[known].mean())
         return _State(history, pool), told
 
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)

@@ -13,8 +13,8 @@ from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["Skills", "most_skills", "next_active", "skill_reward", "withdraw_skills"]
 
@@ -69,8 +69,9 @@ def skill_reward(success: float, invalid: int, compression: float, step: int) ->
     return success - 0.1 * invalid + bonus
 
 
+@part
 def withdraw_skills(
-    skills: Mapping[str, str], sets: Sequence[int], every: int, rated: int, samples: int
+    skills: Mapping[str, str], sets: Sequence[int], every: Count, rated: Count, samples: Count
 ) -> Curriculum:
     """Shows skills beside every prompt, fewer from phase to phase, and in the last phase none.
 
@@ -95,7 +96,6 @@ def withdraw_skills(
         raise ValueError(f"withdraw_skills: skills must begin with {GENERAL!r}, got {names}")
     if not len(sets) or min(sets) < 0:
         raise ValueError(f"withdraw_skills: sets must be counts, at least one, got {list(sets)}")
-    check_count(1, "withdraw_skills", every=every, rated=rated, samples=samples)
 
     def view(active):
         return with_note(
@@ -154,8 +154,5 @@ def withdraw_skills(
         kept = next_active(known, most)
         return Skills(np.isin(names, kept), gain), told
 
-    label = describe(
-        "withdraw_skills", skills=", ".join(names), sets=tuple(sets), every=every, rated=rated
-    )
     first = view(np.ones(len(names), bool))
-    return Curriculum(propose, label, init, observe, views=(first,))
+    return Curriculum(propose, init, observe, views=(first,))

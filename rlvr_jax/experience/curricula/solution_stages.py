@@ -8,7 +8,8 @@ import numpy as np
 
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import begin_with, begin_with_most
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import NonNegativeInt
+from rlvr_jax.types.parts import part
 
 __all__ = ["begin_near_the_end", "given_steps"]
 
@@ -23,7 +24,8 @@ def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
     return np.maximum(np.asarray(steps) - stage, 0)
 
 
-def begin_near_the_end(per_stage: int = 0) -> Curriculum:
+@part
+def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
     """Lets responses begin with the first steps of the worked solution, stage by stage.
 
     In stage m all but the last m steps are given; they are context and not learned from. A solution
@@ -36,7 +38,6 @@ def begin_near_the_end(per_stage: int = 0) -> Curriculum:
       ValueError: a negative number; when a run is set up, a prompt without a solution.
     Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
     """
-    check_count(0, "begin_near_the_end", per_stage=per_stage)
 
     def propose(asks, state, turn):
         del state
@@ -57,6 +58,5 @@ def begin_near_the_end(per_stage: int = 0) -> Curriculum:
         asked = [learned.asks[rows[0]].view.fraction for rows in learned.groups]
         return state, {"given_share": float(np.mean(asked))}
 
-    label = f"begin_near_the_end(per_stage={per_stage})"
     needs, views = frozenset({"solution"}), (begin_with_most(),)
-    return Curriculum(propose, label, observe=observe, needs=needs, views=views)
+    return Curriculum(propose, observe=observe, reads=needs, views=views)

@@ -8,12 +8,14 @@ import numpy as np
 
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["rate_first", "set_solved_aside"]
 
 
-def rate_first(rated: int, samples: int) -> Curriculum:
+@part
+def rate_first(rated: Count, samples: Count) -> Curriculum:
     """Has some prompts answered before any update: drawn and graded in step 0, never trained.
 
     It comes behind a part that picks prompts.
@@ -24,7 +26,6 @@ def rate_first(rated: int, samples: int) -> Curriculum:
     Raises:
       ValueError: a number below 1.
     """
-    check_count(1, "rate_first", rated=rated, samples=samples)
 
     def propose(asks, state, turn):
         del state
@@ -34,10 +35,11 @@ def rate_first(rated: int, samples: int) -> Curriculum:
         ratings = [replace(ask, samples=samples, rating=True) for ask in asks_for(turn, chosen)]
         return [*ratings, *asks]
 
-    return Curriculum(propose, f"rate_first({rated}, {samples})")
+    return Curriculum(propose)
 
 
-def set_solved_aside(rated: int, samples: int) -> Curriculum:
+@part
+def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
     """Asks no prompt that the first policy answered right every time.
 
     In step 0, before any update, some prompts are rated: drawn and graded, never trained. Those of
@@ -52,7 +54,6 @@ def set_solved_aside(rated: int, samples: int) -> Curriculum:
       ValueError: a number below 1.
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
-    check_count(1, "set_solved_aside", rated=rated, samples=samples)
 
     def init(setting):
         return np.zeros(len(setting.task.train), bool)
@@ -82,5 +83,4 @@ def set_solved_aside(rated: int, samples: int) -> Curriculum:
                     solved[ask.number] = bool((outcomes == 1).all())
         return solved, {"solved_prompts": float(solved.sum())}
 
-    label = f"set_solved_aside(rated={rated}, samples={samples})"
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)

@@ -8,8 +8,8 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import of_round, weighted_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["prove_hard_ones", "reprove_chance"]
 
@@ -19,7 +19,8 @@ def reprove_chance(rates: np.ndarray, hard: float, redo: float) -> np.ndarray:
     return np.where(rates < hard, 1.0, redo)
 
 
-def prove_hard_ones(hard: float, redo: float) -> Curriculum:
+@part
+def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
     """Asks statements that are hard, and with small chances those that are not.
 
     A statement's rate is the highest that one of its visits had; a lucky one counts for ever. The
@@ -33,7 +34,6 @@ def prove_hard_ones(hard: float, redo: float) -> Curriculum:
       ValueError: a number outside its range.
     Source: STP, https://github.com/kfdong/STP.
     """
-    check_within(0, 1, "prove_hard_ones", hard=hard, redo=redo)
 
     def init(setting):
         return np.full(len(setting.task.train), -1, np.float32)
@@ -57,6 +57,4 @@ def prove_hard_ones(hard: float, redo: float) -> Curriculum:
             told["best_rate"] = float(state[state >= 0].mean())
         return state, told
 
-    return Curriculum(
-        propose, describe("prove_hard_ones", hard=float(hard), redo=float(redo)), init, observe
-    )
+    return Curriculum(propose, init, observe)

@@ -9,8 +9,9 @@ import numpy as np
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.choices.groups import all_right
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["heat", "heat_solved", "streaks"]
 
@@ -33,7 +34,8 @@ def streaks(streak: np.ndarray, numbers: np.ndarray, right: np.ndarray) -> np.nd
     return streak
 
 
-def heat_solved(base: float, rise: float, highest: float) -> Curriculum:
+@part
+def heat_solved(base: Positive, rise: NonNegative, highest: float) -> Curriculum:
     """Asks prompts hotter that were all right at their last visits, so that they go wrong again.
 
     T = min(T₀ + κ m, T_max), m the visits in a row whose answers were all right; it changes the
@@ -49,8 +51,6 @@ def heat_solved(base: float, rise: float, highest: float) -> Curriculum:
     Raises:
       ValueError: base not positive, a negative rise, or T_max below T₀.
     """
-    check_positive("heat_solved", base=base)
-    check_at_least(0, "heat_solved", rise=rise)
     check_at_least(base, "heat_solved", highest=highest)
 
     def init(setting):
@@ -77,5 +77,4 @@ def heat_solved(base: float, rise: float, highest: float) -> Curriculum:
             told = {"heated_share": np.mean(asked > base), "ask_temperature": np.mean(asked)}
         return streaks(state, numbers, right), told
 
-    label = describe("heat_solved", base=base, rise=rise, highest=highest)
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)

@@ -15,9 +15,9 @@ from rlvr_jax.experience.curricula.diversity import Diversity, distinct_ngrams
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum, Setting, Turn
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
 from rlvr_jax.tasks import Batches
+from rlvr_jax.types.hyperparameters import Count, NonNegative, NonNegativeInt, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "as_they_are",
@@ -78,16 +78,17 @@ def num_weighted(share: float, prompts: int) -> int:
     return int(share * prompts)
 
 
+@part
 def variance_promotion(
-    share: float,
-    outcome_weight: float,
-    diversity_weight: float,
-    refresh: int,
-    rated: int,
-    rating_samples: int,
+    share: Unit,
+    outcome_weight: NonNegative,
+    diversity_weight: NonNegative,
+    refresh: Count,
+    rated: NonNegativeInt,
+    rating_samples: Count,
     diversity: Diversity = distinct_ngrams,
     scale: Scale = as_they_are,
-    momentum: float = 0.0,
+    momentum: Unit = 0.0,
 ) -> Curriculum:
     """Draws ⌊λB⌋ prompts with replacement ∝ W, the other ones from shuffled epochs.
 
@@ -109,15 +110,6 @@ def variance_promotion(
     Raises:
       ValueError: a number out of range.
     """
-    check_within(0, 1, "variance_promotion", share=share, momentum=momentum)
-    check_at_least(
-        0,
-        "variance_promotion",
-        outcome_weight=outcome_weight,
-        diversity_weight=diversity_weight,
-    )
-    check_count(1, "variance_promotion", refresh=refresh, rating_samples=rating_samples)
-    check_count(0, "variance_promotion", rated=rated)
 
     def init(setting):
         prompts = len(setting.task.train)
@@ -164,10 +156,7 @@ def variance_promotion(
             told["score"] = float(score[known].mean())
         return _State(score, weight, last), told
 
-    label = describe(
-        "variance_promotion", share=share, refresh=refresh, rated=rated, diversity=diversity
-    )
-    return Curriculum(propose, label, init, observe)
+    return Curriculum(propose, init, observe)
 
 
 @functools.lru_cache(maxsize=4)

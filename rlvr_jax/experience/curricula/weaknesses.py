@@ -9,9 +9,9 @@ import numpy as np
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
 from rlvr_jax.tasks.synthesis.concepts import budgets, failed
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["shift_to_weaknesses"]
 
@@ -27,8 +27,9 @@ class _State(NamedTuple):
     weight: np.ndarray
 
 
+@part
 def shift_to_weaknesses(
-    epochs: int, threshold: float, share: float, included: bool = False
+    epochs: Count, threshold: Unit, share: Unit, included: bool = False
 ) -> Curriculum:
     """Trains some epochs on the prompts, and then more on kinds of which many have failed.
 
@@ -49,9 +50,6 @@ def shift_to_weaknesses(
       ValueError: no epochs, a number outside [0, 1].
     Source: SwS, https://github.com/MasterVito/SwS.
     """
-    check_count(1, "shift_to_weaknesses", epochs=epochs)
-    check_finite("shift_to_weaknesses", threshold=threshold)
-    check_within(0, 1, "shift_to_weaknesses", threshold=threshold, share=share)
 
     def of_task(setting):
         prompts = setting.task.train
@@ -123,14 +121,7 @@ def shift_to_weaknesses(
     def events(state, step):
         return frozenset({"restart", "reset"} if step == int(state.shift) else ())
 
-    label = describe(
-        "shift_to_weaknesses",
-        epochs=epochs,
-        threshold=float(threshold),
-        share=float(share),
-        included=included,
-    )
-    return Curriculum(propose, label, init, observe, events=events)
+    return Curriculum(propose, init, observe, events=events)
 
 
 def _chances(weight: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ import numpy as np
 
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.rollout import heated_by_entropy
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["EntropyScale", "entropy_heated", "entropy_scale"]
 
@@ -53,7 +53,8 @@ def entropy_scale(entropy: np.ndarray, mask: np.ndarray, pivot: float) -> Entrop
     return EntropyScale(*map(np.float64, found))
 
 
-def entropy_heated(strength: float, pivot: float, mirrored: bool = False) -> Draw:
+@part
+def entropy_heated(strength: Unit, pivot: Unit, mirrored: bool = False) -> Draw:
     """Draws tokens hotter where the policy is uncertain, colder where it is sure.
 
     The temperature is multiplied by 1 + τ ĥ, with ĥ in [-1, 1] on the `entropy_scale` of the batch
@@ -70,7 +71,6 @@ def entropy_heated(strength: float, pivot: float, mirrored: bool = False) -> Dra
       ValueError: a strength or a pivot outside its range.
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
-    check_within(0, 1, "entropy_heated", strength=strength, pivot=pivot)
     if strength == 1:
         raise ValueError(f"entropy_heated: strength must be below 1, got {strength}")
     processor = heated_by_entropy(mirrored)
@@ -96,7 +96,4 @@ def entropy_heated(strength: float, pivot: float, mirrored: bool = False) -> Dra
         metrics = {f"entropy_scale/{name}": value for name, value in told.items()}
         return {"scale": scale, "known": np.bool_(True)}, metrics
 
-    label = describe(
-        "entropy_heated", strength=float(strength), pivot=float(pivot), mirrored=mirrored
-    )
-    return Draw(apply, label, init, observe)
+    return Draw(apply, init, observe)

@@ -12,8 +12,9 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import GIVEN, Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.parts import part
 
 __all__ = ["carried_over", "chunks"]
 
@@ -29,7 +30,8 @@ def carried_over(tokens: Sequence[int], carry: int, head: int) -> list[int]:
     return [*tokens[:head], *tokens[len(tokens) - (carry - head) :]]
 
 
-def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> Draw:
+@part
+def chunks(most: Count, head: NonNegativeInt, carry: int | None = None, **sampling: Any) -> Draw:
     """Writes each answer in chunks of bounded context; a short carry-over is all that goes on.
 
     The first chunk is a response of the run's budget C (`response_tokens`). Where it does not end,
@@ -53,8 +55,6 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
       ValueError: a number that is no count; when a run begins, a carry that leaves no room.
     Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
     """
-    check_count(1, "chunks", most=most)
-    check_count(0, "chunks", head=head)
     if carry is not None:
         check_count(1, "chunks", carry=carry)
 
@@ -91,16 +91,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
         told = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
         return by_trace(parts, np.concatenate(traces), asks), state, told
 
-    named = {"most": most, "head": head, "carry": carry, **sampling}
-    return Draw(
-        apply,
-        describe("chunks", **named),
-        init,
-        sampling=sampling,
-        of_policy=True,
-        most=float(most),
-        splits=most > 1,
-    )
+    return Draw(apply, init, sampling=sampling, of_policy=True, most=float(most), splits=most > 1)
 
 
 def _going_on(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: int) -> Ask:

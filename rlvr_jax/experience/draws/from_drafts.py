@@ -15,15 +15,16 @@ from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.verification import Verified, taken_over, verify
 from rlvr_jax.experience.parts import Draw, Setting, Turn
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.types.hyperparameters import Finite, NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["from_drafts"]
 
 COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
 
 
-def from_drafts(lenience: float, below: Draw | None = None, exact_mb: float = 0) -> Draw:
+@part
+def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegative = 0) -> Draw:
     """Verifies the last responses to a prompt and draws only what the policy would not write again.
 
     The k-th response that was learned from when the prompt came last is the draft of its k-th one
@@ -65,8 +66,6 @@ def from_drafts(lenience: float, below: Draw | None = None, exact_mb: float = 0)
         exact_mb.
     Source: Liu et al. 2025, https://arxiv.org/abs/2509.23232.
     """
-    check_finite("from_drafts", lenience=lenience)
-    check_at_least(0, "from_drafts", exact_mb=exact_mb)
     exact = exact_mb > 0
     if exact and (lenience or below is not None):
         raise ValueError(
@@ -146,9 +145,7 @@ def from_drafts(lenience: float, below: Draw | None = None, exact_mb: float = 0)
             stored = _stored(state, learned, learned.rollouts.old_logp, every)
         return {**state, **stored, "shares": np.zeros(2), "below": inner}, told
 
-    further = {"exact_mb": exact_mb} if exact else {}
-    label = describe("from_drafts", lenience=float(lenience), below=below.label, **further)
-    return Draw(apply, label, init, observe, below.needs, below.sampling)
+    return Draw(apply, init, observe, below.reads, below.sampling)
 
 
 def _drafted(asks: Sequence[Ask], state, turn: Turn) -> list[bool]:

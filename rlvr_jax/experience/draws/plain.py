@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rlvr_jax.experience.parts import Draw, Turn
-from rlvr_jax.objectives import describe
 from rlvr_jax.rollout import Processor
+from rlvr_jax.types.parts import part
 
 __all__ = ["plain"]
 
 
+@part
 def plain(
     processor: Processor | None = None,
     constants: Callable[[Turn], Any] | None = None,
@@ -49,4 +50,4 @@ def plain(
         named["constants"] = constants
     if scored_as_drawn:
         named["scored_as_drawn"] = True
-    return Draw(apply, describe("plain", **named), sampling=sampling)
+    return Draw(apply, sampling=sampling)

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
 from rlvr_jax.rollout import named_key
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["falling_share", "prefixed_rows", "soft_prefixes"]
 
@@ -27,10 +27,11 @@ def prefixed_rows(share: float, samples: int) -> int:
     return int(np.floor(share * samples + 0.5))
 
 
+@part
 def soft_prefixes(
-    latent: int = 32,
-    prefix: int = 4,
-    until: float = 0.5,
+    latent: Count = 32,
+    prefix: Count = 4,
+    until: Positive = 0.5,
     decode: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Draw:
     """Puts a few vectors before the prompts of some rows, which a latent z ~ N(0, I) chooses.
@@ -52,8 +53,6 @@ def soft_prefixes(
     Source: Reasoning Palette draws so (the link stands in the method's card); sizes and schedule
       are ours.
     """
-    check_count(1, "soft_prefixes", latent=latent, prefix=prefix)
-    check_positive("soft_prefixes", until=until)
 
     def apply(asks, actor, state, turn):
         share = falling_share(turn.step, turn.setting.steps, until)
@@ -79,9 +78,8 @@ def soft_prefixes(
         )
         return batch, state, {"prefixed_share": sum(rows) / max(len(group), 1)}
 
-    named = {"latent": latent, "prefix": prefix, "until": float(until), "decode": decode}
     gives = frozenset({"soft_prompt", "soft_length"})
-    return Draw(apply, describe("soft_prefixes", **named), gives=gives)
+    return Draw(apply, writes=gives)
 
 
 def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:

@@ -11,8 +11,8 @@ from rlvr_jax.experience.asks import PLAIN, Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw, Setting, Turn
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_positive, check_within
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Share
+from rlvr_jax.types.parts import part
 
 __all__ = ["queued"]
 
@@ -53,7 +53,10 @@ class _Group:
         return len(self.done) == self.ask.samples
 
 
-def queued(staleness: int = 1, redundancy: int = 0, window: float = 0.25) -> Draw:
+@part
+def queued(
+    staleness: NonNegativeInt = 1, redundancy: NonNegativeInt = 0, window: Share = 0.25
+) -> Draw:
     """Trains groups as they are completed, at most so many steps after they were asked.
 
     All rows of all open groups are written at once, a window at a time. A step ends as soon as a
@@ -77,9 +80,6 @@ def queued(staleness: int = 1, redundancy: int = 0, window: float = 0.25) -> Dra
       ValueError: a negative count, or a window that is not in (0, 1].
     Source: ROLL's queue (the link stands in `rollart`'s card), for one process.
     """
-    check_count(0, "queued", staleness=staleness, redundancy=redundancy)
-    check_positive("queued", window=window)
-    check_within(0, 1, "queued", window=window)
 
     def init(setting):
         groups, rows = setting.prompts * staleness, setting.drawn_samples + redundancy
@@ -130,9 +130,8 @@ def queued(staleness: int = 1, redundancy: int = 0, window: float = 0.25) -> Dra
             state = _stored(state, pieces, waiting, turn.step)
         return batch, state, {name: float(value) for name, value in told.items()}
 
-    named = {"staleness": staleness, "redundancy": redundancy, "window": float(window)}
     most, gives = 1.0 + staleness, frozenset({"version"})
-    return Draw(apply, describe("queued", **named), init, most=most, gives=gives, fewer=True)
+    return Draw(apply, init, most=most, writes=gives, fewer=True)
 
 
 def _is_plain(ask: Ask, setting: Setting) -> bool:

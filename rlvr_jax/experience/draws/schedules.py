@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from rlvr_jax.experience.parts import Turn
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["growing_horizon"]
 
 
-def growing_horizon(
-    start: float, growth: float, most: float
-) -> Callable[[Turn], dict[str, np.ndarray]]:
+@part
+def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Function:
     """Gives `annealed` a horizon that grows with the steps: L_s = min(start + growth · s, most).
 
     Args:
@@ -25,13 +21,8 @@ def growing_horizon(
     Raises:
       ValueError: a horizon that is not positive, or one that shrinks.
     """
-    check_positive("growing_horizon", start=start, most=most)
-    check_at_least(0, "growing_horizon", growth=growth)
 
     def constants(turn):
         return {"horizon": np.float32(min(start + growth * turn.step, most))}
 
-    constants.__name__ = describe(
-        "growing_horizon", start=float(start), growth=float(growth), most=float(most)
-    )
     return constants

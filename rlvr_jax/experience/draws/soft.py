@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import GumbelNoise, describe
+from rlvr_jax.objectives import GumbelNoise
 from rlvr_jax.rollout import SoftThinking
+from rlvr_jax.types.parts import part
 
 __all__ = ["soft_thinking"]
 
 GIVES = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
 
 
+@part
 def soft_thinking(
     end: str = "</think>",
     candidates: int = 5,
@@ -58,5 +60,4 @@ def soft_thinking(
 
     named = {"end": end, "candidates": candidates, "top_p": top_p}
     named |= {"mixing_temperature": mixing_temperature, "noise": bounds, **sampling}
-    label = describe("soft_thinking", **named)
-    return Draw(apply, label, sampling=sampling, of_policy=True, gives=GIVES)
+    return Draw(apply, sampling=sampling, of_policy=True, writes=GIVES)

@@ -9,11 +9,12 @@ import numpy as np
 from rlvr_jax.experience.draws.segments import Segment, Segments
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
+from rlvr_jax.types.parts import part
 
 __all__ = ["summaries"]
 
 
+@part
 def summaries(
     most: int = 2,
     instruction: str = " Summarise. ",
@@ -68,14 +69,7 @@ def summaries(
         answers = sum(ask.samples for ask in asks)
         return batch, state, {"answers": float(answers), "segments": float(len(batch))}
 
-    return Draw(
-        apply,
-        describe("summaries", **vars(how), **sampling),
-        sampling=sampling,
-        of_policy=True,
-        most=float(most + 1),
-        splits=most > 0,
-    )
+    return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
 
 
 def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:

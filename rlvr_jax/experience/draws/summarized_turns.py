@@ -23,9 +23,9 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     unended,
 )
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tools import Environment
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["summarized_turns"]
 
@@ -33,10 +33,11 @@ QUARTERS = 4
 """Turns are drawn with limits in quarters of the budget: few programs, and what exceeds is cut."""
 
 
+@part
 def summarized_turns(
     environment: Environment | None = None,
-    limit: int = 8,
-    reply_tokens: int = 512,
+    limit: Count = 8,
+    reply_tokens: Count = 512,
     most: int = 2,
     instruction: str = " Summarise. ",
     context: int | None = None,
@@ -76,7 +77,6 @@ def summarized_turns(
         given, or a game of several players.
     Source: SUPO draws so (the link stands in the method's card); the limits are ours.
     """
-    check_count(1, "summarized_turns", limit=limit, reply_tokens=reply_tokens)
     how = Segments(most, instruction, context, summary)
     how.check("summarized_turns")
 
@@ -127,18 +127,15 @@ def summarized_turns(
         counts["lost_answers"] += sum(row.lost for row in rows)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
-    label = "task" if environment is None else environment.label
-    named = {"environment": label, "limit": limit, "reply_tokens": reply_tokens, **vars(how)}
     return Draw(
         apply,
-        describe("summarized_turns", **named, **sampling),
         init,
         sampling=sampling,
         of_policy=True,
         most=float(most + 1),
         splits=most > 0,
         environment=environment,
-        gives=frozenset({"turn", "process_reward"}),
+        writes=frozenset({"turn", "process_reward"}),
     )
 
 

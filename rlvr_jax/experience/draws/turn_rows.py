@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +11,14 @@ from rlvr_jax.experience.batch import GIVEN, Batch
 from rlvr_jax.experience.draws.chunks import by_trace
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
 from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.types.parts import part
 
 __all__ = ["turn_rows"]
 
 
+@part
 def turn_rows(
     environment: Environment | Game | None = None,
     limit: int = 8,
@@ -52,15 +52,8 @@ def turn_rows(
         made = by_trace(parts, np.concatenate(traces), asks)
         return replace(made, sample_seconds=batch.sample_seconds), state, told
 
-    named: Mapping[str, Any] = {"limit": limit, "reply_tokens": reply_tokens, **sampling}
-    world = "task" if environment is None else environment.label
     return replace(
-        whole,
-        apply=apply,
-        label=describe("turn_rows", environment=world, **named),
-        most=float(limit + 1),
-        splits=True,
-        gives=whole.gives | {"env_step"},
+        whole, apply=apply, most=float(limit + 1), splits=True, writes=whole.writes | {"env_step"}
     )
 
 

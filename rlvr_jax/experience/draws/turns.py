@@ -15,20 +15,21 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import SECONDS, THREADS, Driver, environment_of
 from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.tools import Environment, Game
+from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["turns"]
 
 
+@part
 def turns(
     environment: Environment | Game | None = None,
-    limit: int = 8,
-    reply_tokens: int = 512,
-    costs: Mapping[str, float] | None = None,
-    turn_tokens: int | None = None,
-    seconds: float = SECONDS,
+    limit: Count = 8,
+    reply_tokens: Count = 512,
+    costs: Mapping[str, NonNegative] | None = None,
+    turn_tokens: Count | None = None,
+    seconds: Bound = SECONDS,
     **sampling: Any,
 ) -> Draw:
     """Writes each answer in turns: the policy until it pauses or ends, then the environment.
@@ -66,12 +67,6 @@ def turns(
         run begins, a task without an environment where none is given; groups that are no multiple
         of a game's players.
     """
-    check_count(1, "turns", limit=limit, reply_tokens=reply_tokens)
-    check_at_least(0, "turns", **(costs or {}))
-    if turn_tokens is not None:
-        check_count(1, "turns", turn_tokens=turn_tokens)
-    if not seconds > 0:
-        raise ValueError(f"turns: seconds must be positive, got {seconds}")
 
     def init(setting):
         _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
@@ -112,22 +107,13 @@ def turns(
             told.update(half.counts)
         return whole, state, {name: float(value) for name, value in told.items()}
 
-    label = "task" if environment is None else environment.label
-    named = {"environment": label, "limit": limit, "reply_tokens": reply_tokens, **sampling}
-    if costs is not None:
-        named["costs"] = dict(costs)
-    if turn_tokens is not None:
-        named["turn_tokens"] = turn_tokens
-    if seconds != SECONDS:
-        named["seconds"] = seconds
     return Draw(
         apply,
-        describe("turns", **named),
         init,
         sampling=sampling,
         of_policy=True,
         environment=environment,
-        gives=frozenset({"turn", "process_reward"}),
+        writes=frozenset({"turn", "process_reward"}),
     )
 
 

@@ -11,13 +11,14 @@ from rlvr_jax.experience.asks import PLAIN, Ask
 from rlvr_jax.experience.batch import GIVEN, Batch
 from rlvr_jax.experience.draws.trees.pieces import first_samples
 from rlvr_jax.experience.parts import Draw, Setting
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["in_windows"]
 
 
-def in_windows(share: float = 0.25) -> Draw:
+@part
+def in_windows(share: Unit = 0.25) -> Draw:
     """Writes at most a window of each response in a step; what is unfinished goes on in the next.
 
     A step has as many rows as it asks for: first those that go on from the step before, behind
@@ -37,7 +38,6 @@ def in_windows(share: float = 0.25) -> Draw:
       ValueError: a share outside [0, 1].
     Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050; the share is ours.
     """
-    check_within(0, 1, "in_windows", share=share)
 
     def init(setting):
         rows = setting.prompts * setting.drawn_samples
@@ -80,7 +80,7 @@ def in_windows(share: float = 0.25) -> Draw:
         told = {"carried_rows": carried, "new_rows": len(rows) - carried, "passed_over": passed}
         return batch, state, {name: float(value) for name, value in told.items()}
 
-    return Draw(apply, describe("in_windows", share=float(share)), init, fewer=True)
+    return Draw(apply, init, fewer=True)
 
 
 def _in_groups(drawn: Batch, rows: Sequence[Ask], carried: int) -> Batch:

@@ -3,15 +3,14 @@
 `Rollouts.cell` is the label; rows without one (-1) are a cell, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.inputs import MEASURED
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, no_state, stateless
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform, no_state
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -22,10 +21,17 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import Function, part
 
-__all__ = ["advantage_by_cell", "cell_normalized", "groups_by_cell", "scale_of_cell"]
-__all__ += ["whitened_by_cell"]
+__all__ = [
+    "advantage_by_cell",
+    "cell_normalized",
+    "groups_by_cell",
+    "scale_of_cell",
+    "whitened_by_cell",
+]
 
 
 def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -35,7 +41,8 @@ def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, 
     return segment * span + (cell - jnp.min(cell))
 
 
-def cell_normalized(epsilon: float = 1e-6, within_groups: bool = False) -> Transform:
+@part
+def cell_normalized(epsilon: Positive = 1e-6, within_groups: bool = False) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rows of the same cell; std divides by n - 1.
 
     Groups without tokens do not count.
@@ -47,7 +54,6 @@ def cell_normalized(epsilon: float = 1e-6, within_groups: bool = False) -> Trans
     Raises:
       ValueError: epsilon not positive.
     """
-    check_positive("cell_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group, cell = rollouts.reward, rollouts.group, rollouts.cell
@@ -56,11 +62,10 @@ def cell_normalized(epsilon: float = 1e-6, within_groups: bool = False) -> Trans
         scale = group_std(reward, ids, where=counted) + epsilon
         return group_deviation(reward, ids, where=counted) / scale
 
-    more = {"within_groups": True} if within_groups else {}
-    label = describe("cell_normalized", epsilon=epsilon, **more)
-    return rollout_advantage(advantage, label, needs={"cell"})
+    return rollout_advantage(advantage, reads={"cell"})
 
 
+@part(writes={"advantage"})
 def whitened_by_cell(
     estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
 ) -> Transform:
@@ -86,18 +91,14 @@ def whitened_by_cell(
         )
         return replace(signals, advantage=scaled), state, metrics
 
-    label = describe(
-        "whitened_by_cell", estimator=estimator.label, ddof=ddof, epsilon=epsilon, floor=floor
-    )
-    needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
+    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
     return Transform(
-        estimator.init,
         apply,
-        needs | {"cell"},
-        label,
-        estimator.remark,
-        estimator.options,
-        estimator.once or not estimator.needs & MEASURED,
+        init=estimator.init,
+        reads=reads | {"cell"},
+        remark=estimator.remark,
+        options=estimator.options,
+        once=estimator.once or not estimator.reads & MEASURED,
     )
 
 
@@ -122,11 +123,10 @@ def _whitened(
     return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
 
 
-def scale_of_cell(
-    factors: Mapping[int, float], other: float = 1.0
-) -> Callable[[Signals, Context], Float[Array, "B 1"]]:
+@part
+def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Function:
     """A factor by the label of the row, for the argument `weight` of `kl_penalty`, with
-    `needs={"cell"}`.
+    `reads={"cell"}`.
 
     Args:
       factors: by cell, finite.
@@ -134,7 +134,6 @@ def scale_of_cell(
     Raises:
       ValueError: a factor that is not finite.
     """
-    check_finite("scale_of_cell", other=other, **{f"factor_{k}": x for k, x in factors.items()})
 
     def weight(signals, context):
         cell = context.rollouts.cell
@@ -143,11 +142,10 @@ def scale_of_cell(
             scale = jnp.where(cell == number, jnp.asarray(factor, scale.dtype), scale)
         return scale[:, None]
 
-    told = ", ".join(f"{number}: {factor:g}" for number, factor in factors.items())
-    weight.__name__ = f"scale_of_cell({told}, other={other:g})"
     return weight
 
 
+@part(writes={"advantage"})
 def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
     """Estimates the advantage of rows of some cells by estimators of their own.
 
@@ -161,10 +159,10 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
       ValueError: an estimator with state.
     """
     parts = {**table, None: other}
-    for part in parts.values():
-        if part.init is not no_state:
+    for one in parts.values():
+        if one.init is not no_state:
             raise ValueError(
-                f"advantage_by_cell: estimators must be without state, got {part.label}"
+                f"advantage_by_cell: estimators must be without state, got {one.label}"
             )
 
     def apply(signals, context, state):
@@ -175,20 +173,14 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
             rest &= ~rows
         chosen[None] = rest
         total, told = jnp.zeros_like(signals.advantage), {}
-        for number, part in parts.items():
+        for number, one in parts.items():
             mask = signals.mask & chosen[number][:, None]
             own = replace(signals, mask=mask)
             rollouts = replace(context.rollouts, mask=mask)
-            own, _, metrics = part.apply(own, replace(context, rollouts=rollouts), ())
+            own, _, metrics = one.apply(own, replace(context, rollouts=rollouts), ())
             total = jnp.where(mask, own.advantage, total)
             told |= metrics
         return replace(signals, advantage=total), state, told
 
-    rules = ", ".join(f"{number}: {part.label}" for number, part in table.items())
-    needs = frozenset().union(*(part.needs for part in parts.values()))
-    return stateless(
-        apply,
-        needs | {"cell"},
-        f"advantage_by_cell({rules}, other={other.label})",
-        once=not needs & MEASURED,
-    )
+    reads = frozenset().union(*(one.reads for one in parts.values()))
+    return Transform(apply, reads=reads | {"cell"}, once=not reads & MEASURED)

@@ -2,8 +2,7 @@
 
 import jax
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.certainty import Certainty
 from rlvr_jax.objectives.statistics.groups import (
@@ -14,11 +13,14 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["certainty_normalized"]
 
 
-def certainty_normalized(certainty: Certainty, epsilon: float = 1e-6) -> Transform:
+@part(writes={"advantage"})
+def certainty_normalized(certainty: Certainty, epsilon: Positive = 1e-6) -> Transform:
     """A_i = (c_i - mean) / (std + ε) over the rollouts of a prompt; std with n - 1.
 
     Rows without tokens have no certainty: they are not compared.
@@ -31,7 +33,6 @@ def certainty_normalized(certainty: Certainty, epsilon: float = 1e-6) -> Transfo
     Raises:
       ValueError: epsilon not positive.
     """
-    check_positive("certainty_normalized", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -51,15 +52,13 @@ def certainty_normalized(certainty: Certainty, epsilon: float = 1e-6) -> Transfo
 
     def remark(plan):
         if plan.group_size == 1:
-            return f"{label} is 0 everywhere: a group of one has no baseline."
+            return "is 0 everywhere: a group of one has no baseline."
         return None
 
-    label = describe("certainty_normalized", certainty=certainty.name, epsilon=float(epsilon))
     options = (("top_k", certainty.top_k),) if certainty.top_k else ()
-    return stateless(
+    return Transform(
         apply,
-        needs=certainty.needs | {"batch_statistics"},
-        label=label,
+        reads=certainty.reads | {"batch_statistics"},
         remark=remark,
         options=options,
         once=not certainty.top_k,

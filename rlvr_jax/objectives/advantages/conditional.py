@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import (
     batch_mean,
@@ -23,6 +22,8 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "conditional_advantage",
@@ -136,13 +137,14 @@ def restarting_inter_share(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[A
     return 1 - warmup_cosine_restarts(batch).astype(rollouts.reward.dtype)
 
 
+@part(writes={"advantage"})
 def conditional_advantage(
     condition: Property = mean_sampling_entropy,
     inter_share: float | InterShare = 1.0,
-    tilt: float = 1.0,
-    bonus: float = 0.0,
+    tilt: Finite = 1.0,
+    bonus: Finite = 0.0,
     favors_high: bool = True,
-    divisor: float = 1.0,
+    divisor: Positive = 1.0,
 ) -> Transform:
     """`conditional_advantages` on a property of the rollouts, over a constant.
 
@@ -163,8 +165,6 @@ def conditional_advantage(
     scheduled = callable(inter_share)
     if not scheduled and not 0 <= inter_share <= 1:
         raise ValueError(f"conditional_advantage: inter_share must be in [0, 1], got {inter_share}")
-    check_positive("conditional_advantage", divisor=divisor)
-    check_finite("conditional_advantage", tilt=tilt, bonus=bonus)
 
     def init(spec):
         del spec
@@ -183,14 +183,5 @@ def conditional_advantage(
             state = state + jnp.any(signals.mask).astype(jnp.int32)
         return signals, state, metrics
 
-    label = describe(
-        "conditional_advantage",
-        condition=condition,
-        inter_share=inter_share,
-        tilt=float(tilt),
-        bonus=float(bonus),
-        favors_high=favors_high,
-        divisor=float(divisor),
-    )
-    needs = frozenset({"sampled_entropy"} if condition is mean_sampling_entropy else ())
-    return Transform(init, apply, needs, label, lambda plan: group_of_one_remark(label, plan))
+    reads = frozenset({"sampled_entropy"} if condition is mean_sampling_entropy else ())
+    return Transform(apply, init=init, reads=reads, remark=group_of_one_remark)

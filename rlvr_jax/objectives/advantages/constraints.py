@@ -12,13 +12,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Bound, NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "ConstrainedReward",
@@ -89,7 +90,8 @@ def kl_budgeted_reward(
     return jnp.maximum(1 - log_ratio / kl_max, 0) * reward
 
 
-def constrained_advantage(kl_max: float, judges: Judges = (1,)) -> Transform:
+@part(reads=NEEDS | {"batch_statistics"}, writes={"advantage"})
+def constrained_advantage(kl_max: Bound, judges: Judges = (1,)) -> Transform:
     """A_i = R̃_i - mean over the batch, R̃ the `kl_budgeted_reward` of the constrained one (CRPG).
 
     The baseline is that of the rows of the batch with tokens: groups of equal rewards are pushed
@@ -103,8 +105,6 @@ def constrained_advantage(kl_max: float, judges: Judges = (1,)) -> Transform:
     Raises:
       ValueError: kl_max not positive.
     """
-    if not kl_max > 0:
-        raise ValueError(f"constrained_advantage: kl_max must be positive, got {kl_max}")
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -115,8 +115,7 @@ def constrained_advantage(kl_max: float, judges: Judges = (1,)) -> Transform:
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
         return signals, state, {"feasible_share": masked_mean(given.feasible, written)}
 
-    label = describe("constrained_advantage", kl_max=float(kl_max), judges=judges)
-    return stateless(apply, needs=NEEDS | {"batch_statistics"}, label=label)
+    return apply
 
 
 def best_of_group(
@@ -149,8 +148,9 @@ def feasible_preference_choice(
     return better, best_of_group(-given.calibrated, group, candidates, rollout_id)
 
 
+@part(reads=NEEDS | {"batch_statistics"}, writes={"term"})
 def feasible_preference(
-    scale: float, likelihood_coefficient: float, judges: Judges = (1,)
+    scale: Positive, likelihood_coefficient: NonNegative, judges: Judges = (1,)
 ) -> Transform:
     """Adds the mean over prompts of -log σ(β (Δ⁺ - Δ⁻)) - λ logp⁺ / length⁺ (CODPO).
 
@@ -165,8 +165,6 @@ def feasible_preference(
     Raises:
       ValueError: scale not positive, or a negative likelihood_coefficient.
     """
-    check_positive("feasible_preference", scale=scale)
-    check_at_least(0, "feasible_preference", likelihood_coefficient=likelihood_coefficient)
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
@@ -179,13 +177,7 @@ def feasible_preference(
         loss = -jax.nn.log_sigmoid(scale * margin) - likelihood_coefficient * likelihood
         return replace(signals, term=signals.term + masked_mean(loss, better)), state, {}
 
-    label = describe(
-        "feasible_preference",
-        scale=float(scale),
-        likelihood_coefficient=float(likelihood_coefficient),
-        judges=judges,
-    )
-    return stateless(apply, needs=NEEDS | {"batch_statistics"}, label=label)
+    return apply
 
 
 def feasible_imitation_choice(
@@ -202,7 +194,8 @@ def feasible_imitation_choice(
     return best_of_group(given.calibrated, group, candidates, rollouts.rollout_id)
 
 
-def feasible_imitation(kl_max: float, judges: Judges = (1,)) -> Transform:
+@part(reads=NEEDS | {"batch_statistics"}, writes={"term"})
+def feasible_imitation(kl_max: Bound, judges: Judges = (1,)) -> Transform:
     """Adds the mean over prompts of -R_c(a*) Σ_t logp of the best acceptable row (CRRAFT).
 
     Args:
@@ -213,8 +206,6 @@ def feasible_imitation(kl_max: float, judges: Judges = (1,)) -> Transform:
     Raises:
       ValueError: kl_max not positive.
     """
-    if not kl_max > 0:
-        raise ValueError(f"feasible_imitation: kl_max must be positive, got {kl_max}")
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -224,8 +215,7 @@ def feasible_imitation(kl_max: float, judges: Judges = (1,)) -> Transform:
         loss = -given.calibrated * masked_sum(context.stats.logp, rollouts.mask, axis=1)
         return replace(signals, term=signals.term + masked_mean(loss, best)), state, {}
 
-    label = describe("feasible_imitation", kl_max=float(kl_max), judges=judges)
-    return stateless(apply, needs=NEEDS | {"batch_statistics"}, label=label)
+    return apply
 
 
 def _log_ratio(context):

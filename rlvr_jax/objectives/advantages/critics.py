@@ -7,26 +7,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.alike import Alike
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe
+from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.arguments import check_bound
 from rlvr_jax.types import Rollouts, Signals, TokenStats
+from rlvr_jax.types.parts import Part, part
 
 __all__ = ["Critic", "critic_of", "value_loss"]
 
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
 
 
-@dataclass(frozen=True, eq=False)
-class Critic(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Critic(Part):
     """What a method wants of the critic whose estimates its objective reads (`Rollouts.values`).
 
     Fields:
       returns: (rollouts) -> G [B, T], to which the value of each token is fitted. Row by row: it
         compares no rollouts. It may read `values`, `old_logp` and what else the objective needs.
       clip: half-width of the trust region of `value_loss`, positive; infinite: none.
-      label: the call that describes it.
       trunk: whose hidden states its linear head reads: "own", a network that starts as the policy
         and is trained with the head; or "policy", whose weights the head's loss leaves alone, so
         that head and optimizer take some kilobytes.
@@ -38,11 +37,11 @@ class Critic(Alike):
 
     returns: Estimate
     clip: float
-    label: str
     trunk: str = "own"
     weigh: Estimate | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_bound("Critic", clip=self.clip)
         if self.trunk not in ("own", "policy"):
             raise ValueError(f"Critic: trunk must be 'own' or 'policy', got {self.trunk!r}")
@@ -52,6 +51,7 @@ def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
     return rollouts.values
 
 
+@part
 def critic_of(
     estimator: Transform, clip: float, value: Estimate = _token_values, trunk: str = "own"
 ) -> Critic:
@@ -64,10 +64,10 @@ def critic_of(
     Raises:
       ValueError: clip not positive, or an estimator that reads no values or a policy.
     """
-    if "values" not in estimator.needs or estimator.needs & MEASURED - {"logp"}:
+    if "values" not in estimator.reads or estimator.reads & MEASURED - {"logp"}:
         raise ValueError(
             "critic_of: estimator must need values and no statistic of a policy, got"
-            f" {estimator.label} that needs {sorted(estimator.needs)}"
+            f" {estimator.label} that needs {sorted(estimator.reads)}"
         )
 
     def returns(rollouts):
@@ -78,8 +78,7 @@ def critic_of(
         signals, _, _ = estimator.apply(signals, context, ())
         return jnp.where(rollouts.mask, signals.advantage + value(rollouts), 0)
 
-    own = {} if trunk == "own" else {"trunk": trunk}
-    return Critic(returns, clip, describe("value_loss", clip=float(clip), **own), trunk)
+    return Critic(returns, clip, trunk)
 
 
 def value_loss(

@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.imitation import imitate, off_policy_tokens
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import NonNegative, NonNegativeInt
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "drop_demonstrated",
@@ -35,7 +36,8 @@ def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
     return num_solved(rollouts) <= solved
 
 
-def solved_group_advantage(solved: int) -> Transform:
+@part
+def solved_group_advantage(solved: NonNegativeInt) -> Transform:
     """A_i = R_i - mean over the policy's own rollouts, in groups that it can solve; else 0.
 
     An own rollout that is alone in its group has no mean: its advantage is its reward.
@@ -47,7 +49,6 @@ def solved_group_advantage(solved: int) -> Transform:
       ValueError: a negative number.
     Source: https://github.com/TsinghuaC3I/Unify-Post-Training.
     """
-    check_count(0, "solved_group_advantage", solved=solved)
 
     def advantage(rollouts):
         own = ~rollouts.off_policy
@@ -56,10 +57,10 @@ def solved_group_advantage(solved: int) -> Transform:
         centered = rollouts.reward - jnp.where(alone, 0, mean)
         return jnp.where(own & ~needs_demonstration(rollouts, solved), centered, 0)
 
-    label = describe("solved_group_advantage", solved=solved)
-    return rollout_advantage(advantage, label, needs={"off_policy"})
+    return rollout_advantage(advantage, reads={"off_policy"})
 
 
+@part(reads={"off_policy"}, writes={"mask"})
 def drop_demonstrated(solved: int) -> Transform:
     """Takes demonstrations, and groups the policy cannot solve, out of the loss by reward.
 
@@ -77,10 +78,11 @@ def drop_demonstrated(solved: int) -> Transform:
         share = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
         return replace(signals, mask=mask), state, {"demonstrated_share": share}
 
-    return stateless(apply, {"off_policy"}, describe("drop_demonstrated", solved=solved))
+    return apply
 
 
-def imitate_demonstrations(coefficient: float, solved: int) -> Transform:
+@part
+def imitate_demonstrations(coefficient: NonNegative, solved: int) -> Transform:
     """Adds c · token mean of -logp of the demonstrations of groups the policy cannot solve.
 
     0 where there is no such group.
@@ -93,10 +95,8 @@ def imitate_demonstrations(coefficient: float, solved: int) -> Transform:
     Raises:
       ValueError: a negative coefficient.
     """
-    check_at_least(0, "imitate_demonstrations", coefficient=coefficient)
 
     def where(rollouts):
         return off_policy_tokens(rollouts) & needs_demonstration(rollouts, solved)[:, None]
 
-    label = describe("imitate_demonstrations", coefficient=float(coefficient), solved=solved)
-    return replace(imitate(coefficient, where, {"off_policy"}), label=label)
+    return replace(imitate(coefficient, where, {"off_policy"}))

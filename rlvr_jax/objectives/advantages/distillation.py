@@ -3,15 +3,17 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["teacher_log_ratio"]
 
 
-def teacher_log_ratio(frozen: bool = False, bound: float = 20.0) -> Transform:
+@part(reads={"logp", "teacher_logp"}, writes={"advantage"})
+def teacher_log_ratio(frozen: bool = False, bound: Positive = 20.0) -> Transform:
     """A_t = log π_T(a_t) - log π(a_t): minus the reverse KL at the token, from one sample of it.
 
     Each token has its own, nothing is passed on from later ones. Its mean is below 0 until the
@@ -27,7 +29,6 @@ def teacher_log_ratio(frozen: bool = False, bound: float = 20.0) -> Transform:
       ValueError: a bound that is not positive.
     Source: VLA-OPD and its public re-implementation (the link stands in the method's card).
     """
-    check_positive("teacher_log_ratio", bound=bound)
 
     def apply(signals, context, state):
         own = context.old_logp if frozen else jax.lax.stop_gradient(context.stats.logp)
@@ -36,5 +37,4 @@ def teacher_log_ratio(frozen: bool = False, bound: float = 20.0) -> Transform:
         told = {"teacher_log_ratio": masked_mean(advantage, signals.mask)}
         return replace(signals, advantage=advantage), state, told
 
-    label = describe("teacher_log_ratio", frozen=frozen, bound=float(bound))
-    return stateless(apply, {"logp", "teacher_logp"}, label)
+    return apply

@@ -25,11 +25,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "BaselineState",
@@ -144,7 +145,8 @@ class BaselineState(NamedTuple):
         return BaselineState(values, jnp.where(count < window, count, window + count % window))
 
 
-def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> Transform:
+@part(writes={"advantage"})
+def pseudo_reward(divergence: FDivergence, temperature: Positive, window: Count) -> Transform:
     """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
 
     Rollouts without tokens have none.
@@ -158,8 +160,6 @@ def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> T
     Raises:
       ValueError: temperature not positive, or window below 1.
     """
-    check_positive("pseudo_reward", temperature=temperature)
-    check_count(1, "pseudo_reward", window=window)
 
     def init(spec):
         del spec
@@ -181,7 +181,4 @@ def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> T
         signals = replace(signals, advantage=jnp.where(mask, advantage, 0))
         return signals, state.followed_by(own, written, rollouts.rollout_id), metrics
 
-    label = describe(
-        "pseudo_reward", divergence=divergence, temperature=float(temperature), window=window
-    )
-    return Transform(init, apply, frozenset({"logp", "reference_logp", "batch_statistics"}), label)
+    return Transform(apply, init=init, reads={"logp", "reference_logp", "batch_statistics"})

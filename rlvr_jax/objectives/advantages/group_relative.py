@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.algebra.parts import Transform, UpdatePlan, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform, UpdatePlan, no_remark
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -20,6 +20,8 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Bound, Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "group_centered",
@@ -38,7 +40,8 @@ __all__ = [
 Statistic = Callable[..., Array]
 
 
-def group_normalized(epsilon: float = 1e-6) -> Transform:
+@part
+def group_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of a prompt; std divides by n - 1.
 
     Args:
@@ -48,24 +51,25 @@ def group_normalized(epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
-    check_positive("group_normalized", epsilon=epsilon)
 
     def advantage(reward, group):
         return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
 
-    return _from_rewards(advantage, describe("group_normalized", epsilon=epsilon))
+    return advantage_of_rewards(advantage)
 
 
+@part
 def group_centered() -> Transform:
     """A_i = R_i - mean over the rollouts of a prompt.
 
     Reads: reward, group. Writes: advantage. Metrics: none.
     Source: Liu et al. 2025, https://arxiv.org/abs/2503.20783.
     """
-    return _from_rewards(group_deviation, "group_centered()")
+    return advantage_of_rewards(group_deviation)
 
 
-def scaled_centered(scale: float, bias: float = 0.0, limit: float = jnp.inf) -> Transform:
+@part
+def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf) -> Transform:
     """A_i = clip((R_i - mean + bias) · scale, ± limit) over the rollouts of a prompt.
 
     Args:
@@ -77,18 +81,14 @@ def scaled_centered(scale: float, bias: float = 0.0, limit: float = jnp.inf) -> 
       ValueError: scale or limit not positive, or a bias that is not finite.
     Source: ASearcher, https://github.com/inclusionAI/ASearcher (`ppo/actor.py`).
     """
-    check_positive("scaled_centered", scale=scale)
-    check_finite("scaled_centered", bias=bias)
-    if not limit > 0:
-        raise ValueError(f"scaled_centered: limit must be positive, got {limit}")
 
     def advantage(reward, group):
         return jnp.clip((group_deviation(reward, group) + bias) * scale, -limit, limit)
 
-    label = describe("scaled_centered", scale=float(scale), bias=float(bias), limit=float(limit))
-    return _from_rewards(advantage, label)
+    return advantage_of_rewards(advantage)
 
 
+@part
 def leave_one_out() -> Transform:
     """A_i = R_i - mean over the other rollouts of the prompt.
 
@@ -101,9 +101,10 @@ def leave_one_out() -> Transform:
     def advantage(reward, group):
         return reward - group_others_mean(reward, group)
 
-    return _from_rewards(advantage, "leave_one_out()")
+    return advantage_of_rewards(advantage)
 
 
+@part
 def length_centered() -> Transform:
     """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens.
 
@@ -117,9 +118,10 @@ def length_centered() -> Transform:
         length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
         return group_deviation(rollouts.reward, rollouts.group, weights=length)
 
-    return rollout_advantage(advantage, "length_centered()", remark=group_of_one_remark)
+    return rollout_advantage(advantage, remark=group_of_one_remark)
 
 
+@part
 def relative_to(
     baseline: Statistic, scale: Statistic | float = 1.0, epsilon: float = 0.0
 ) -> Transform:
@@ -148,11 +150,11 @@ def relative_to(
         divisor = scale(reward, group, where=counted) if callable(scale) else scale
         return (reward - baseline(reward, group, where=counted)) / (divisor + epsilon)
 
-    label = describe("relative_to", baseline=baseline, scale=scale, epsilon=epsilon)
     compares = baseline in (group_mean, group_others_mean)
-    return rollout_advantage(advantage, label, remark=group_of_one_remark if compares else None)
+    return rollout_advantage(advantage, remark=group_of_one_remark if compares else no_remark)
 
 
+@part(writes={"advantage"})
 def no_advantage() -> Transform:
     """A_i = 0: for a loss that its surrogate or its regularizers make without rewards.
 
@@ -163,29 +165,28 @@ def no_advantage() -> Transform:
         del context
         return replace(signals, advantage=jnp.zeros_like(signals.advantage)), state, {}
 
-    return stateless(apply, label="no_advantage()")
+    return apply
 
 
+@part
 def plain_reward() -> Transform:
     """A_i = R_i: no baseline, so groups of equal rewards are trained on as well.
 
     Reads: reward. Writes: advantage. Metrics: none.
     """
-    return rollout_advantage(lambda rollouts: rollouts.reward, "plain_reward()")
+    return rollout_advantage(lambda rollouts: rollouts.reward)
 
 
 def rollout_advantage(
     advantage: Callable[[Rollouts], Array],
-    label: str,
-    needs: Iterable[str] = (),
-    remark: Callable[[str, UpdatePlan], str | None] | None = None,
+    reads: Iterable[str] = (),
+    remark: Callable[[UpdatePlan], str | None] = no_remark,
 ) -> Transform:
     """An estimator that gives one number to all tokens of a rollout.
 
     Args:
       advantage: rollouts -> [B].
-      label, needs: as in `Transform`.
-      remark: (label, plan) -> one sentence if the estimator cannot act under this plan, else None.
+      reads, remark: as in `Transform`.
     Reads: what `advantage` reads. Writes: advantage. Metrics: none.
     """
 
@@ -193,22 +194,17 @@ def rollout_advantage(
         own = advantage(context.rollouts)[:, None]
         return replace(signals, advantage=jnp.where(signals.mask, own, 0)), state, {}
 
-    def sentence(plan):
-        return remark(label, plan) if remark else None
-
-    return stateless(apply, needs=needs, label=label, remark=sentence)
+    return Transform(apply, reads=frozenset(reads), writes=frozenset({"advantage"}), remark=remark)
 
 
-def group_of_one_remark(label: str, plan: UpdatePlan) -> str | None:
-    """The sentence of an estimator that compares the rollouts of a group, if there is only one."""
+def group_of_one_remark(plan: UpdatePlan) -> str | None:
+    """The remark of an estimator that compares the rollouts of a group, if there is only one."""
     if plan.group_size == 1:
-        return f"{label} is 0 everywhere: a group of one has no baseline."
+        return "is 0 everywhere: a group of one has no baseline."
     return None
 
 
-def _from_rewards(advantage, label):
+def advantage_of_rewards(advantage):
     return rollout_advantage(
-        lambda rollouts: advantage(rollouts.reward, rollouts.group),
-        label,
-        remark=group_of_one_remark,
+        lambda rollouts: advantage(rollouts.reward, rollouts.group), remark=group_of_one_remark
     )

@@ -7,21 +7,23 @@ wrong answers gain by exceeding it.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.window_entropy import batch_threshold, hesitation
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count, Positive, Range
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "EASY",
@@ -172,12 +174,13 @@ class ThresholdState(NamedTuple):
         return ThresholdState(jnp.where(self.is_set, mean, measured), jnp.ones((), bool))
 
 
+@part(writes={"advantage"})
 def hesitation_advantage(
-    window: int = 4,
-    percentile: float = 95.0,
-    keep: float = 0.99,
+    window: Count = 4,
+    percentile: Annotated[float, Range(0, 100)] = 95.0,
+    keep: Annotated[float, Range(0, 1, open_high=True)] = 0.99,
     scale: HesitationScale | None = None,
-    epsilon: float = 1e-6,
+    epsilon: Positive = 1e-6,
 ) -> Transform:
     """Group-normalized advantages of reward plus `hesitation_score`.
 
@@ -195,12 +198,6 @@ def hesitation_advantage(
       ValueError: window not positive, or percentile, keep or epsilon out of range.
     """
     scale = HesitationScale() if scale is None else scale
-    check_count(1, "hesitation_advantage", window=window)
-    if not 0 <= percentile <= 100:
-        raise ValueError(f"hesitation_advantage: percentile must be in [0, 100], got {percentile}")
-    if not 0 <= keep < 1:
-        raise ValueError(f"hesitation_advantage: keep must be in [0, 1), got {keep}")
-    check_positive("hesitation_advantage", epsilon=epsilon)
 
     def init(spec):
         del spec
@@ -232,7 +229,4 @@ def hesitation_advantage(
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
         return signals, state, metrics
 
-    label = describe(
-        "hesitation_advantage", window=window, percentile=float(percentile), keep=float(keep)
-    )
-    return Transform(init, apply, frozenset({"trigger", "sampled_entropy"}), label)
+    return Transform(apply, init=init, reads={"trigger", "sampled_entropy"})

@@ -12,9 +12,9 @@ from rlvr_jax.objectives.advantages.returns import (
     generalized_advantages,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.parts import describe
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["HybridCriticLoss", "bootstrap_targets", "hybrid_critic", "hybrid_critic_loss"]
 
@@ -65,7 +65,8 @@ def hybrid_critic_loss(
     return HybridCriticLoss(on_policy + off, on_policy, off)
 
 
-def hybrid_critic(discount: float = 1.0) -> Critic:
+@part
+def hybrid_critic(discount: Unit = 1.0) -> Critic:
     """The critic that is fitted to returns on the policy's rows and to r_t + V_{t+1} on others'.
 
     The means over both kinds of rows count alike, however many tokens each has in an update.
@@ -76,7 +77,6 @@ def hybrid_critic(discount: float = 1.0) -> Critic:
       ValueError: discount outside [0, 1].
     Source: HNPG, https://github.com/YifeiZhou02/HNPG.
     """
-    check_within(0, 1, "hybrid_critic", discount=discount)
 
     def returns(rollouts):
         mask = rollouts.mask
@@ -92,5 +92,4 @@ def hybrid_critic(discount: float = 1.0) -> Critic:
         own, others = (jnp.maximum(jnp.sum(mask & rows), 1) for rows in (~other, other))
         return 2 * tokens / jnp.where(other, others, own).astype(tokens.dtype)
 
-    label = describe("hybrid_critic", discount=float(discount))
-    return Critic(returns, jnp.inf, label, weigh=weigh)
+    return Critic(returns, jnp.inf, weigh=weigh)

@@ -14,11 +14,12 @@ from rlvr_jax.objectives.advantages.returns import (
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_count, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_rank
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "equal_weights",
@@ -107,12 +108,13 @@ def macro_advantages(
     return at_tokens(advantages, macros)
 
 
+@part(writes={"advantage"}, once=True)
 def macro_advantage(
-    length: int,
-    discount: float = 1.0,
-    trace_decay: float = 0.95,
-    kl_coefficient: float = 0.05,
-    reward_clip: float = 2.5,
+    length: Count,
+    discount: Unit = 1.0,
+    trace_decay: Unit = 0.95,
+    kl_coefficient: NonNegative = 0.05,
+    reward_clip: Bound = 2.5,
     weights: Weights = equal_weights,
 ) -> Transform:
     """`macro_advantages` of n-gram macros, from the outcome, a critic's values and a KL price.
@@ -129,10 +131,6 @@ def macro_advantage(
       ValueError: length below 1, or a number outside its range.
     Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
     """
-    check_count(1, "macro_advantage", length=length)
-    check_within(0, 1, "macro_advantage", discount=discount, trace_decay=trace_decay)
-    check_at_least(0, "macro_advantage", kl_coefficient=kl_coefficient)
-    check_bound("macro_advantage", reward_clip=reward_clip)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -148,17 +146,8 @@ def macro_advantage(
         )
         return replace(signals, advantage=advantages), state, {}
 
-    label = describe(
-        "macro_advantage",
-        length=length,
-        discount=float(discount),
-        trace_decay=float(trace_decay),
-        kl_coefficient=float(kl_coefficient),
-        reward_clip=float(reward_clip),
-        weights=weights,
-    )
-    needs = {"values"} | ({"logp", "reference_logp"} if kl_coefficient else set())
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = {"values"} | ({"logp", "reference_logp"} if kl_coefficient else set())
+    return Transform(apply, reads=reads)
 
 
 def _table(macro, most=None):

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import (
     batch_std,
     group_deviation,
@@ -16,6 +15,8 @@ from rlvr_jax.objectives.statistics.groups import (
     group_std,
 )
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["component_advantages", "decoupled_normalized", "weighted_sum"]
 
@@ -56,9 +57,10 @@ def weighted_sum(
     return jnp.sum(values * jnp.asarray(weights, values.dtype)[None], axis=1)
 
 
+@part
 def decoupled_normalized(
     weights: Sequence[float] | None = None,
-    epsilon: float = 1e-4,
+    epsilon: Positive = 1e-4,
     batch_epsilon: float | None = 1e-4,
 ) -> Transform:
     """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
@@ -78,15 +80,10 @@ def decoupled_normalized(
         the loss, not one weight per reward.
     Source: GDPO, https://github.com/NVlabs/GDPO.
     """
-    check_positive("decoupled_normalized", epsilon=epsilon)
-    if batch_epsilon is not None:
-        check_positive("decoupled_normalized", batch_epsilon=batch_epsilon)
     records = ()
     if weights is not None:
         if not len(weights):
             raise ValueError("decoupled_normalized: weights must be numbers, got none")
-        for number, weight in enumerate(weights):
-            check_finite("decoupled_normalized", **{f"weights[{number}]": weight})
         records = (("component_rewards", len(weights)),)
 
     def advantage(rollouts):
@@ -98,9 +95,6 @@ def decoupled_normalized(
         counted = group_has_tokens(rollouts.mask, group)
         return total / (batch_std(total, group, counted) + batch_epsilon)
 
-    label = describe(
-        "decoupled_normalized", weights=weights, epsilon=epsilon, batch_epsilon=batch_epsilon
-    )
-    needs = {"component_rewards"}
-    transform = rollout_advantage(advantage, label, needs=needs, remark=group_of_one_remark)
+    reads = {"component_rewards"}
+    transform = rollout_advantage(advantage, reads=reads, remark=group_of_one_remark)
     return replace(transform, records=records)

@@ -3,7 +3,8 @@
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.types.parts import part
 
 __all__ = ["outcome_push", "signed_by_outcome"]
 
@@ -14,6 +15,7 @@ def outcome_push(outcome: Float[Array, "B"], right: float, wrong: float) -> Floa
     return right * is_right - wrong * is_wrong
 
 
+@part
 def signed_by_outcome(right: float, wrong: float) -> Transform:
     """`outcome_push` as advantage.
 
@@ -32,5 +34,4 @@ def signed_by_outcome(right: float, wrong: float) -> Transform:
             "signed_by_outcome: right and wrong must be at least 0 and not both 0,"
             f" got {right} and {wrong}"
         )
-    label = describe("signed_by_outcome", right=float(right), wrong=float(wrong))
-    return rollout_advantage(lambda rollouts: outcome_push(rollouts.outcome, right, wrong), label)
+    return rollout_advantage(lambda rollouts: outcome_push(rollouts.outcome, right, wrong))

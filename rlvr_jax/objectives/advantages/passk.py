@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_std, group_sum
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "best_of_n",
@@ -43,7 +44,8 @@ def pass_at_k(n: Int[Array, "..."], c: Int[Array, "..."], k: int) -> Float[Array
     return jnp.where(c > 0, 1 - missed, 0)
 
 
-def best_of_n(normalize: bool = True, epsilon: float = 1e-6) -> Transform:
+@part
+def best_of_n(normalize: bool = True, epsilon: Positive = 1e-6) -> Transform:
     """A = (R_max - R_second) / (std + ε) for the best rollout of a group, 0 for all others.
 
     Nobody is rewarded where several share the highest reward, and nobody is ever pushed down.
@@ -56,7 +58,6 @@ def best_of_n(normalize: bool = True, epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     Source: https://arxiv.org/abs/2503.19595.
     """
-    check_positive("best_of_n", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -65,11 +66,11 @@ def best_of_n(normalize: bool = True, epsilon: float = 1e-6) -> Transform:
         lead = jnp.where(best & alone, reward - group_max(reward, group, ~best), 0)
         return lead / (group_std(reward, group) + epsilon) if normalize else lead
 
-    label = describe("best_of_n", normalize=normalize, epsilon=epsilon)
-    return rollout_advantage(advantage, label, remark=_no_rival)
+    return rollout_advantage(advantage, remark=_no_rival)
 
 
-def subset_normalized(k: int, epsilon: float = 1e-6) -> Transform:
+@part
+def subset_normalized(k: Count, epsilon: Positive = 1e-6) -> Transform:
     """The mean of normalized advantages over all subsets of k rollouts that a rollout is in.
 
     A subset is rewarded by its best rollout. With ρ = ρ(n, c, k) and σ = √(ρ (1 - ρ)):
@@ -83,17 +84,17 @@ def subset_normalized(k: int, epsilon: float = 1e-6) -> Transform:
       ValueError: k below 1, or epsilon not positive.
     Source: https://arxiv.org/abs/2508.10751.
     """
-    check_positive("subset_normalized", epsilon=epsilon)
 
     def advantage(n, c, right):
         rate = pass_at_k(n, c, k)
         mean = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
         return (mean - rate) / (jnp.sqrt(rate * (1 - rate)) + epsilon)
 
-    return _of_counts("subset_normalized", k, k, advantage, epsilon=epsilon)
+    return _of_counts(k, advantage)
 
 
-def pass_at_k_weight(k: int) -> Transform:
+@part
+def pass_at_k_weight(k: Count) -> Transform:
     """The weights of the unbiased gradient of pass@k, without a baseline.
 
     Of the subsets of k rollouts, each rewarded by its best: right: k/n; wrong:
@@ -110,10 +111,11 @@ def pass_at_k_weight(k: int) -> Transform:
     def advantage(n, c, right):
         return _share(k, n) * jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
 
-    return _of_counts("pass_at_k_weight", k, k, advantage)
+    return _of_counts(k, advantage)
 
 
-def pass_at_k_centered(k: int) -> Transform:
+@part
+def pass_at_k_centered(k: Count) -> Transform:
     """`pass_at_k_weight` minus (k/n) times the pass@k of the other rollouts.
 
     The baseline does not depend on the own reward; the advantage has mean 0 in expectation. Groups
@@ -131,10 +133,11 @@ def pass_at_k_centered(k: int) -> Transform:
         own = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
         return _share(k, n) * (own - pass_at_k(n - 1, c - right.astype(c.dtype), k))
 
-    return _of_counts("pass_at_k_centered", k, k + 1, advantage)
+    return _of_counts(k + 1, advantage)
 
 
-def pass_at_k_marginal(k: int) -> Transform:
+@part
+def pass_at_k_marginal(k: Count) -> Transform:
     """Right: (k/n) (1 - ρ(n - 1, c - 1, k - 1)), what the rollout adds to its subsets; wrong: 0.
 
     Each subset's baseline is the pass@(k - 1) without the rollout itself: a right rollout is paid
@@ -152,13 +155,11 @@ def pass_at_k_marginal(k: int) -> Transform:
         added = 1 - pass_at_k(n - 1, c - right.astype(c.dtype), k - 1)
         return _share(k, n) * jnp.where(right, added, 0)
 
-    return _of_counts("pass_at_k_marginal", k, k, advantage)
+    return _of_counts(k, advantage)
 
 
-def _of_counts(name: str, k: int, smallest: int, advantage: Callable, **arguments) -> Transform:
+def _of_counts(smallest: int, advantage: Callable) -> Transform:
     """An estimator from the counts of a group; 0 in groups of fewer than `smallest` rollouts."""
-    check_count(1, name, k=k)
-    label = describe(name, k=k, **arguments)
 
     def of_rollouts(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -166,19 +167,19 @@ def _of_counts(name: str, k: int, smallest: int, advantage: Callable, **argument
         n, c = group_count(group), group_sum(right.astype(jnp.int32), group)
         return jnp.where(n >= smallest, advantage(n, c, right), 0).astype(reward.dtype)
 
-    def remark(label, plan):
+    def remark(plan):
         if plan.group_size < smallest:
-            return f"{label} is 0 everywhere: it needs groups of at least {smallest} rollouts."
+            return f"is 0 everywhere: it needs groups of at least {smallest} rollouts."
         return None
 
-    return rollout_advantage(of_rollouts, label, remark=remark)
+    return rollout_advantage(of_rollouts, remark=remark)
 
 
 def _share(k, n):
     return k / n.astype(float)
 
 
-def _no_rival(label, plan):
+def _no_rival(plan):
     if plan.group_size == 1:
-        return f"{label} is 0 everywhere: a group of one has no second best."
+        return "is 0 everywhere: a group of one has no second best."
     return None

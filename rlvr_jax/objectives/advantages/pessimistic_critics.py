@@ -5,9 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.statistics.groups import batch_mean, batch_std, group_has_tokens
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["huber", "huber_value_loss", "pessimistic_advantage", "soft_min"]
 
@@ -24,7 +26,8 @@ def soft_min(values: Float[Array, "... K"], temperature: float) -> Float[Array, 
     return -temperature * (pooled - jnp.log(jnp.asarray(values.shape[-1], values.dtype)))
 
 
-def pessimistic_advantage(temperature: float = 0.3, epsilon: float = 1e-8) -> Transform:
+@part
+def pessimistic_advantage(temperature: Positive = 0.3, epsilon: Positive = 1e-8) -> Transform:
     """A_i = R_i - soft minimum of the row's critics, standardised over the rows of the batch.
 
     A' = (A - mean) / (std + ε), std with n - 1. The baseline is a critic's and not the group's: in
@@ -38,7 +41,6 @@ def pessimistic_advantage(temperature: float = 0.3, epsilon: float = 1e-8) -> Tr
       ValueError: temperature or epsilon not positive.
     Source: https://github.com/ryyzn9/SAFE.
     """
-    check_positive("pessimistic_advantage", temperature=temperature, epsilon=epsilon)
 
     def advantage(rollouts):
         excess = rollouts.reward - soft_min(rollouts.critic_values, temperature)
@@ -47,8 +49,7 @@ def pessimistic_advantage(temperature: float = 0.3, epsilon: float = 1e-8) -> Tr
         centered = excess - batch_mean(excess, group, counted)
         return centered / (batch_std(excess, group, counted) + epsilon)
 
-    label = describe("pessimistic_advantage", temperature=float(temperature), epsilon=epsilon)
-    return rollout_advantage(advantage, label, needs={"critic_values"})
+    return rollout_advantage(advantage, reads={"critic_values"})
 
 
 def huber(values: Float[Array, "..."], width: float) -> Float[Array, "..."]:

@@ -10,13 +10,14 @@ from rlvr_jax.objectives.advantages.returns import (
     generalized_advantages,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.process import ProcessReward
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative, Unit
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "generalized_process_advantage",
@@ -42,7 +43,8 @@ def nothing_at_the_end(rollouts: Rollouts) -> Float[Array, "B"]:
     return jnp.zeros_like(rollouts.reward)
 
 
-def standardized_reward(epsilon: float = 1e-9) -> AtEnd:
+@part
+def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
     """(R - mean) / (std + ε) over the group, std with n - 1.
 
     Args:
@@ -50,7 +52,6 @@ def standardized_reward(epsilon: float = 1e-9) -> AtEnd:
     Raises:
       ValueError: a negative epsilon.
     """
-    check_at_least(0, "standardized_reward", epsilon=epsilon)
 
     def standardized(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -84,11 +85,12 @@ def process_metrics(
     }
 
 
+@part(writes={"advantage"}, once=True)
 def process_to_go(
     process: ProcessReward,
-    coefficient: float = 1.0,
+    coefficient: Finite = 1.0,
     at_end: AtEnd = own_reward,
-    discount: float = 1.0,
+    discount: Unit = 1.0,
 ) -> Transform:
     """A_t = Σ_{s ≥ t} γ^{s-t} r_s: what is still to be paid, on the way and at the end.
 
@@ -104,8 +106,6 @@ def process_to_go(
     Raises:
       ValueError: a discount outside [0, 1], or a coefficient that is not finite.
     """
-    check_within(0, 1, "process_to_go", discount=discount)
-    check_finite("process_to_go", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -114,21 +114,15 @@ def process_to_go(
         metrics = process_metrics(rollouts, mask, process)
         return replace(signals, advantage=returns), state, metrics
 
-    label = describe(
-        "process_to_go",
-        process=process,
-        coefficient=float(coefficient),
-        at_end=at_end,
-        discount=float(discount),
-    )
-    return stateless(apply, needs=process.needs, label=label, once=True)
+    return Transform(apply, reads=process.reads)
 
 
+@part(writes={"advantage"}, once=True)
 def generalized_process_advantage(
     process: ProcessReward,
-    coefficient: float = 1.0,
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
+    coefficient: Finite = 1.0,
+    discount: Unit = 1.0,
+    trace_decay: Unit = 1.0,
 ) -> Transform:
     """`generalized_advantages` of what tokens are paid on their way and the reward at the end.
 
@@ -141,8 +135,6 @@ def generalized_process_advantage(
     Raises:
       ValueError: discount or trace_decay outside [0, 1], or a coefficient that is not finite.
     """
-    check_within(0, 1, "generalized_process_advantage", discount=discount, trace_decay=trace_decay)
-    check_finite("generalized_process_advantage", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -151,11 +143,4 @@ def generalized_process_advantage(
         metrics = process_metrics(rollouts, mask, process)
         return replace(signals, advantage=own), state, metrics
 
-    label = describe(
-        "generalized_process_advantage",
-        process=process,
-        coefficient=float(coefficient),
-        discount=float(discount),
-        trace_decay=float(trace_decay),
-    )
-    return stateless(apply, needs={"values", *process.needs}, label=label, once=True)
+    return Transform(apply, reads={"values", *process.reads})

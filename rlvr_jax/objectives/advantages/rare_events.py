@@ -4,9 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
-from rlvr_jax.objectives.shaping import Reward
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
@@ -14,6 +13,8 @@ from rlvr_jax.objectives.statistics.groups import (
     group_mean,
     group_std,
 )
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "pair_normalized",
@@ -37,7 +38,8 @@ def rare_event_advantage(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> 
     return (outcome - pass_rate(outcome, group)) / jnp.where(spread > 0, spread, 1)
 
 
-def penalized_outcome(negative: float) -> Reward:
+@part
+def penalized_outcome(negative: float) -> Function:
     """+1 for an outcome of 1, -λ for 0, linear between: (1 + λ) · outcome - λ.
 
     Standardisation within a group undoes it: λ acts on centered advantages, and where statistics
@@ -56,7 +58,8 @@ def penalized_outcome(negative: float) -> Reward:
     return reward
 
 
-def pair_normalized(epsilon: float = 1e-6) -> Transform:
+@part
+def pair_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of two prompts; std with n - 1.
 
     In the order of their ids the first group with tokens is paired with the second, and so on; a
@@ -68,7 +71,6 @@ def pair_normalized(epsilon: float = 1e-6) -> Transform:
     Raises:
       ValueError: epsilon not positive.
     """
-    check_positive("pair_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
         counted = group_has_tokens(rollouts.mask, rollouts.group)
@@ -76,4 +78,4 @@ def pair_normalized(epsilon: float = 1e-6) -> Transform:
         centered = group_deviation(rollouts.reward, pair, where=counted)
         return centered / (group_std(rollouts.reward, pair, where=counted) + epsilon)
 
-    return rollout_advantage(advantage, describe("pair_normalized", epsilon=epsilon))
+    return rollout_advantage(advantage)

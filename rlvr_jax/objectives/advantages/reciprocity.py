@@ -10,12 +10,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.returns import discounted_returns
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_finite, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "aligned_with_partner",
@@ -63,9 +65,10 @@ def alignment_term(
     return jnp.where((partner >= 0)[:, None], past * advantage[partner], 0)
 
 
+@part(writes={"advantage"})
 def aligned_with_partner(
     estimator: Transform,
-    weight: float = 1.0,
+    weight: Finite = 1.0,
     discount: float | None = None,
     ids: str | None = None,
 ) -> Transform:
@@ -86,7 +89,6 @@ def aligned_with_partner(
       ValueError: weight not finite, or discount outside [0, 1].
     Source: https://github.com/jduquevan/advantage-alignment.
     """
-    check_finite("aligned_with_partner", weight=weight)
     if discount is not None:
         check_within(0, 1, "aligned_with_partner", discount=discount)
 
@@ -106,14 +108,9 @@ def aligned_with_partner(
         return replace(signals, advantage=advantage), state, metrics
 
     of_turns = {} if ids is None else {"ids": ids}
-    label = describe(
-        "aligned_with_partner",
-        estimator=estimator.label,
-        weight=float(weight),
-        discount=discount,
-        **of_turns,
-    )
     # The partner's row is read, whose old log-probs may be those of the current pass.
-    needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
-    needs |= {*of_turns.values()}
-    return Transform(estimator.init, apply, needs, label, estimator.remark, estimator.options)
+    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
+    reads |= {*of_turns.values()}
+    return Transform(
+        apply, init=estimator.init, reads=reads, remark=estimator.remark, options=estimator.options
+    )

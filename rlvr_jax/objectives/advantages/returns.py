@@ -11,10 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages.group_relative import Statistic
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "discounted_returns",
@@ -91,9 +92,10 @@ def generalized_advantages(
     return jnp.where(mask, surprise + handed, 0)
 
 
+@part(writes={"advantage"}, once=True)
 def reward_to_go(
-    discount: float = 1.0,
-    kl_coefficient: float = 0.0,
+    discount: Unit = 1.0,
+    kl_coefficient: NonNegative = 0.0,
     center: Statistic | None = None,
     baseline: Statistic | None = None,
 ) -> Transform:
@@ -110,8 +112,6 @@ def reward_to_go(
     Raises:
       ValueError: discount outside [0, 1], or a negative kl_coefficient.
     """
-    check_within(0, 1, "reward_to_go", discount=discount)
-    check_at_least(0, "reward_to_go", kl_coefficient=kl_coefficient)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -125,18 +125,12 @@ def reward_to_go(
             returns = jnp.where(mask, returns - level[:, None], 0)
         return replace(signals, advantage=returns), state, {}
 
-    label = describe(
-        "reward_to_go",
-        discount=float(discount),
-        kl_coefficient=float(kl_coefficient),
-        center=center,
-        baseline=baseline,
-    )
-    return stateless(apply, needs=_price_needs(kl_coefficient), label=label, once=True)
+    return Transform(apply, reads=_price_needs(kl_coefficient))
 
 
+@part(writes={"advantage"}, once=True)
 def generalized_advantage(
-    discount: float = 1.0, trace_decay: float = 1.0, kl_coefficient: float = 0.0
+    discount: Unit = 1.0, trace_decay: Unit = 1.0, kl_coefficient: NonNegative = 0.0
 ) -> Transform:
     """Generalized advantages of the outcome and a critic's values; see `generalized_advantages`.
 
@@ -149,8 +143,6 @@ def generalized_advantage(
       ValueError: discount or trace_decay outside [0, 1], or a negative kl_coefficient.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
     """
-    check_within(0, 1, "generalized_advantage", discount=discount, trace_decay=trace_decay)
-    check_at_least(0, "generalized_advantage", kl_coefficient=kl_coefficient)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -158,14 +150,8 @@ def generalized_advantage(
         advantages = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
         return replace(signals, advantage=advantages), state, {}
 
-    label = describe(
-        "generalized_advantage",
-        discount=float(discount),
-        trace_decay=float(trace_decay),
-        kl_coefficient=float(kl_coefficient),
-    )
-    needs = {"values", *_price_needs(kl_coefficient)}
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = {"values", *_price_needs(kl_coefficient)}
+    return Transform(apply, reads=reads)
 
 
 def _price(context, kl_coefficient):

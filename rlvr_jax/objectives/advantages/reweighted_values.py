@@ -4,11 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import AtLeastOne
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "capped_rollout_weight",
@@ -46,7 +48,14 @@ def self_normalized_value(
     return group_mean(reward, group, weights=weight)
 
 
-def reweighted_advantage(cap: float) -> Transform:
+def _idle(plan):
+    if plan.updates_per_batch > 1:
+        return None
+    return "has no effect: with one update per batch every weight is 1."
+
+
+@part(reads={"logp", "batch_statistics"}, writes={"advantage"})
+def reweighted_advantage(cap: AtLeastOne) -> Transform:
     """A_i = R_i - mean of w R over the group, with w the capped ratios of whole rollouts.
 
     The mean of w is not 1: off-policy, equal rewards and groups of one give advantages that are
@@ -59,7 +68,6 @@ def reweighted_advantage(cap: float) -> Transform:
       ValueError: cap below 1.
     Source: "RAPID: An Efficient Reinforcement Learning Algorithm for Small Language Models".
     """
-    _check_cap("reweighted_advantage", cap)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -68,11 +76,11 @@ def reweighted_advantage(cap: float) -> Transform:
         advantage = (rollouts.reward - value)[:, None]
         return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
 
-    label = describe("reweighted_advantage", cap=float(cap))
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+    return apply
 
 
-def weigh_by_rollout_ratio(cap: float) -> Transform:
+@part(reads={"logp"}, writes={"weight"}, remark=_idle)
+def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(Π_t ρ_it, η) on all tokens of a rollout.
 
     Args:
@@ -81,18 +89,17 @@ def weigh_by_rollout_ratio(cap: float) -> Transform:
     Raises:
       ValueError: cap below 1.
     """
-    _check_cap("weigh_by_rollout_ratio", cap)
 
     def apply(signals, context, state):
         mask = context.rollouts.mask
         weight = capped_rollout_weight(context.stats.logp, context.old_logp, mask, cap)[:, None]
         return _weighed(signals, jnp.broadcast_to(weight, mask.shape), cap, state)
 
-    label = describe("weigh_by_rollout_ratio", cap=float(cap))
-    return stateless(apply, {"logp"}, label, lambda plan: _idle_remark(label, plan))
+    return apply
 
 
-def weigh_by_token_ratio(cap: float) -> Transform:
+@part(reads={"logp"}, writes={"weight"}, remark=_idle)
+def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(ρ_t, η).
 
     Args:
@@ -101,28 +108,15 @@ def weigh_by_token_ratio(cap: float) -> Transform:
     Raises:
       ValueError: cap below 1.
     """
-    _check_cap("weigh_by_token_ratio", cap)
 
     def apply(signals, context, state):
         ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return _weighed(signals, jnp.minimum(jax.lax.stop_gradient(ratio), cap), cap, state)
 
-    label = describe("weigh_by_token_ratio", cap=float(cap))
-    return stateless(apply, {"logp"}, label, lambda plan: _idle_remark(label, plan))
+    return apply
 
 
 def _weighed(signals, weight, cap, state):
     metrics = {"capped_share": masked_mean(weight >= cap, signals.mask)}
     weight = jnp.where(signals.mask, signals.weight * weight, signals.weight)
     return replace(signals, weight=weight), state, metrics
-
-
-def _idle_remark(label, plan):
-    if plan.updates_per_batch > 1:
-        return None
-    return f"{label} has no effect: with one update per batch every weight is 1."
-
-
-def _check_cap(function, cap):
-    if not cap >= 1:
-        raise ValueError(f"{function}: cap must be at least 1, got {cap}")

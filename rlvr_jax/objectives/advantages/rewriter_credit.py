@@ -2,17 +2,19 @@
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.edits import rewriter_reward
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["rewriter_credit"]
 
 
-def rewriter_credit(high: float = 0.5, low: float = 0.1) -> Transform:
+@part(reads={"teacher_logp"}, writes={"advantage", "mask"})
+def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transform:
     """A_t = `rewriter_reward` of the teacher's probability; tokens of reward 0 leave the mask.
 
     So an average is over key tokens only.
@@ -24,7 +26,6 @@ def rewriter_credit(high: float = 0.5, low: float = 0.1) -> Transform:
       ValueError: a negative number.
     Source: RLMEC, https://github.com/RUCAIBox/RLMEC.
     """
-    check_at_least(0, "rewriter_credit", high=high, low=low)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -35,5 +36,4 @@ def rewriter_credit(high: float = 0.5, low: float = 0.1) -> Transform:
         signals = replace(signals, advantage=jnp.where(key, reward, 0), mask=key)
         return signals, state, metrics
 
-    label = describe("rewriter_credit", high=float(high), low=float(low))
-    return stateless(apply, needs={"teacher_logp"}, label=label)
+    return apply

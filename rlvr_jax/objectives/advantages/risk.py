@@ -14,18 +14,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.risk_credit import Credit, uniform_credit
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import (
-    check_at_least,
-    check_bound,
-    check_count,
-    check_positive,
-    check_within,
-)
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_std, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "TRACKED_LEVELS",
@@ -107,19 +102,20 @@ def upper_tail(
     return jnp.maximum(score - high_quantile, 0) / (1 - high + epsilon)
 
 
+@part(writes={"advantage"})
 def risk_sensitive(
-    num_prompts: int = 5,
+    num_prompts: Count = 5,
     low: float = 0.2,
     high: float = 0.9,
-    tail_weight: float = 1.5,
+    tail_weight: NonNegative = 1.5,
     tail: Callable[[Scores, Level, Level, float, float, float], Scores] = lower_tail,
     natural_baseline: bool = True,
     credit: Credit = uniform_credit,
-    track_rate: float = 0.1,
-    epsilon: float = 1e-6,
-    max_value: float = 1e3,
-    min_spread: float = 1e-3,
-    own_share: float = 0.0,
+    track_rate: NonNegative = 0.1,
+    epsilon: Positive = 1e-6,
+    max_value: Bound = 1e3,
+    min_spread: NonNegative = 1e-3,
+    own_share: Unit = 0.0,
 ) -> Transform:
     """The mixed value at risk of the scores of bundles, shared out to their rollouts.
 
@@ -153,13 +149,6 @@ def risk_sensitive(
         raise ValueError(
             f"risk_sensitive: low and high must ascend in (0, 1), got {low} and {high}"
         )
-    check_count(1, "risk_sensitive", num_prompts=num_prompts)
-    check_at_least(
-        0, "risk_sensitive", tail_weight=tail_weight, track_rate=track_rate, min_spread=min_spread
-    )
-    check_positive("risk_sensitive", epsilon=epsilon)
-    check_bound("risk_sensitive", max_value=max_value)
-    check_within(0, 1, "risk_sensitive", own_share=own_share)
     nearest = [
         min(range(len(TRACKED_LEVELS)), key=lambda i: abs(TRACKED_LEVELS[i] - level))
         for level in (low, high)
@@ -189,19 +178,7 @@ def risk_sensitive(
         signals = replace(signals, advantage=jnp.where(signals.mask, shared[:, None], 0))
         return signals, _track(state, bundles, track_rate), {}
 
-    label = describe(
-        "risk_sensitive",
-        num_prompts=num_prompts,
-        low=low,
-        high=high,
-        tail_weight=tail_weight,
-        tail=tail,
-        natural_baseline=natural_baseline,
-        credit=credit,
-        track_rate=track_rate,
-        own_share=float(own_share),
-    )
-    return Transform(init, apply, frozenset(), label)
+    return Transform(apply, init=init)
 
 
 def _track(state, bundles, rate):

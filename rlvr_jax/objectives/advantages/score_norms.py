@@ -12,11 +12,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.statistics.groups import group_mean, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "last_layer_score",
@@ -96,23 +98,23 @@ def snr_learning_rate(snr: Float[Array, ""], base: float = 1.0) -> Float[Array, 
     return base * snr / (1 + snr)
 
 
+@part(writes={"advantage"})
 def score_weighted(
     norm: Callable[[Context], Array] = logit_score_norm,
-    epsilon: float = 0.0,
-    needs: Iterable[str] = ("logp", "p_squared", "batch_statistics"),
+    epsilon: NonNegative = 0.0,
+    reads: Iterable[str] = ("logp", "p_squared", "batch_statistics"),
 ) -> Transform:
     """A_i = R_i - b with the baseline of `score_weighted_mean`.
 
     Args:
       norm: context -> [B], squared norms of the scores.
       epsilon: ε, at least 0.
-      needs: what `norm` reads, as in `Transform`.
+      reads: what `norm` reads, as in `Transform`.
     Reads: reward, group, and what `norm` reads. Writes: advantage. Metrics: none.
     Raises:
       ValueError: a negative epsilon.
     Source: OBLR-PO (reconstruction).
     """
-    check_at_least(0, "score_weighted", epsilon=epsilon)
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
@@ -120,5 +122,4 @@ def score_weighted(
         own = jnp.where(signals.mask, (reward - baseline)[:, None], 0)
         return replace(signals, advantage=own), state, {}
 
-    label = describe("score_weighted", norm=norm, epsilon=epsilon)
-    return stateless(apply, needs, label, lambda plan: group_of_one_remark(label, plan))
+    return Transform(apply, reads=frozenset(reads), remark=group_of_one_remark)

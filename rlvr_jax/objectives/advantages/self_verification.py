@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import (
     group_all_equal,
@@ -19,6 +18,8 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "class_balance",
@@ -65,8 +66,9 @@ def class_balance(right: Bool[Array, "B"], finished: Bool[Array, "B"]) -> Float[
     return jnp.where(right, weight(right), weight(~right))
 
 
+@part(reads={"verdict_logp"}, writes={"term"})
 def self_reward_loss(
-    coefficient: float, scale: float, reference: float, balanced: bool = True
+    coefficient: NonNegative, scale: Positive, reference: Finite, balanced: bool = True
 ) -> Transform:
     """Adds c · mean over all rows of w (s - R)² for the finished ones: s learns the outcome.
 
@@ -83,9 +85,6 @@ def self_reward_loss(
       ValueError: a negative coefficient, scale not positive, or reference not finite.
     Source: https://github.com/RUCBM/LaSeR.
     """
-    check_positive("self_reward_loss", scale=scale)
-    check_finite("self_reward_loss", reference=reference)
-    check_at_least(0, "self_reward_loss", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -101,14 +100,7 @@ def self_reward_loss(
         }
         return signals, state, metrics
 
-    label = describe(
-        "self_reward_loss",
-        coefficient=float(coefficient),
-        scale=float(scale),
-        reference=float(reference),
-        balanced=balanced,
-    )
-    return stateless(apply, needs={"verdict_logp"}, label=label)
+    return apply
 
 
 def self_advantage(
@@ -128,7 +120,10 @@ def self_advantage(
     return jnp.where(useful, centered / jnp.where(useful, spread, 1), advantage)
 
 
-def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6) -> Transform:
+@part
+def self_rewarded(
+    mix: Unit = 0.1, min_std: NonNegative = 0.1, epsilon: Positive = 1e-6
+) -> Transform:
     """A = (1 - γ) · group-normalized reward + γ · `self_advantage` of the policy's own scores.
 
     Args:
@@ -140,10 +135,6 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
       ValueError: mix outside [0, 1], a negative min_std, or epsilon not positive.
     Source: https://github.com/RUCBM/LaSeR.
     """
-    check_at_least(0, "self_rewarded", min_std=min_std)
-    if not 0 <= mix <= 1:
-        raise ValueError(f"self_rewarded: mix must be in [0, 1], got {mix}")
-    check_positive("self_rewarded", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -154,11 +145,11 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
         score = jnp.where(finished_rows(rollouts), jnp.clip(rollouts.self_reward, 0, 1), 0)
         return (1 - mix) * plain + mix * self_advantage(score, plain, group, min_std)
 
-    label = describe("self_rewarded", mix=float(mix), min_std=float(min_std), epsilon=epsilon)
-    return rollout_advantage(advantage, label, needs={"self_reward"} if mix else ())
+    return rollout_advantage(advantage, reads={"self_reward"} if mix else ())
 
 
-def verdict_loss(coefficient: float) -> Transform:
+@part(reads={"verdict_logp"}, writes={"term"})
+def verdict_loss(coefficient: NonNegative) -> Transform:
     """Adds c · mean over the finished rows of the cross entropy of the verdict.
 
     `verdict_logp` holds log p(yes) and log p(no) over the whole vocabulary, after a question that
@@ -171,7 +162,6 @@ def verdict_loss(coefficient: float) -> Transform:
       ValueError: a negative coefficient.
     Source: "Putting the Value Back in RL", https://arxiv.org/abs/2505.04842.
     """
-    check_at_least(0, "verdict_loss", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts, verdict = context.rollouts, context.stats.verdict_logp
@@ -185,5 +175,4 @@ def verdict_loss(coefficient: float) -> Transform:
         signals = replace(signals, term=signals.term + coefficient * loss)
         return signals, state, {"verdict_loss": loss}
 
-    label = describe("verdict_loss", coefficient=float(coefficient))
-    return stateless(apply, needs={"verdict_logp"}, label=label)
+    return apply

@@ -5,8 +5,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.statistics.traces import (
@@ -16,11 +15,14 @@ from rlvr_jax.objectives.statistics.traces import (
     trace_tokens,
 )
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["rows_per_trace", "trace_normalized", "weigh_by_trace"]
 
 
-def trace_normalized(epsilon: float = 1e-6) -> Transform:
+@part
+def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A = (R - mean) / (std + ε) over the answers to a prompt, each counted once; std with n - 1.
 
     The reward of an answer is that of its last row; all its rows get the same advantage. Of answers
@@ -33,7 +35,6 @@ def trace_normalized(epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
     """
-    check_positive("trace_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
         ids = trace_ids(rollouts.trace, rollouts.rollout_id)
@@ -43,9 +44,7 @@ def trace_normalized(epsilon: float = 1e-6) -> Transform:
         deviation = group_deviation(reward, rollouts.group, where=last)
         return deviation / (group_std(reward, rollouts.group, where=last) + epsilon)
 
-    return rollout_advantage(
-        advantage, describe("trace_normalized", epsilon=epsilon), remark=group_of_one_remark
-    )
+    return rollout_advantage(advantage, remark=group_of_one_remark)
 
 
 def rows_per_trace(
@@ -61,6 +60,7 @@ def rows_per_trace(
     return rows.astype(dtype) / jnp.maximum(traces, 1).astype(dtype)
 
 
+@part(writes={"weight"}, once=True)
 def weigh_by_trace() -> Transform:
     """Lets every answer count the same, in however many rows it was written.
 
@@ -80,4 +80,4 @@ def weigh_by_trace() -> Transform:
         weight = signals.weight * (share / tokens)[:, None]
         return replace(signals, weight=weight), state, {"rows_per_trace": share}
 
-    return stateless(apply, label="weigh_by_trace()", once=True)
+    return apply

@@ -4,14 +4,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_std, group_sum
 from rlvr_jax.objectives.statistics.trees import branch_points, parent_rows
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
-__all__ = ["between_branch_points", "last_token_centered", "prefix_values", "shorten_right_rows"]
-__all__ += ["stretch_credit"]
+__all__ = [
+    "between_branch_points",
+    "last_token_centered",
+    "prefix_values",
+    "shorten_right_rows",
+    "stretch_credit",
+]
 
 
 def prefix_values(
@@ -29,7 +36,8 @@ def prefix_values(
     return columns(rewards, group, points) / jnp.maximum(number, 1)
 
 
-def between_branch_points(length_penalty: float = 0.0) -> Transform:
+@part(writes={"advantage"})
+def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
     """A_t = V(k₁) - V(k₀) between two branch points of a row, R - V(k₀) behind the last one.
 
     V(k) is the mean reward of the prompt's rows that branch, or are branched off, at position k
@@ -47,7 +55,6 @@ def between_branch_points(length_penalty: float = 0.0) -> Transform:
       ValueError: a negative penalty.
     Source: ROSE, https://github.com/ZiqiZhao1/ROSE-rl (`core_algos.py`).
     """
-    check_at_least(0, "between_branch_points", length_penalty=length_penalty)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -59,9 +66,7 @@ def between_branch_points(length_penalty: float = 0.0) -> Transform:
             advantage = shorten_right_rows(advantage, rollouts, points, length_penalty)
         return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
 
-    return stateless(
-        apply, label=describe("between_branch_points", length_penalty=float(length_penalty))
-    )
+    return apply
 
 
 def stretch_credit(rollouts: Rollouts, points: Bool[Array, "B T"]) -> tuple[Array, Array]:
@@ -113,6 +118,7 @@ def shorten_right_rows(
     return jnp.where(behind, advantage - share[:, None] * jnp.abs(advantage), advantage)
 
 
+@part(reads={"process_reward"}, writes={"advantage"})
 def last_token_centered(epsilon: float | None = None) -> Transform:
     """A_t = r_t - mean over the prompt's rows of the reward of their last token.
 
@@ -142,5 +148,4 @@ def last_token_centered(epsilon: float | None = None) -> Transform:
             own = own / (spread + epsilon)[:, None]
         return replace(signals, advantage=jnp.where(mask, own, 0)), state, {}
 
-    label = describe("last_token_centered", epsilon=epsilon)
-    return stateless(apply, needs={"process_reward"}, label=label)
+    return apply

@@ -4,10 +4,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages.returns import generalized_advantages
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_sum
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["generalized_turn_advantage", "turn_values"]
 
@@ -18,7 +19,8 @@ def turn_values(rollouts: Rollouts) -> Float[Array, "B T"]:
     return at_tokens(_first(rollouts.values, turns), turns)
 
 
-def generalized_turn_advantage(discount: float = 1.0, trace_decay: float = 1.0) -> Transform:
+@part(writes={"advantage"}, once=True)
+def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) -> Transform:
     """Â_n = δ_n + γλ Â_{n+1}, δ_n = r_n + γ V_{n+1} - V_n over the turns n, at every token of n.
 
     r_n is the sum of the turn's `process_reward`, V_n the value of its first token; after the last
@@ -30,7 +32,6 @@ def generalized_turn_advantage(discount: float = 1.0, trace_decay: float = 1.0) 
     Raises:
       ValueError: discount or trace_decay outside [0, 1].
     """
-    check_within(0, 1, "generalized_turn_advantage", discount=discount, trace_decay=trace_decay)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -40,11 +41,8 @@ def generalized_turn_advantage(discount: float = 1.0, trace_decay: float = 1.0) 
         table = generalized_advantages(rewards, values, turns.exists, discount, trace_decay)
         return replace(signals, advantage=at_tokens(table, turns)), state, {}
 
-    label = describe(
-        "generalized_turn_advantage", discount=float(discount), trace_decay=float(trace_decay)
-    )
-    needs = {"process_reward", "values", "turn"}
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = {"process_reward", "values", "turn"}
+    return Transform(apply, reads=reads)
 
 
 def _first(values: Float[Array, "B T"], turns: Steps) -> Float[Array, "B T"]:

@@ -3,13 +3,15 @@
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.algebra.inputs import MEASURED
-from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min, masked_std
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = ["whitened"]
 
 
+@part(writes={"advantage"})
 def whitened(
     estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
 ) -> Transform:
@@ -43,15 +45,13 @@ def whitened(
         differ = masked_min(advantage, mask) != masked_max(advantage, mask)
         return replace(signals, advantage=jnp.where(mask & differ, scaled, 0)), state, metrics
 
-    label = describe("whitened", estimator=estimator.label, ddof=ddof, epsilon=epsilon, floor=floor)
     # The first update's old log-probs are those of the current pass.
-    needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
+    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
     return Transform(
-        estimator.init,
         apply,
-        needs,
-        label,
-        estimator.remark,
-        estimator.options,
-        estimator.once or not estimator.needs & MEASURED,
+        init=estimator.init,
+        reads=reads,
+        remark=estimator.remark,
+        options=estimator.options,
+        once=estimator.once or not estimator.reads & MEASURED,
     )

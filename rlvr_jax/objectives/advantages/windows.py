@@ -14,9 +14,10 @@ from rlvr_jax.objectives.advantages.returns import (
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["critic_of_finished", "critic_targets", "extended_advantage", "extended_advantages"]
 
@@ -64,7 +65,8 @@ def critic_targets(
     return discounted_returns(token_rewards(reward, finished), finished, discount), finished
 
 
-def critic_of_finished(discount: float = 1.0, trunk: str = "own") -> Critic:
+@part
+def critic_of_finished(discount: Unit = 1.0, trunk: str = "own") -> Critic:
     """A critic that is fitted to the plain returns of finished responses, without a trust region.
 
     Args:
@@ -72,7 +74,6 @@ def critic_of_finished(discount: float = 1.0, trunk: str = "own") -> Critic:
       trunk: see `Critic`.
     Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
     """
-    check_within(0, 1, "critic_of_finished", discount=discount)
 
     def targets(rollouts):
         return critic_targets(rollouts.reward, rollouts.mask, rollouts.truncated, discount)
@@ -81,11 +82,11 @@ def critic_of_finished(discount: float = 1.0, trunk: str = "own") -> Critic:
         _, finished = targets(rollouts)
         return finished.astype(rollouts.values.dtype)
 
-    label = describe("critic_of_finished", discount=float(discount), trunk=trunk)
-    return Critic(lambda rollouts: targets(rollouts)[0], jnp.inf, label, trunk, weigh)
+    return Critic(lambda rollouts: targets(rollouts)[0], jnp.inf, trunk, weigh)
 
 
-def extended_advantage(discount: float = 1.0, trace_decay: float = 0.95) -> Transform:
+@part(reads={"values"}, writes={"advantage"})
+def extended_advantage(discount: Unit = 1.0, trace_decay: Unit = 0.95) -> Transform:
     """`extended_advantages` of the outcome and a critic's values.
 
     `rollouts.truncated` must mark the responses that the window cut and that go on; one that ended
@@ -98,7 +99,6 @@ def extended_advantage(discount: float = 1.0, trace_decay: float = 0.95) -> Tran
       ValueError: discount or trace_decay outside [0, 1].
     Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
     """
-    check_within(0, 1, "extended_advantage", discount=discount, trace_decay=trace_decay)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -112,5 +112,4 @@ def extended_advantage(discount: float = 1.0, trace_decay: float = 0.95) -> Tran
         )
         return replace(signals, advantage=own), state, {}
 
-    label = describe("extended_advantage", discount=float(discount), trace_decay=float(trace_decay))
-    return stateless(apply, needs={"values"}, label=label)
+    return apply

@@ -1,7 +1,7 @@
 """The algebra: what a part of an objective is, and how parts make a loss.
 
 `objective(...)` joins parts into an `Objective`. A part is a `Transform`, a `Surrogate` or an
-`Aggregation`; `stateless` makes the first from a function, `Spec`, `Context` and `UpdatePlan` are
+`Aggregation`; `rlvr_jax.types.parts.part` makes them values; `Spec`, `Context` and `UpdatePlan` are
 what parts are told. `summarize` gives the numbers that every objective reports. `inputs` says what
 a part may ask for; it is read by the algebra itself.
 """

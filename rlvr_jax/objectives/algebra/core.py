@@ -20,14 +20,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.alike import Alike
 from rlvr_jax.objectives.algebra.inputs import (
     MEASURED,
     check_answer,
     check_carried,
     check_inputs,
-    check_needs,
-    check_part,
+    check_reads,
     check_recorded,
     on_mask,
     wide,
@@ -45,14 +43,15 @@ from rlvr_jax.objectives.algebra.parts import (
 )
 from rlvr_jax.objectives.algebra.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+from rlvr_jax.types.parts import Part, named_parts, part
 
 __all__ = ["Objective", "objective"]
 
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
-@dataclass(frozen=True, eq=False)
-class Objective(Alike):
+@dataclass(frozen=True, eq=False, repr=False)
+class Objective(Part):
     """A loss in token space.
 
     Fields:
@@ -69,8 +68,8 @@ class Objective(Alike):
         that of the regularizers, too.
       token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
         mask.
-      needs: what must be measured, see `Transform`; always contains "logp".
-      once_needs: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
+      reads: what must be measured, see `Transform`; always contains "logp".
+      once_reads: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
       options: with which arguments of `token_stats`, of all parts together.
       records: see `Transform`, of all parts together.
       labels: one per part, in order of action.
@@ -82,14 +81,15 @@ class Objective(Alike):
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     signals: Callable[..., Signals]
     token_loss: Callable[..., Float[Array, "B T"]]
-    needs: frozenset[str]
-    once_needs: frozenset[str]
+    reads: frozenset[str]
+    once_reads: frozenset[str]
     options: Options
     records: Records
     labels: tuple[str, ...]
     remarks: Callable[[UpdatePlan], list[str]]
 
 
+@part
 def objective(
     advantage: Transform,
     transforms: Sequence[Transform] = (),
@@ -114,39 +114,32 @@ def objective(
       ValueError: a part needs what nobody measures, or two parts want one option at two values;
         when `loss` is called, a statistic that is needed is missing, or shapes disagree.
     """
-    check_part("advantage", advantage, Transform)
-    check_part("surrogate", surrogate, Surrogate)
-    check_part("aggregation", aggregation, Aggregation)
-    for name, chain in (("transforms", transforms), ("regularizers", regularizers)):
-        check_part(name, chain, Sequence)
-        for part in chain:
-            check_part(f"each of {name}", part, Transform)
-    decisions = _named([advantage, *transforms])
-    additions = _named(regularizers, taken=decisions)
+    decisions = named_parts([advantage, *transforms])
+    additions = named_parts(regularizers, taken=decisions)
     parts = {**decisions, **additions}
     readers = (surrogate, *parts.values())
-    for part in readers:
-        check_needs(part)
-    needs = frozenset({"logp"}).union(*(part.needs for part in readers))
+    for reader in readers:
+        check_reads(reader)
+    reads = frozenset({"logp"}).union(*(reader.reads for reader in readers))
     whole = _decided_once(decisions, advantage)
-    once_needs = frozenset().union(*(part.needs for part in whole.values()))
-    reads = False
-    for part in decisions.values():
-        reads |= bool(part.needs & MEASURED)
+    once_reads = frozenset().union(*(one.reads for one in whole.values()))
+    measured = False
+    for one in decisions.values():
+        measured |= bool(one.reads & MEASURED)
         # Of a batch that is one update, its own pass measures what is compared over it.
-        if part.once and part is not advantage and reads:
-            needs |= {"batch_statistics"}
+        if one.once and one is not advantage and measured:
+            reads |= {"batch_statistics"}
 
     def init(spec: Spec) -> dict[str, Any]:
-        states = {name: part.init(spec) for name, part in parts.items()}
+        states = {name: one.init(spec) for name, one in parts.items()}
         return {name: state for name, state in states.items() if jax.tree.leaves(state)}
 
     def run(chain, signals, context, state, key, metrics):
         state, metrics = dict(state), dict(metrics)
-        for name, part in chain.items():
+        for name, one in chain.items():
             own = replace(context, key=jax.random.fold_in(key, zlib.crc32(name.encode())))
-            answer = _applied(part, name, signals, own, state)
-            check_answer(part.label, answer, context.rollouts.mask)
+            answer = _applied(one, name, signals, own, state)
+            check_answer(one, signals, answer, context.rollouts.mask)
             signals, new_state, measured = answer
             stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
             signals = replace(signals, **stopped)
@@ -170,11 +163,11 @@ def objective(
         done = ()
         if rollouts.advantage is not None:
             signals = replace(signals, advantage=rollouts.advantage)
-            done = [name for name, part in decisions.items() if part is advantage]
+            done = [name for name, one in decisions.items() if one is advantage]
         if rollouts.kept is not None:
             weight, mask = signals.weight * rollouts.weight, signals.mask & rollouts.kept
             signals, done = replace(signals, weight=weight, mask=mask), whole
-        chain = {name: part for name, part in decisions.items() if name not in done}
+        chain = {name: one for name, one in decisions.items() if name not in done}
         signals, state, metrics = run(chain, signals, context, state, key, {})
         taken_out = rollouts.mask & ~signals.mask
         return replace(signals, chosen=signals.chosen | taken_out), context, state, metrics
@@ -211,7 +204,7 @@ def objective(
         chain = whole
         if clean.advantage is not None:
             signals = replace(signals, advantage=clean.advantage)
-            chain = {name: part for name, part in whole.items() if part is not advantage}
+            chain = {name: one for name, one in whole.items() if one is not advantage}
         signals, moved, metrics = run(chain, signals, context, state, key, {})
         usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
         state = _kept(usable, moved, state)
@@ -223,20 +216,20 @@ def objective(
         return replace(decided, chosen=run(additions, decided, context, state, key, {})[0].chosen)
 
     def remarks(plan: UpdatePlan) -> list[str]:
-        found = [part.remark(plan) for part in readers]
-        return [sentence for sentence in found if sentence]
+        found = [(one.label, one.remark(plan)) for one in readers]
+        return [f"{label} {rest}" for label, rest in found if rest]
 
-    labels = [surrogate.label, *(part.label for part in parts.values()), aggregation.label]
+    labels = [surrogate.label, *(one.label for one in parts.values()), aggregation.label]
     return Objective(
         init=init,
         loss=loss,
         decide_once=decide_once if whole else None,
         signals=signals,
         token_loss=token_loss,
-        needs=needs,
-        once_needs=once_needs,
-        options=_merged({part.label: part.options for part in readers}),
-        records=_merged({part.label: part.records for part in parts.values()}),
+        reads=reads,
+        once_reads=once_reads,
+        options=_merged({one.label: one.options for one in readers}),
+        records=_merged({one.label: one.records for one in parts.values()}),
         labels=tuple(labels),
         remarks=remarks,
     )
@@ -252,20 +245,19 @@ def _kept(usable, moved, state):
     return jax.tree.map(lambda new, old: jnp.where(usable, new, old), moved, state)
 
 
-def _applied(part, name, signals, context, state):
-    """What a part answers; who reads what nobody measured or kept is told so."""
-    has_state = name not in state and part.init is not no_state
-    if has_state and jax.tree.leaves(jax.eval_shape(lambda: part.init(Spec(1, 1, 1)))):
+def _applied(own, name, signals, context, state):
+    """What a part returns; an error names the part that reads what was not measured."""
+    has_state = name not in state and own.init is not no_state
+    if has_state and jax.tree.leaves(jax.eval_shape(lambda: own.init(Spec(1, 1, 1)))):
         raise ValueError(
             f"loss: state must be what the objective's init gives, with an entry of {name}, got"
             f" {sorted(state)}"
         )
     try:
-        return part.apply(signals, context, state.get(name, ()))
+        return own.apply(signals, context, state.get(name, ()))
     except (AttributeError, TypeError) as error:
         error.add_note(
-            f"in {part.label}: statistics and records that it does not name in its needs may be"
-            " None"
+            f"in {own.label}: statistics and records that it does not name in `reads` may be None"
         )
         raise
 
@@ -273,24 +265,11 @@ def _applied(part, name, signals, context, state):
 def _decided_once(decisions, advantage):
     """The parts that come before any that has to be asked at every update."""
     chosen = {}
-    for name, part in decisions.items():
-        if not (part.once or (part is advantage and not part.needs & MEASURED)):
+    for name, one in decisions.items():
+        if not (one.once or (one is advantage and not one.reads & MEASURED)):
             break
-        chosen[name] = part
+        chosen[name] = one
     return chosen
-
-
-def _named(parts, taken=()):
-    """Parts by name; the second use of one function is called name_2, and so on."""
-    named = {}
-    for part in parts:
-        name = base = part.label.split("(")[0]
-        number = 1
-        while name in named or name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        named[name] = part
-    return named
 
 
 def _merged(parts):

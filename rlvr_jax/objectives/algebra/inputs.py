@@ -15,20 +15,19 @@ from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
 
 __all__ = [
     "MEASURED",
-    "NEEDS",
+    "READABLE",
     "RECORDS",
     "STATISTICS",
     "check_answer",
     "check_carried",
     "check_inputs",
-    "check_needs",
-    "check_part",
+    "check_reads",
     "check_recorded",
     "on_mask",
     "wide",
 ]
 
-Part = Transform | Surrogate
+Reader = Transform | Surrogate
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
 # What the sampler does not record, and a part therefore has to ask for.
@@ -41,7 +40,7 @@ RECORDS = tuple(
 MEASURED = frozenset((*STATISTICS, *(name for name in RECORDS if name.startswith("old_"))))
 # What the sampler records, and other people's batches may lack: need -> field of the rollouts.
 SAMPLED = {"behaviour_logp": "behaviour_logp", "sampled_entropy": "entropy"}
-NEEDS = (*STATISTICS, *RECORDS, *SAMPLED, "batch_statistics")
+READABLE = (*STATISTICS, *RECORDS, *SAMPLED, "batch_statistics")
 # Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
 PER_TOKEN = {
     name
@@ -51,28 +50,20 @@ PER_TOKEN = {
 }
 
 
-def check_needs(part: Part) -> None:
-    """Refuses a part that asks for what is in no record, with the closest names."""
-    for need in sorted(part.needs - set(NEEDS)):
-        close = difflib.get_close_matches(need, NEEDS, n=3, cutoff=0.5) or NEEDS
+def check_reads(part: Reader) -> None:
+    """Refuses a part that reads what is in no record, with the closest names."""
+    for name in sorted(part.reads - set(READABLE)):
+        close = difflib.get_close_matches(name, READABLE, n=3, cutoff=0.5) or READABLE
         raise ValueError(
-            f"objective: needs of {part.label} must be among what can be measured"
-            f" (closest: {', '.join(close)}), got {need!r}"
+            f"objective: reads of {part.label} must be among the statistics and records"
+            f" (closest: {', '.join(close)}), got {name!r}"
         )
 
 
-def check_part(name: str, value: Any, kind: type) -> None:
-    """Refuses what is no part of an objective, such as the function that makes one."""
-    if isinstance(value, kind):
-        return
-    got = getattr(value, "__name__", repr(value))
-    called = f"; it has to be called: {got}(…)" if callable(value) else ""
-    raise ValueError(f"objective: {name} must be a part ({kind.__name__}), got {got}{called}")
-
-
-def check_answer(label: str, answer: Any, mask: Bool[Array, "B T"]) -> None:
-    """Refuses what a part gives back if it is no (signals, state, metrics), or if signals have
-    another shape than the mask."""
+def check_answer(part: Transform, before: Signals, answer: Any, mask: Bool[Array, "B T"]) -> None:
+    """Refuses what a part returns if it is not (signals, state, metrics), if signals have another
+    shape than the mask, or if it changed a signal that it does not name in `writes`."""
+    label = part.label
     if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[0], Signals)):
         raise ValueError(
             f"{label}: apply must return (signals, state, metrics), got {type(answer).__name__}"
@@ -84,6 +75,12 @@ def check_answer(label: str, answer: Any, mask: Bool[Array, "B T"]) -> None:
             raise ValueError(
                 f"{label}: {entry.name} of the signals must have the shape {wanted}, got"
                 f" {jnp.shape(value)}"
+            )
+        changed = value is not getattr(before, entry.name)
+        if changed and part.writes is not None and entry.name not in part.writes:
+            raise ValueError(
+                f"{label}: writes must name each signal that apply changes, which is"
+                f" {entry.name!r}, got {sorted(part.writes)}"
             )
 
 
@@ -100,8 +97,8 @@ def check_carried(state: Any, key: Any) -> None:
     checked_key("loss", key)
 
 
-def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Part]) -> None:
-    """Refuses a batch that lacks what a part needs, and arrays of other shapes than the mask asks
+def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader]) -> None:
+    """Refuses a batch that lacks what a part reads, and arrays of other shapes than the mask asks
     for."""
     mask = rollouts.mask
     if mask.ndim != 2 or mask.dtype != bool:
@@ -111,7 +108,7 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Part]) -
     wanted = {"logp": "every objective"}
     parts = tuple(parts)
     for part in parts:
-        wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
+        wanted.update(dict.fromkeys(part.reads - {"batch_statistics"}, part.label))
     for need, reader in sorted(wanted.items()):
         source = "stats" if need in STATISTICS else "rollouts"
         field = SAMPLED.get(need, need)
@@ -140,7 +137,7 @@ def _check_last_axes(part, stats, rollouts) -> None:
     for name, made in getattr(part, "records", ()):
         wanted[name] = made if isinstance(made, int) else len(made)
     for name, number in wanted.items():
-        if name not in part.needs:
+        if name not in part.reads:
             continue
         source = "stats" if name in STATISTICS else "rollouts"
         value = getattr(stats if source == "stats" else rollouts, name)
@@ -151,13 +148,13 @@ def _check_last_axes(part, stats, rollouts) -> None:
             )
 
 
-def check_recorded(rollouts: Rollouts, parts: Iterable[Part]) -> None:
+def check_recorded(rollouts: Rollouts, parts: Iterable[Reader]) -> None:
     """Refuses rollouts that lack what parts read of the policy that sampled, or of other records.
 
     What they need of the log-probs is then `old_logp`.
     """
     for part in parts:
-        for need in sorted(part.needs - {"batch_statistics"}):
+        for need in sorted(part.reads - {"batch_statistics"}):
             name = "old_logp" if need == "logp" else SAMPLED.get(need, need)
             value = getattr(rollouts, name, None)
             _check_given("decide_once", f"rollouts.{name}", value, rollouts.mask.shape, part.label)

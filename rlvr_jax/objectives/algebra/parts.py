@@ -1,14 +1,14 @@
 """What a part of an objective is, and what it may read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.alike import Alike
 from rlvr_jax.types import Rollouts, Signals, TokenStats
+from rlvr_jax.types.parts import Part
 
 __all__ = [
     "Aggregation",
@@ -17,8 +17,6 @@ __all__ = [
     "Surrogate",
     "Transform",
     "UpdatePlan",
-    "describe",
-    "stateless",
 ]
 
 Options = tuple[tuple[str, float], ...]
@@ -63,104 +61,77 @@ class Context:
     scored_logp: Float[Array, "B T"] | None = None
 
 
-def _silent(plan: UpdatePlan) -> None:
-    del plan
-
-
-@dataclass(frozen=True, eq=False)
-class Transform(Alike):
-    """A part that decides something: an advantage, a token transform or a regularizer.
-
-    Fields:
-      init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
-      apply: (signals, context, state) -> (signals, state, metrics).
-      needs: names among the fields of `TokenStats`, the optional fields of `Rollouts`
-        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy is
-        taken over the batch; with micro-batches this costs a second pass).
-      label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
-        bracket names its state and its random stream.
-      remark: (plan) -> one sentence if the part cannot act under this plan, else None.
-      options: arguments of `token_stats` with which its needs are to be measured, name and value,
-        e.g. (("top_k", 8),).
-      once: it decides about the whole batch before that is split into updates, for it compares
-        rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
-        and write advantage, weight and mask. An advantage that needs no statistics is decided once
-        in any case; behind a part that is not, all are asked at every update.
-      records: how fields of the rollouts that it reads must have been made, name and value: the
-        temperatures of "old_tempered_logp", the number of "component_rewards".
-    """
-
-    init: Callable[[Spec], Any]
-    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]]
-    needs: frozenset[str]
-    label: str
-    remark: Callable[[UpdatePlan], str | None] = _silent
-    options: Options = ()
-    once: bool = False
-    records: Records = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Surrogate(Alike):
-    """The policy loss of a token.
-
-    Fields:
-      prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.
-      loss: (signals, context) -> [B, T], before weight and penalty.
-      label, remark, needs, options: as in `Transform`.
-    """
-
-    prepare: Callable[[Signals, Context], Signals]
-    loss: Callable[[Signals, Context], Float[Array, "B T"]]
-    label: str
-    remark: Callable[[UpdatePlan], str | None] = _silent
-    needs: frozenset[str] = frozenset()
-    options: Options = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregation(Alike):
-    """How token losses become one number: loss = Σ weights(mask) · values over the mask.
-
-    Fields:
-      weights: (mask [B, T], dtype) -> [B, T], d loss / d token loss; read on the mask only.
-      label: the call that makes it.
-    """
-
-    weights: Callable[[Array, Any], Float[Array, "B T"]]
-    label: str
-
-    def __str__(self) -> str:
-        return self.label
-
-    def __call__(self, values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
-        """The aggregate of the values on the mask; 0 for an empty mask."""
-        return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))
-
-
 def no_state(spec: Spec) -> tuple[()]:
     """The state of a part that has none."""
     del spec
     return ()
 
 
-def stateless(
-    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]],
-    needs: Iterable[str] = (),
-    label: str = "",
-    remark: Callable[[UpdatePlan], str | None] = _silent,
-    options: Options = (),
-    once: bool = False,
-) -> Transform:
-    """Makes a transform without state; `label` is the function that made `apply` if not given."""
-    label = label or apply.__qualname__.split(".")[0]
-    return Transform(no_state, apply, frozenset(needs), label, remark, options, once)
+def no_remark(plan: UpdatePlan) -> None:
+    """The remark of a part that acts under every plan."""
+    del plan
 
 
-def describe(name: str, **arguments: Any) -> str:
-    """The call as text, functions by name: describe("f", a=1.0, g=max) is "f(a=1, g=max)"."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Transform(Part):
+    """A part that decides something: an advantage, a token transform or a regularizer.
 
-    def text(value):
-        return f"{value:g}" if isinstance(value, float) else getattr(value, "__name__", str(value))
+    Fields:
+      apply: (signals, context, state) -> (signals, state, metrics).
+      init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
+      reads: names among the fields of `TokenStats`, the optional fields of `Rollouts`
+        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy is
+        taken over the batch; with micro-batches this costs a second pass).
+      writes: the signals that it changes; it is refused if it changes others. None: not checked.
+      remark: (plan) -> the rest of a sentence that begins with the part's label, if the part cannot
+        act under this plan, else None.
+      options: arguments of `token_stats` with which its statistics are measured, name and value,
+        e.g. (("top_k", 8),).
+      once: it decides about the whole batch before that is split into updates, for it compares
+        rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
+        and write advantage, weight and mask. An advantage that reads no statistics is decided once
+        in any case; after a part that is not, all are called at every update.
+      records: how fields of the rollouts that it reads must have been made, name and value: the
+        temperatures of "old_tempered_logp", the number of "component_rewards".
+    """
 
-    return f"{name}({', '.join(f'{key}={text(value)}' for key, value in arguments.items())})"
+    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]]
+    init: Callable[[Spec], Any] = no_state
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] | None = None
+    remark: Callable[[UpdatePlan], str | None] = no_remark
+    options: Options = ()
+    once: bool = False
+    records: Records = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogate(Part):
+    """The policy loss of a token.
+
+    Fields:
+      prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.
+      loss: (signals, context) -> [B, T], before weight and penalty.
+      remark, reads, options: as in `Transform`.
+    """
+
+    prepare: Callable[[Signals, Context], Signals]
+    loss: Callable[[Signals, Context], Float[Array, "B T"]]
+    remark: Callable[[UpdatePlan], str | None] = no_remark
+    reads: frozenset[str] = frozenset()
+    options: Options = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregation(Part):
+    """How token losses become one number: loss = Σ weights(mask) · values over the mask.
+
+    Fields:
+      weights: (mask [B, T], dtype) -> [B, T], d loss / d token loss; read on the mask only.
+    """
+
+    weights: Callable[[Array, Any], Float[Array, "B T"]]
+
+    def __call__(self, values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
+        """The aggregate of the values on the mask; 0 for an empty mask."""
+        return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))

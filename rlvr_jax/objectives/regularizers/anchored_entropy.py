@@ -1,17 +1,18 @@
 """Entropy of the uncertain tokens, held at the level where training began."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Range, Share
+from rlvr_jax.types.parts import part
 
 __all__ = ["AnchorState", "anchored_entropy", "peak_entropy"]
 
@@ -44,12 +45,13 @@ def peak_entropy(
     return masked_mean(masked_mean(entropy, peaks, axis=1), has_tokens(rollouts.mask)), peaks
 
 
+@part(writes={"chosen", "term"})
 def anchored_entropy(
-    coefficient: float,
-    quantile: float = 0.8,
-    top_p: float = 0.8,
+    coefficient: NonNegative,
+    quantile: Annotated[float, Range(0, 1, open_high=True)] = 0.8,
+    top_p: Share = 0.8,
     include_crossing: bool = False,
-    anchor_updates: int = 1,
+    anchor_updates: Count = 1,
 ) -> Transform:
     """Adds κ (H̄ - H*)² to the loss: it pulls the entropy up or down, to where it was.
 
@@ -69,13 +71,6 @@ def anchored_entropy(
       ValueError: an argument outside its range.
     Source: https://github.com/Linn3a/siren.
     """
-    check_at_least(0, "anchored_entropy", coefficient=coefficient)
-    if not 0 <= quantile < 1:
-        raise ValueError(f"anchored_entropy: quantile must be in [0, 1), got {quantile}")
-    if not 0 < top_p <= 1:
-        raise ValueError(f"anchored_entropy: top_p must be in (0, 1], got {top_p}")
-
-    check_count(1, "anchored_entropy", anchor_updates=anchor_updates)
 
     without_crossing = () if include_crossing else (("include_crossing", False),)
 
@@ -113,12 +108,10 @@ def anchored_entropy(
             )
         return None
 
-    label = describe("anchored_entropy", coefficient=float(coefficient), quantile=float(quantile))
     return Transform(
-        init,
         apply,
-        frozenset({"nucleus_entropy", "batch_statistics"}),
-        label,
-        remark,
+        init=init,
+        reads={"nucleus_entropy", "batch_statistics"},
+        remark=remark,
         options=(("top_p", top_p), *without_crossing),
     )

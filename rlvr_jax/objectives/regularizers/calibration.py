@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["calibrate_to_expert", "calibration_loss", "expert_level"]
 
@@ -41,7 +42,8 @@ def calibration_loss(
     return jnp.where(signed > 0, signed, slope * signed)
 
 
-def calibrate_to_expert(coefficient: float, slope: float, right_above: float) -> Transform:
+@part(reads={"logp", "off_policy", "batch_statistics"}, writes={"penalty"})
+def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Finite) -> Transform:
     """Pushes tokens towards the level of an expert's row at full strength, beyond it at less.
 
     penalty' = penalty + c · LeakyReLU(-s Δ) |A|, s = 1 for right rows and -1 for wrong ones, where
@@ -58,9 +60,6 @@ def calibrate_to_expert(coefficient: float, slope: float, right_above: float) ->
       ValueError: a negative coefficient, a slope outside [0, 1], a bound that is not finite.
     Source: CalibRL, https://github.com/zhh6425/CalibRL.
     """
-    check_at_least(0, "calibrate_to_expert", coefficient=coefficient)
-    check_within(0, 1, "calibrate_to_expert", slope=slope)
-    check_finite("calibrate_to_expert", right_above=right_above)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -73,7 +72,4 @@ def calibrate_to_expert(coefficient: float, slope: float, right_above: float) ->
         told = {"calibration_loss": masked_mean(values, signals.mask)}
         return replace(signals, penalty=signals.penalty + coefficient * values), state, told
 
-    label = describe(
-        "calibrate_to_expert", coefficient=coefficient, slope=slope, right_above=right_above
-    )
-    return stateless(apply, {"logp", "off_policy", "batch_statistics"}, label)
+    return apply

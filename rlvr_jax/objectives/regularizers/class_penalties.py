@@ -2,18 +2,23 @@
 
 import jax
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["kl_by_entropy"]
 
 
+@part(writes={"term"})
 def kl_by_entropy(
-    quantile: float, low_entropy: float, high_entropy: float, estimator: Divergence = k3_clamped
+    quantile: Unit,
+    low_entropy: NonNegative,
+    high_entropy: NonNegative,
+    estimator: Divergence = k3_clamped,
 ) -> Transform:
     """A KL to the reference with one weight for uncertain tokens and one for the others.
 
@@ -31,9 +36,6 @@ def kl_by_entropy(
       ValueError: quantile outside [0, 1], or a negative weight.
     Source: Wang et al. 2025, https://arxiv.org/abs/2507.15778.
     """
-    if not 0 <= quantile <= 1:
-        raise ValueError(f"kl_by_entropy: quantile must be in [0, 1], got {quantile}")
-    check_at_least(0, "kl_by_entropy", low_entropy=low_entropy, high_entropy=high_entropy)
 
     def apply(signals, context, state):
         stats, rollouts, mask = context.stats, context.rollouts, signals.mask
@@ -45,13 +47,6 @@ def kl_by_entropy(
         metrics = {"kl_low_entropy": low_mean, "kl_high_entropy": high_mean}
         return replace(signals, term=term), state, metrics
 
-    label = describe(
-        "kl_by_entropy",
-        quantile=float(quantile),
-        low_entropy=float(low_entropy),
-        high_entropy=float(high_entropy),
-        estimator=estimator,
-    )
     # The means divide by the tokens of the whole batch that fall into a class.
-    needs = {"entropy", "logp", "reference_logp", "batch_statistics"}
-    return stateless(apply, needs=needs, label=label)
+    reads = {"entropy", "logp", "reference_logp", "batch_statistics"}
+    return Transform(apply, reads=reads)

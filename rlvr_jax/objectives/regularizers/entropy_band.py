@@ -1,17 +1,18 @@
 """A band of wanted entropies around what was seen at the same step of an episode."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count, Finite, NonNegative, Range
+from rlvr_jax.types.parts import part
 
 __all__ = ["BandState", "band_penalty", "banded_entropy_bonus", "phase_weight", "step_entropy"]
 
@@ -109,14 +110,15 @@ def band_penalty(
     return jnp.where(late, jnp.where(jnp.any(state.count > 0), penalty, 1), 0)
 
 
+@part(writes={"penalty"})
 def banded_entropy_bonus(
-    coefficient: float,
-    smooth: float = 1.0,
+    coefficient: Finite,
+    smooth: Finite = 1.0,
     low: float = 0.8,
     high: float = 1.2,
-    size: float = 0.1,
-    steps: int = 50,
-    max_epochs: int = 150,
+    size: NonNegative = 0.1,
+    steps: Count = 50,
+    max_epochs: Annotated[int, Range(2)] = 150,
     per_rollout: bool = False,
     hinge: bool = False,
 ) -> Transform:
@@ -142,10 +144,6 @@ def banded_entropy_bonus(
     """
     if not low < high:
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
-    check_finite("banded_entropy_bonus", coefficient=coefficient, smooth=smooth)
-    check_at_least(0, "banded_entropy_bonus", size=size)
-    check_count(1, "banded_entropy_bonus", steps=steps)
-    check_count(2, "banded_entropy_bonus", max_epochs=max_epochs)
 
     def init(spec):
         del spec
@@ -179,13 +177,4 @@ def banded_entropy_bonus(
         metrics = {"band_penalty": masked_mean(outside, mask), "band_weight": weight}
         return replace(signals, penalty=signals.penalty - change), state, metrics
 
-    label = describe(
-        "banded_entropy_bonus",
-        coefficient=float(coefficient),
-        smooth=float(smooth),
-        low=float(low),
-        high=float(high),
-        size=float(size),
-        hinge=hinge,
-    )
-    return Transform(init, apply, frozenset({"entropy", "env_step", "sampled_entropy"}), label)
+    return Transform(apply, init=init, reads={"entropy", "env_step", "sampled_entropy"})

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
@@ -17,6 +16,8 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "diversity",
@@ -106,7 +107,8 @@ def diversity_weights(
     return power / jnp.where(total > 0, total, 1)
 
 
-def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> Transform:
+@part(reads={"entropy", "embedding", "formulas"}, writes={"term"})
+def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0) -> Transform:
     """Rewards entropy on right rollouts, more on those that differ: term - λ J.
 
     J = mean over the groups of Σ_i w_i (mean entropy of the tokens of row i), with w the
@@ -119,8 +121,6 @@ def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> 
     Raises:
       ValueError: temperature not positive, or coefficient not finite.
     """
-    check_finite("diversity_weighted_entropy", coefficient=coefficient)
-    check_positive("diversity_weighted_entropy", temperature=temperature)
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
@@ -133,9 +133,4 @@ def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> 
         signals = replace(signals, term=signals.term - coefficient * local)
         return signals, state, {"local_entropy": local}
 
-    label = describe(
-        "diversity_weighted_entropy",
-        coefficient=float(coefficient),
-        temperature=float(temperature),
-    )
-    return stateless(apply, needs={"entropy", "embedding", "formulas"}, label=label)
+    return apply

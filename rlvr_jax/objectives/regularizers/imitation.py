@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["by_reward", "imitate", "off_policy_tokens", "supervised_tokens"]
 
@@ -30,10 +31,11 @@ def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     return rollouts.mask & rollouts.off_policy[:, None]
 
 
+@part(writes={"term"})
 def imitate(
-    weight: float,
+    weight: NonNegative,
     where: Tokens = supervised_tokens,
-    needs: Iterable[str] = ("supervised",),
+    reads: Iterable[str] = ("supervised",),
     factor: Factor | None = None,
 ) -> Transform:
     """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
@@ -41,7 +43,7 @@ def imitate(
     Args:
       weight: of the mean, at least 0.
       where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
-      needs: optional records of the rollouts that it reads.
+      reads: optional records of the rollouts that it reads.
       factor: (rollouts) -> [B, T], of the tokens' losses; the mean is over the tokens all the same.
         None: 1.
     Reads: logp, what `where` reads. Writes: term.
@@ -49,7 +51,6 @@ def imitate(
     Raises:
       ValueError: a negative weight.
     """
-    check_at_least(0, "imitate", weight=weight)
 
     def apply(signals, context, state):
         tokens = where(context.rollouts) & context.rollouts.scored
@@ -60,6 +61,4 @@ def imitate(
         told = {"imitation_loss": loss, "imitated_tokens": masked_count(tokens).astype(loss.dtype)}
         return signals, state, told
 
-    return stateless(
-        apply, {"logp", *needs}, describe("imitate", weight=float(weight), where=where)
-    )
+    return Transform(apply, reads={"logp", *reads})

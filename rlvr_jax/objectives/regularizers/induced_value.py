@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import (
     log_ratio_sum,
     outcome_is_right,
@@ -14,6 +13,8 @@ from rlvr_jax.objectives.regularizers.preferences import (
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["Calibration", "chosen_rows", "induced_value", "off_policy_rows", "value_incentive"]
 
@@ -48,8 +49,9 @@ def induced_value(
     return -scale * masked_mean(log_ratio, rows)
 
 
+@part(writes={"term"})
 def value_incentive(
-    coefficient: float, scale: float, rows: Calibration = off_policy_rows
+    coefficient: Finite, scale: Positive, rows: Calibration = off_policy_rows
 ) -> Transform:
     """Subtracts α times the value that the policy's implicit reward promises: term - α J*.
 
@@ -63,8 +65,6 @@ def value_incentive(
     Raises:
       ValueError: coefficient not finite, or scale not positive.
     """
-    check_finite("value_incentive", coefficient=coefficient)
-    check_positive("value_incentive", scale=scale)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -73,8 +73,5 @@ def value_incentive(
         signals = replace(signals, term=signals.term - coefficient * value)
         return signals, state, {"induced_value": value}
 
-    label = describe(
-        "value_incentive", coefficient=float(coefficient), scale=float(scale), rows=rows
-    )
-    needs = {"logp", "reference_logp"} | ({"off_policy"} if rows is off_policy_rows else set())
-    return stateless(apply, needs=needs, label=label)
+    reads = {"logp", "reference_logp"} | ({"off_policy"} if rows is off_policy_rows else set())
+    return Transform(apply, reads=reads)

@@ -6,10 +6,11 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["MirrorState", "mirror_descent_kl", "step_size"]
 
@@ -32,7 +33,8 @@ def step_size(step: Int[Array, ""], num_steps: int, dtype: DTypeLike = float) ->
     return 1 - (k - 1) / num_steps
 
 
-def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
+@part(writes={"penalty"})
+def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     """Holds the policy near the one that sampled: penalty' = penalty + KL(π ‖ π_old) / t_k.
 
     The divergence is exact, over the whole vocabulary, and t_k is `step_size`. The outer step k is
@@ -47,8 +49,6 @@ def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
       ValueError: a number below 1.
     Source: Tomar et al. 2020, https://arxiv.org/abs/2005.09814.
     """
-    check_count(1, "mirror_descent_kl", num_steps=num_steps, updates_per_step=updates_per_step)
-    label = describe("mirror_descent_kl", num_steps=num_steps, updates_per_step=updates_per_step)
 
     def init(spec):
         del spec
@@ -64,12 +64,12 @@ def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
 
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} has no effect: with one update per batch the policy has not moved."
+            return "has no effect: with one update per batch the policy has not moved."
         if plan.updates_per_batch != updates_per_step:
             return (
-                f"{label} counts an outer step every {updates_per_step} updates, and a batch has"
+                f"counts an outer step every {updates_per_step} updates, and a batch has"
                 f" {plan.updates_per_batch}: the weight of the divergence changes within a batch."
             )
         return None
 
-    return Transform(init, apply, frozenset({"kl"}), label, remark)
+    return Transform(apply, init=init, reads={"kl"}, remark=remark)

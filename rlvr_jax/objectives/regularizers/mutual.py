@@ -8,11 +8,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["Teaching", "teach_the_worst", "teaching_rows"]
 
@@ -51,7 +52,8 @@ def teaching_rows(
     return Teaching(best, worst, (outcome > 0.5) & (cell == best) & (best != worst))
 
 
-def teach_the_worst(coefficient: float) -> Transform:
+@part(writes={"term"})
+def teach_the_worst(coefficient: NonNegative) -> Transform:
     """Makes right answers of the best expert of a group likelier behind the prompt of the worst.
 
     term + c · mean over their tokens of (old_logp - logp'), logp' after the row's second prompt:
@@ -65,7 +67,6 @@ def teach_the_worst(coefficient: float) -> Transform:
       ValueError: a negative coefficient.
     Source: MEML-GRPO (the link stands in the method's card).
     """
-    check_at_least(0, "teach_the_worst", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -79,5 +80,5 @@ def teach_the_worst(coefficient: float) -> Transform:
         }
         return replace(signals, term=signals.term + coefficient * mean), state, told
 
-    needs = {"logp", "second_prompt_logp", "cell", "batch_statistics"}
-    return stateless(apply, needs, describe("teach_the_worst", coefficient=float(coefficient)))
+    reads = {"logp", "second_prompt_logp", "cell", "batch_statistics"}
+    return Transform(apply, reads=reads)

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "CLIMBING",
@@ -159,10 +160,11 @@ def control_kl(
     return decided, KLControlState(kl_short, kl_long, reward_mean, integral, error, rewards, count)
 
 
+@part(writes={"term"})
 def predictive_kl_penalty(
-    coefficient: float = 0.1,
-    base: float = 0.3,
-    strength: float = 2.0,
+    coefficient: NonNegative = 0.1,
+    base: NonNegative = 0.3,
+    strength: NonNegative = 2.0,
     gains: tuple[float, float, float] = (0.3, 0.01, 0.05),
     trained: bool = False,
 ) -> Transform:
@@ -183,9 +185,6 @@ def predictive_kl_penalty(
       ValueError: a negative coefficient, base or strength.
     Source: https://github.com/ryyzn9/SAFE.
     """
-    check_at_least(
-        0, "predictive_kl_penalty", coefficient=coefficient, base=base, strength=strength
-    )
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -216,11 +215,8 @@ def predictive_kl_penalty(
         }
         return signals, state, metrics
 
-    label = describe(
-        "predictive_kl_penalty", coefficient=float(coefficient), base=float(base), trained=trained
-    )
-    needs = frozenset({"logp", "reference_logp", "sampled_entropy", "batch_statistics"})
-    return Transform(lambda spec: initial_kl_control(), apply, needs, label)
+    reads = frozenset({"logp", "reference_logp", "sampled_entropy", "batch_statistics"})
+    return Transform(apply, init=lambda spec: initial_kl_control(), reads=reads)
 
 
 def _entropy_factor(entropy, strength):

@@ -21,11 +21,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "ImplicitLoss",
@@ -137,7 +138,7 @@ def logistic_pairs(given: ImplicitRewards) -> Float[Array, ""]:
     Source: Rafailov et al. 2023, https://arxiv.org/abs/2305.18290.
     """
     better, worse = given.reward, given.reward[given.partner]
-    return masked_mean(-jax.nn.log_sigmoid(better - worse), _first_of_pairs(given))
+    return masked_mean(-jax.nn.log_sigmoid(better - worse), first_of_pairs(given))
 
 
 def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
@@ -148,7 +149,7 @@ def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
     better, worse = given.reward, given.reward[given.partner]
     pushed_up = -jax.nn.log_sigmoid(better)
     pushed_down = -(jax.nn.log_sigmoid(-better) + jax.nn.log_sigmoid(-worse)) / 2
-    return masked_mean(pushed_up + pushed_down, _first_of_pairs(given))
+    return masked_mean(pushed_up + pushed_down, first_of_pairs(given))
 
 
 def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
@@ -173,8 +174,9 @@ def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Arra
     return jnp.maximum(masked_mean(jax.lax.stop_gradient(values), where), 0)
 
 
+@part(writes={"term"})
 def implicit_reward_loss(
-    scale: float,
+    scale: Positive,
     loss: ImplicitLoss = logistic_pairs,
     coefficient: float = 1.0,
     one_pair: bool = False,
@@ -195,7 +197,6 @@ def implicit_reward_loss(
     Raises:
       ValueError: scale not positive.
     """
-    check_positive("implicit_reward_loss", scale=scale)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -215,11 +216,9 @@ def implicit_reward_loss(
         term = signals.term + coefficient * value
         return replace(signals, term=term), state, metrics
 
-    named = {"scale": float(scale), "loss": loss, "coefficient": float(coefficient)}
-    label = describe("implicit_reward_loss", **named, **({"one_pair": True} if one_pair else {}))
-    needs = {"logp", "reference_logp", "batch_statistics"} | ({"off_policy"} if one_pair else set())
-    return stateless(apply, needs=needs, label=label)
+    reads = {"logp", "reference_logp", "batch_statistics"} | ({"off_policy"} if one_pair else set())
+    return Transform(apply, reads=reads)
 
 
-def _first_of_pairs(given):
+def first_of_pairs(given):
     return given.right & (given.partner >= 0)

@@ -5,17 +5,19 @@ a text without the passage it asks about). A response that is as likely after bo
 evidence.
 """
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["second_prompt_divergence", "second_prompt_logp_penalty"]
 
 
+@part(writes={"penalty"})
 def second_prompt_divergence(
-    coefficient: float, estimator: Divergence = k3_clamped, trained: bool = False
+    coefficient: Finite, estimator: Divergence = k3_clamped, trained: bool = False
 ) -> Transform:
     """Adds a divergence of the policy from itself under the second prompt.
 
@@ -33,7 +35,6 @@ def second_prompt_divergence(
       ValueError: coefficient not finite.
     Source: https://github.com/MikeWangWZHL/PAPO.
     """
-    check_finite("second_prompt_divergence", coefficient=coefficient)
 
     def apply(signals, context, state):
         other = _second_logp(context, trained)
@@ -42,16 +43,11 @@ def second_prompt_divergence(
         signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
         return signals, state, metrics
 
-    label = describe(
-        "second_prompt_divergence",
-        coefficient=float(coefficient),
-        estimator=estimator,
-        trained=trained,
-    )
-    return stateless(apply, needs={"logp", *_second_need(trained)}, label=label)
+    return Transform(apply, reads={"logp", *_second_need(trained)})
 
 
-def second_prompt_logp_penalty(coefficient: float, trained: bool = False) -> Transform:
+@part(writes={"penalty"})
+def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Transform:
     """Adds c · logp after the second prompt: with c < 0 responses become likelier there.
 
     Without `trained` it is a constant: it changes the loss and no gradient.
@@ -64,14 +60,12 @@ def second_prompt_logp_penalty(coefficient: float, trained: bool = False) -> Tra
     Raises:
       ValueError: coefficient not finite.
     """
-    check_finite("second_prompt_logp_penalty", coefficient=coefficient)
 
     def apply(signals, context, state):
         penalty = signals.penalty + coefficient * _second_logp(context, trained)
         return replace(signals, penalty=penalty), state, {}
 
-    label = describe("second_prompt_logp_penalty", coefficient=float(coefficient), trained=trained)
-    return stateless(apply, needs=_second_need(trained), label=label)
+    return Transform(apply, reads=_second_need(trained))
 
 
 def _second_logp(context, trained):

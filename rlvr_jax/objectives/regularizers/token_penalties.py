@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Signals, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "AdaptiveEntropyState",
@@ -28,7 +29,8 @@ __all__ = [
 ]
 
 
-def statistic_penalty(coefficient: float, statistic: str) -> Transform:
+@part(writes={"penalty"})
+def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
     """Adds a statistic of the policy to the loss, with its gradient: penalty' = penalty + c · s.
 
     With "kl", "reverse_kl" or "js" it is an exact divergence from a second policy, summed over the
@@ -41,7 +43,6 @@ def statistic_penalty(coefficient: float, statistic: str) -> Transform:
     Raises:
       ValueError: coefficient not finite.
     """
-    check_finite("statistic_penalty", coefficient=coefficient)
 
     def apply(signals, context, state):
         values = getattr(context.stats, statistic)
@@ -49,11 +50,11 @@ def statistic_penalty(coefficient: float, statistic: str) -> Transform:
         metrics = {f"statistic_penalty/{statistic}": masked_mean(values, signals.mask)}
         return signals, state, metrics
 
-    label = describe("statistic_penalty", coefficient=float(coefficient), statistic=statistic)
-    return stateless(apply, needs={statistic}, label=label)
+    return Transform(apply, reads={statistic})
 
 
-def statistic_term(coefficient: float, statistic: str) -> Transform:
+@part(writes={"term"})
+def statistic_term(coefficient: Finite, statistic: str) -> Transform:
     """Adds the token mean of a statistic to the loss, whatever the aggregation: term + c · mean s.
 
     Args:
@@ -63,18 +64,17 @@ def statistic_term(coefficient: float, statistic: str) -> Transform:
     Raises:
       ValueError: coefficient not finite.
     """
-    check_finite("statistic_term", coefficient=coefficient)
 
     def apply(signals, context, state):
         mean = masked_mean(getattr(context.stats, statistic), signals.mask)
         signals = replace(signals, term=signals.term + coefficient * mean)
         return signals, state, {f"statistic_term/{statistic}": mean}
 
-    label = describe("statistic_term", coefficient=float(coefficient), statistic=statistic)
-    return stateless(apply, needs={statistic}, label=label)
+    return Transform(apply, reads={statistic})
 
 
-def entropy_bonus(coefficient: float) -> Transform:
+@part(reads={"entropy"}, writes={"penalty"})
+def entropy_bonus(coefficient: Finite) -> Transform:
     """Rewards entropy with a constant coefficient: penalty' = penalty - c · H.
 
     Args:
@@ -84,14 +84,12 @@ def entropy_bonus(coefficient: float) -> Transform:
       ValueError: coefficient not finite.
     Source: Williams and Peng 1991, https://doi.org/10.1080/09540099108946587.
     """
-    check_finite("entropy_bonus", coefficient=coefficient)
 
     def apply(signals, context, state):
         penalty = signals.penalty - coefficient * context.stats.entropy
         return replace(signals, penalty=penalty), state, {}
 
-    label = describe("entropy_bonus", coefficient=float(coefficient))
-    return stateless(apply, needs={"entropy"}, label=label)
+    return apply
 
 
 class AdaptiveEntropyState(NamedTuple):
@@ -101,8 +99,9 @@ class AdaptiveEntropyState(NamedTuple):
     last_entropy: Float[Array, ""]
 
 
+@part(writes={"penalty"})
 def adaptive_entropy_bonus(
-    target: float, step: float, low: float = 0.0, high: float = 1.0, initial: float = 0.0
+    target: Finite, step: Positive, low: float = 0.0, high: float = 1.0, initial: float = 0.0
 ) -> Transform:
     """An entropy bonus that acts while the entropy is at or below a target.
 
@@ -120,8 +119,6 @@ def adaptive_entropy_bonus(
       ValueError: target not finite, step not positive, or initial outside [low, high].
     Source: He et al. 2025, https://arxiv.org/abs/2505.22312.
     """
-    check_finite("adaptive_entropy_bonus", target=target)
-    check_positive("adaptive_entropy_bonus", step=step)
     if not low <= initial <= high:
         raise ValueError(
             f"adaptive_entropy_bonus: initial must be in [{low}, {high}], got {initial}"
@@ -143,16 +140,15 @@ def adaptive_entropy_bonus(
         state = jax.tree.map(lambda new, old: jnp.where(any_token, new, old), moved, state)
         return replace(signals, penalty=penalty), state, {"entropy_coefficient": applied}
 
-    arguments = {"target": target, "step": step, "low": low, "high": high, "initial": initial}
-    label = describe("adaptive_entropy_bonus", **arguments)
-    return Transform(init, apply, frozenset({"entropy", "batch_statistics"}), label)
+    return Transform(apply, init=init, reads={"entropy", "batch_statistics"})
 
 
+@part(writes={"penalty"})
 def kl_penalty(
-    coefficient: float,
+    coefficient: NonNegative,
     estimator: Divergence = k3,
     weight: Callable[[Signals, Context], Array] | None = None,
-    needs: Iterable[str] = (),
+    reads: Iterable[str] = (),
 ) -> Transform:
     """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
 
@@ -161,14 +157,13 @@ def kl_penalty(
       estimator: one of `rlvr_jax.objectives.statistics.divergences`; they differ in bias and
         gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
-      needs: optional records of the rollouts that the weight reads.
+      reads: optional records of the rollouts that the weight reads.
     Reads: logp, old_logp, reference_logp. Writes: penalty. Metrics: kl_penalty/<estimator>, its
       mean over the tokens before the weight.
     Raises:
       ValueError: a negative coefficient.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
-    check_at_least(0, "kl_penalty", coefficient=coefficient)
 
     def apply(signals, context, state):
         divergence = estimator(
@@ -180,9 +175,7 @@ def kl_penalty(
         signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
         return signals, state, {f"kl_penalty/{estimator.__name__}": mean}
 
-    more = {} if weight is None else {"weight": weight}
-    label = describe("kl_penalty", coefficient=float(coefficient), estimator=estimator, **more)
-    return stateless(apply, needs={"logp", "reference_logp", *needs}, label=label)
+    return Transform(apply, reads={"logp", "reference_logp", *reads})
 
 
 class ScheduledState(NamedTuple):
@@ -192,6 +185,7 @@ class ScheduledState(NamedTuple):
     own: Any
 
 
+@part(writes={"penalty", "term"})
 def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transform:
     """Scales what a regularizer adds to the loss by a schedule: penalty' = penalty + s(n) · Δ.
 
@@ -221,4 +215,4 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
         changed = replace(changed, penalty=penalty, term=term)
         return changed, ScheduledState(moved, own), {**metrics, f"schedule/{name}": factor}
 
-    return replace(part, init=init, apply=apply, label=f"scheduled({part.label})")
+    return replace(part, init=init, apply=apply)

@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "best_against_rest",
@@ -84,7 +85,8 @@ def pair_losses(
     return jnp.where(pairs, -jax.nn.log_sigmoid(coefficient * (score[best] - score)), 0)
 
 
-def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Transform:
+@part(writes={"term"})
+def best_against_rest(coefficient: Positive, score: Score = token_mean_score) -> Transform:
     """Adds the mean of `pair_losses` over the pairs to the loss.
 
     The policy of the objective is the critic here. Without a pair the term is 0.
@@ -98,7 +100,6 @@ def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Tr
       ValueError: coefficient not positive.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
-    check_positive("best_against_rest", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -112,6 +113,5 @@ def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Tr
         return signals, state, {"preferred_share": masked_mean(ordered, pairs)}
 
     # Trajectories without turns are no matter of a critic of turns, whatever the score reads.
-    needs = {"logp", "reference_logp", "batch_statistics", "turn"}
-    label = describe("best_against_rest", coefficient=float(coefficient), score=score)
-    return stateless(apply, needs, label)
+    reads = {"logp", "reference_logp", "batch_statistics", "turn"}
+    return Transform(apply, reads=reads)

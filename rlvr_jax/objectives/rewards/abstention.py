@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
+from rlvr_jax.types.parts import part
 
 __all__ = ["abstention_reward", "confident_abstention"]
 
@@ -34,6 +35,7 @@ def abstention_reward(answerable: Flags, abstained: Flags, right: Flags, confide
     return jnp.where((confidence >= 0) & (confidence <= 1), reward, jnp.nan)
 
 
+@part
 def confident_abstention(answerable: int = 0, abstained: int = 1, confidence: int = 2) -> Shaping:
     """`abstention_reward` of columns of the task's rewards; right is an outcome above ½.
 
@@ -65,6 +67,5 @@ def confident_abstention(answerable: int = 0, abstained: int = 1, confidence: in
         }
         return reward, state, metrics
 
-    label = "confident_abstention()"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, needs=needs, columns=max(columns) + 1)
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, reads=reads, columns=max(columns) + 1)

@@ -33,13 +33,13 @@ class Certainty:
 
     Fields:
       of: (rollouts, old log-probs [B, T], mask) -> [B].
-      needs: statistics of the old policy and records that it reads.
+      reads: statistics of the old policy and records that it reads.
       name: for labels.
       top_k: how many of the likeliest tokens it reads; 0: none.
     """
 
     of: Callable[[Rollouts, Array, Array], Array]
-    needs: frozenset[str]
+    reads: frozenset[str]
     name: str
     top_k: int = 0
 

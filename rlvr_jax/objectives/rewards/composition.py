@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, judged_mean, shaping
 from rlvr_jax.objectives.shaping import Reward
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
+from rlvr_jax.types.parts import part
 
 __all__ = ["bounded", "column", "gated", "over_steps", "product", "total"]
 
 Part = Reward | Shaping
 
 
-def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None) -> Shaping:
+@part
+def total(parts: Mapping[str, Part], weights: Mapping[str, Finite] | None = None) -> Shaping:
     """R = Σ_k w_k r_k; each part has a curve of its own before it is weighed.
 
     Args:
@@ -34,7 +36,6 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None)
         raise ValueError(
             f"total: weights must be of the parts {list(parts)}, at least one, got {list(weights)}"
         )
-    check_finite("total", **weights)
     factors = [float(weights.get(name, 1.0)) for name in parts]
 
     def add(values):
@@ -44,13 +45,10 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None)
         ]
         return sum(terms, start=jnp.zeros_like(values[0]))
 
-    told = ", ".join(
-        f"{factor:g} {as_shaping(part).label}"
-        for factor, part in zip(factors, parts.values(), strict=True)
-    )
-    return _combined(f"total({told})", list(parts.values()), add, list(parts))
+    return combined(parts, add)
 
 
+@part
 def product(parts: Mapping[str, Part]) -> Shaping:
     """R = Π_k r_k; a part of 0 hides the others, each of which has a curve of its own.
 
@@ -69,11 +67,13 @@ def product(parts: Mapping[str, Part]) -> Shaping:
             whole = whole * value.astype(kind)
         return whole
 
-    told = ", ".join(as_shaping(part).label for part in parts.values())
-    return _combined(f"product({told})", list(parts.values()), multiply, list(parts))
+    return combined(parts, multiply)
 
 
-def gated(part: Part, when: Callable[[Rollouts], Bool[Array, "B"]], closed: float = 0.0) -> Shaping:
+@part
+def gated(
+    reward: Part, when: Callable[[Rollouts], Bool[Array, "B"]], closed: Finite = 0.0
+) -> Shaping:
     """The reward where the gate is open, else `closed`.
 
     Args:
@@ -82,18 +82,17 @@ def gated(part: Part, when: Callable[[Rollouts], Bool[Array, "B"]], closed: floa
     Raises:
       ValueError: closed not finite.
     """
-    check_finite("gated", closed=closed)
-    part = as_shaping(part)
+    own = as_shaping(reward)
 
     def apply(rollouts, state, moment):
-        value, state, metrics = part.apply(rollouts, state, moment)
+        value, state, metrics = own.apply(rollouts, state, moment)
         return jnp.where(when(rollouts), value, closed), state, metrics
 
-    name = getattr(when, "__name__", "when")
-    return _like(part, apply, f"gated({part.label}, {name}, closed={closed:g})")
+    return replace(own, apply=apply)
 
 
-def bounded(part: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shaping:
+@part
+def bounded(reward: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shaping:
     """The reward within [low, high].
 
     Args:
@@ -103,34 +102,36 @@ def bounded(part: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shaping
     """
     if not low <= high:
         raise ValueError(f"bounded: low must be at most high {high:g}, got {low}")
-    part = as_shaping(part)
+    own = as_shaping(reward)
 
     def apply(rollouts, state, moment):
-        value, state, metrics = part.apply(rollouts, state, moment)
+        value, state, metrics = own.apply(rollouts, state, moment)
         return jnp.clip(value, low, high), state, metrics
 
-    return _like(part, apply, f"bounded({part.label}, low={low:g}, high={high:g})")
+    return replace(own, apply=apply)
 
 
-def over_steps(part: Part, factor: Callable[[int], float]) -> Shaping:
+@part
+def over_steps(reward: Part, factor: Callable[[int], float]) -> Shaping:
     """μ(s) r: a reward whose weight changes with the step s of the run; 0 where μ is, known or not.
 
     Args:
       factor: μ, such as `falling_cosine(200)`.
     Metrics: reward_factor (μ), and what the part tells.
     """
-    part = as_shaping(part)
+    own = as_shaping(reward)
 
     def apply(rollouts, state, moment):
-        value, state, metrics = part.apply(rollouts, state, moment)
+        value, state, metrics = own.apply(rollouts, state, moment)
         weight = float(factor(moment.step))
         weighed = weight * value if weight else jnp.zeros_like(value)
         return weighed, state, {**metrics, "reward_factor": weight}
 
-    return _like(part, apply, f"over_steps({part.label}, {factor.__name__})")
+    return replace(own, apply=apply)
 
 
-def column(number: int) -> Shaping:
+@part
+def column(number: NonNegativeInt) -> Shaping:
     """One of the task's rewards, `component_rewards[:, number]`.
 
     Args:
@@ -138,38 +139,32 @@ def column(number: int) -> Shaping:
     Raises:
       ValueError: a negative number.
     """
-    if number < 0:
-        raise ValueError(f"column: number must be at least 0, got {number}")
 
     def reward(rollouts):
         return rollouts.component_rewards[:, number]
 
-    return shaping(reward, f"column({number})", columns=number + 1)
+    return shaping(reward, columns=number + 1)
 
 
-def _like(part: Shaping, apply, label: str) -> Shaping:
-    return Shaping(apply, label, part.init, part.needs, part.columns)
-
-
-def _combined(label: str, parts: Sequence[Part], combine, names: Sequence[str]) -> Shaping:
+def combined(parts: Mapping[str, Part], combine) -> Shaping:
     """Several shapings as one, each with a part of the state and a key of its own."""
-    own = [as_shaping(part) for part in parts]
+    own = [as_shaping(one) for one in parts.values()]
 
     def init(prompts):
-        return tuple(part.init(prompts) for part in own)
+        return tuple(one.init(prompts) for one in own)
 
     def apply(rollouts, state, moment):
         values, states, metrics = [], [], {}
-        for number, (name, part) in enumerate(zip(names, own, strict=True)):
+        for number, (name, one) in enumerate(zip(parts, own, strict=True)):
             own_state = state[number] if state else ()
-            value, after, told = part.apply(rollouts, own_state, _for(moment, number))
+            value, after, told = one.apply(rollouts, own_state, _for(moment, number))
             values.append(value)
             states.append(after)
             metrics |= {**told, f"reward/{name}": judged_mean(value, rollouts)}
         return combine(values), tuple(states), metrics
 
-    needs = frozenset().union(*(part.needs for part in own))
-    return Shaping(apply, label, init, needs, max(part.columns for part in own))
+    reads = frozenset().union(*(one.reads for one in own))
+    return Shaping(apply, init, reads, max(one.columns for one in own))
 
 
 def _for(moment, number):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_finite, check_within
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choice import answer_clusters, first_of_largest
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
@@ -19,6 +19,8 @@ from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "agreement",
@@ -89,8 +91,9 @@ def unanimous_mass(share: Float[Array, "B"], beta: float) -> Float[Array, "B"]:
     return grown / (grown + 1 - share)
 
 
+@part
 def agreement(
-    least: float = 0.0,
+    least: Unit = 0.0,
     vote: bool = False,
     missing: float | None = None,
     parted: float | None = None,
@@ -108,7 +111,6 @@ def agreement(
     Raises:
       ValueError: least outside [0, 1]; another number that is not finite.
     """
-    check_within(0, 1, "agreement", least=least)
     given = {"missing": missing, "parted": parted}
     check_finite("agreement", **{n: value for n, value in given.items() if value is not None})
 
@@ -133,5 +135,4 @@ def agreement(
         }
         return earned, state, metrics
 
-    label = f"agreement(least={least:g}, vote={vote}, missing={missing}, parted={parted})"
-    return Shaping(apply, label, needs=frozenset({"answer"}))
+    return Shaping(apply, reads=frozenset({"answer"}))

@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.rewards.parts import Shaping
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "clip_magnitude",
@@ -41,7 +42,8 @@ def inverted_outcome(rollouts: Rollouts) -> Rows:
     return 1 - rollouts.outcome
 
 
-def random_reward(chance: float = 0.5) -> Shaping:
+@part
+def random_reward(chance: Unit = 0.5) -> Shaping:
     """1 with a chance and 0 else, whatever the response says.
 
     A row's draw depends on the step, its prompt and its place in the group.
@@ -51,7 +53,6 @@ def random_reward(chance: float = 0.5) -> Shaping:
     Raises:
       ValueError: chance outside [0, 1].
     """
-    check_within(0, 1, "random_reward", chance=chance)
 
     def apply(rollouts, state, moment):
         place = group_rank(jnp.zeros_like(rollouts.reward), rollouts.group, rollouts.rollout_id)
@@ -64,7 +65,7 @@ def random_reward(chance: float = 0.5) -> Shaping:
 
         return jax.vmap(draw)(prompt, place).astype(rollouts.reward.dtype), state, {}
 
-    return Shaping(apply, f"random_reward(chance={chance:g})")
+    return Shaping(apply)
 
 
 def half_moment(chance: float, group_size: int, epsilon: float = 1e-6) -> float:

@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_positive, check_within
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
+from rlvr_jax.types.hyperparameters import Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["f_score", "grounded", "grounded_reward"]
 
@@ -34,8 +35,9 @@ def grounded_reward(outcome: Rows, score: Rows, share: float) -> Rows:
     return outcome + share * score + (1 - share) * outcome * score
 
 
+@part
 def grounded(
-    precision: int, recall: int, form: int | None = None, beta: float = 2.0, share: float = 0.1
+    precision: int, recall: int, form: int | None = None, beta: Positive = 2.0, share: Unit = 0.1
 ) -> Shaping:
     """`grounded_reward` of columns of the task's rewards; 0 where the format is broken.
 
@@ -50,8 +52,6 @@ def grounded(
       ValueError: beta not positive, or share outside [0, 1].
     Source: LongRLVR, https://github.com/real-absolute-AI/LongRLVR.
     """
-    check_positive("grounded", beta=beta)
-    check_within(0, 1, "grounded", share=share)
     columns = [precision, recall, *([] if form is None else [form])]
 
     def apply(rollouts, state, moment):
@@ -66,5 +66,4 @@ def grounded(
             reward = jnp.where(cited[2] > 0.5, reward, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
         return reward, state, metrics
 
-    label = f"grounded(beta={beta:g}, share={share:g})"
-    return Shaping(apply, label, needs=frozenset({"component_rewards"}), columns=max(columns) + 1)
+    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=max(columns) + 1)

@@ -3,9 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_within
+from rlvr_jax.objectives.arguments import check_bound
 from rlvr_jax.objectives.rewards.lengths import steady_reasoning
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
+from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["decoupled_exploration", "explored", "usable_effort"]
 
@@ -35,10 +37,11 @@ def explored(
     return reward if clip is None else jnp.clip(reward, -clip, clip)
 
 
+@part
 def decoupled_exploration(
-    scale: float,
+    scale: NonNegative,
     cap: float | None = 10.0,
-    weight: float = 0.0,
+    weight: Unit = 0.0,
     judge: int | None = None,
     length: int | None = None,
     clip: float | None = None,
@@ -64,8 +67,6 @@ def decoupled_exploration(
       ValueError: a negative scale, a bound that is not positive, or a weight outside [0, 1].
     Source: RLSP, https://github.com/GuanghaoYe/Emergence-of-Thinking.
     """
-    check_at_least(0, "decoupled_exploration", scale=scale)
-    check_within(0, 1, "decoupled_exploration", weight=weight)
     bounds = {"cap": cap, "clip": clip}
     check_bound("decoupled_exploration", **{n: x for n, x in bounds.items() if x is not None})
     columns = [column for column in (judge, length) if column is not None]
@@ -96,8 +97,5 @@ def decoupled_exploration(
             metrics["reward/effort"] = judged_mean(usable_effort(effort), rollouts)
         return explored(outcome, exploration, effort, weight, clip), state, metrics
 
-    label = f"decoupled_exploration(scale={scale:g}, cap={cap}, weight={weight:g})"
     reads = {"answer", *(("component_rewards",) if columns else ())}
-    return Shaping(
-        apply, label, needs=frozenset(reads), columns=max((c + 1 for c in columns), default=0)
-    )
+    return Shaping(apply, reads=frozenset(reads), columns=max((c + 1 for c in columns), default=0))

@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.objectives.rewards.process import ProcessReward, largest_in_response, per_response
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["deviation_penalty", "flow_score", "velocity_deviation"]
 
@@ -30,7 +31,8 @@ def flow_score(deviation: Float[Array, "B T"], time: float) -> Float[Array, "B T
     return time / (1 - time) * deviation
 
 
-def deviation_penalty(threshold: float = 0.6, most: int = 15) -> ProcessReward:
+@part(reads={"process_reward"})
+def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
     """-q on the largest scores of a response, q the scores min-max within it; 0 elsewhere.
 
     Only scores above the threshold count, and of these the `most` largest. A response of one token,
@@ -44,13 +46,10 @@ def deviation_penalty(threshold: float = 0.6, most: int = 15) -> ProcessReward:
       ValueError: a threshold outside [0, 1], or no tokens.
     Source: RLFR, https://github.com/Jinghaoleven/RLFR.
     """
-    check_within(0, 1, "deviation_penalty", threshold=threshold)
-    check_count(1, "deviation_penalty", most=most)
 
     def of(rollouts, mask):
         scaled = per_response(rollouts.process_reward, mask)
         kept = largest_in_response(scaled, mask, threshold, most, rollouts.rollout_id)
         return -jnp.where(kept, scaled, 0)
 
-    label = f"deviation_penalty(threshold={threshold:g}, most={most})"
-    return ProcessReward(of, label, frozenset({"process_reward"}))
+    return of

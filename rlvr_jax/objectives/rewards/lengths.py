@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_finite
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
-from rlvr_jax.objectives.shaping import Reward, check_overlong, overlong_penalty
+from rlvr_jax.objectives.shaping import check_overlong, overlong_penalty
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
     group_deviation,
@@ -23,6 +23,7 @@ from rlvr_jax.objectives.statistics.groups import (
     group_spread,
     group_std,
 )
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "cosine_length",
@@ -90,11 +91,12 @@ def standardized_length(length: Rows, right: Right, group: Groups, epsilon: floa
     return jnp.where(right & (group_count(group, right) > 1), scaled, 0)
 
 
+@part
 def length_cosine(
     max_length: int,
     right: tuple[float, float] = (1.0, 0.5),
     wrong: tuple[float, float] = (-1.0, -0.5),
-) -> Reward:
+) -> Function:
     """`cosine_length` with other ends for right and for wrong responses; it replaces the outcome.
 
     Args:
@@ -115,6 +117,7 @@ def length_cosine(
     return reward
 
 
+@part
 def short_of_group() -> Shaping:
     """`relative_length` of the response in its group, to be added to an outcome."""
 
@@ -122,10 +125,11 @@ def short_of_group() -> Shaping:
         length = rollouts.length.astype(rollouts.outcome.dtype)
         return relative_length(length, outcome_is_right(rollouts.outcome), rollouts.group)
 
-    return shaping(reward, "short_of_group()")
+    return shaping(reward)
 
 
-def length_excess(target: float, rate: float) -> Reward:
+@part
+def length_excess(target: float, rate: float) -> Function:
     """`shortness`: -r for each token over the target.
 
     Raises:
@@ -139,7 +143,8 @@ def length_excess(target: float, rate: float) -> Reward:
     return reward
 
 
-def overlong_excess(max_length: int, cache_length: int, factor: float = 1.0) -> Reward:
+@part
+def overlong_excess(max_length: int, cache_length: int, factor: float = 1.0) -> Function:
     """`overlong_penalty` alone, to be a part of a `total`.
 
     Args:

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["leave_one_out_leverage", "leverage", "novelty_bonus"]
 
@@ -48,7 +49,10 @@ def leave_one_out_leverage(own: Rows) -> Rows:
     return own / (1 - own)
 
 
-def novelty_bonus(coefficient: float = 0.01, ridge: float = 0.01, others: bool = False) -> Shaping:
+@part
+def novelty_bonus(
+    coefficient: NonNegative = 0.01, ridge: Positive = 0.01, others: bool = False
+) -> Shaping:
     """R = outcome + β b, b the leverage of the row, in groups with a right response.
 
     Args:
@@ -60,8 +64,6 @@ def novelty_bonus(coefficient: float = 0.01, ridge: float = 0.01, others: bool =
       ValueError: a negative coefficient, or a ridge that is not positive.
     Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
     """
-    check_at_least(0, "novelty_bonus", coefficient=coefficient)
-    check_positive("novelty_bonus", ridge=ridge)
 
     def apply(rollouts, state, moment):
         del moment
@@ -78,5 +80,4 @@ def novelty_bonus(coefficient: float = 0.01, ridge: float = 0.01, others: bool =
         }
         return rollouts.outcome + coefficient * jnp.where(paid, bonus, 0), state, metrics
 
-    label = f"novelty_bonus(coefficient={coefficient:g}, ridge={ridge:g}, others={others})"
-    return Shaping(apply, label, needs=frozenset({"embedding"}))
+    return Shaping(apply, reads=frozenset({"embedding"}))

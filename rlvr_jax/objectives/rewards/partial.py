@@ -3,14 +3,16 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["ended_bonus", "outcome_and_turns", "partial_credit", "right_or_readable"]
 
 
-def ended_bonus(bonus: float) -> Shaping:
+@part
+def ended_bonus(bonus: Finite) -> Shaping:
     """The outcome, and a bonus for responses that the budget did not cut off.
 
     Args:
@@ -19,15 +21,15 @@ def ended_bonus(bonus: float) -> Shaping:
     Raises:
       ValueError: a bonus that is not finite.
     """
-    check_finite("ended_bonus", bonus=bonus)
 
     def reward(rollouts):
         ended = jnp.where(rollouts.truncated, 0, bonus)
         return rollouts.outcome + ended.astype(rollouts.outcome.dtype)
 
-    return shaping(reward, f"ended_bonus({bonus:g})")
+    return shaping(reward)
 
 
+@part
 def outcome_and_turns() -> Shaping:
     """The outcome, and the sum of what the turns earned.
 
@@ -37,7 +39,7 @@ def outcome_and_turns() -> Shaping:
     def reward(rollouts):
         return rollouts.outcome + jnp.sum(rollouts.process_reward, axis=1)
 
-    return shaping(reward, "outcome_and_turns()", needs=("process_reward",))
+    return shaping(reward, reads=("process_reward",))
 
 
 def partial_credit(
@@ -47,7 +49,8 @@ def partial_credit(
     return jnp.where(right, 1.0, jnp.where(readable, partial, 0.0))
 
 
-def right_or_readable(partial: float) -> Shaping:
+@part
+def right_or_readable(partial: Unit) -> Shaping:
     """`partial_credit` where readable is a row that gives an answer (`Rollouts.answer`).
 
     Args:
@@ -57,11 +60,10 @@ def right_or_readable(partial: float) -> Shaping:
       ValueError: partial outside [0, 1].
     Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
     """
-    check_within(0, 1, "right_or_readable", partial=partial)
 
     def reward(rollouts):
         right = outcome_is_right(rollouts.outcome)
         earned = partial_credit(right, rollouts.answer >= 0, partial)
         return earned.astype(rollouts.outcome.dtype)
 
-    return shaping(reward, f"right_or_readable({partial:g})", needs={"answer"})
+    return shaping(reward, reads={"answer"})

@@ -20,6 +20,7 @@ from rlvr_jax.objectives.shaping import Reward
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.parts import Part, part
 
 __all__ = ["Moment", "Shaping", "as_shaping", "judged_mean", "judged_rows", "shaping"]
 
@@ -46,23 +47,21 @@ def _no_state(prompts: int) -> tuple[()]:
     return ()
 
 
-@dataclass(frozen=True)
-class Shaping:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shaping(Part):
     """A reward that says what it reads.
 
     Fields:
       apply: (rollouts, state, moment) -> (reward [B], state, metrics); NaN is no reward.
-      label: the call that makes it.
       init: (number of the task's prompts) -> state, a pytree of numpy arrays whose shapes and
         dtypes never change.
-      needs: optional records of the rollouts that it reads, such as "answer".
+      reads: optional records of the rollouts that it reads, such as "answer".
       columns: how many of `component_rewards` there must be at least; 0: it reads none.
     """
 
     apply: Callable[[Rollouts, Any, Moment], tuple[Array, Any, Metrics]]
-    label: str
     init: Callable[[int], Any] = _no_state
-    needs: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
     columns: int = 0
 
     def __call__(self, rollouts: Rollouts) -> Float[Array, "B"]:
@@ -70,33 +69,26 @@ class Shaping:
         return self.apply(rollouts, (), None)[0]
 
 
-def shaping(
-    reward: Reward, label: str = "", needs: Iterable[str] = (), columns: int = 0
-) -> Shaping:
+@part
+def shaping(reward: Reward, reads: Iterable[str] = (), columns: int = 0) -> Shaping:
     """The shaping of a plain reward.
 
     Args:
       reward: (rollouts) -> [B].
-      label: the call that makes it; "": the name of the function that made `reward`.
-      needs, columns: as in `Shaping`.
+      reads, columns: as in `Shaping`.
     """
 
     def apply(rollouts, state, moment):
         del moment
         return reward(rollouts), state, {}
 
-    reads = {*needs, *(("component_rewards",) if columns else ())}
-    return Shaping(apply, label or name_of(reward), needs=frozenset(reads), columns=columns)
+    reads = {*reads, *(("component_rewards",) if columns else ())}
+    return Shaping(apply, reads=frozenset(reads), columns=columns)
 
 
 def as_shaping(reward: Reward | Shaping) -> Shaping:
     """A reward as it is, or the shaping of a plain one."""
     return reward if isinstance(reward, Shaping) else shaping(reward)
-
-
-def name_of(reward: Reward) -> str:
-    """The function that a plain reward is, or that made it."""
-    return getattr(reward, "__qualname__", type(reward).__name__).partition(".")[0]
 
 
 def judged_rows(rollouts: Rollouts) -> Bool[Array, "B"]:

@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["beyond_best", "lesson_scores", "potential", "progress", "updated_utility"]
 
@@ -30,7 +31,8 @@ def progress(phi: Rows, best: Rows) -> Rows:
     return jnp.maximum(phi - best, 0)
 
 
-def beyond_best(column: int, coefficient: float = 1.0) -> Shaping:
+@part
+def beyond_best(column: int, coefficient: NonNegative = 1.0) -> Shaping:
     """R = outcome + c max(0, φ - Φ), Φ the largest share of right responses the prompt ever had.
 
     The state is Φ of every prompt of the task, 0 at first. What a response says of its own progress
@@ -45,7 +47,6 @@ def beyond_best(column: int, coefficient: float = 1.0) -> Shaping:
       ValueError: a negative coefficient.
     Source: RetroAgent, https://github.com/zhangxy-2019/RetroAgent.
     """
-    check_at_least(0, "beyond_best", coefficient=coefficient)
 
     def init(prompts):
         return np.zeros(prompts, np.float32)
@@ -69,9 +70,8 @@ def beyond_best(column: int, coefficient: float = 1.0) -> Shaping:
         }
         return rollouts.outcome + coefficient * gain, state, metrics
 
-    label = f"beyond_best(column={column}, coefficient={coefficient:g})"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, init, needs, column + 1)
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, init, reads, column + 1)
 
 
 def updated_utility(utility: Rows, outcome: Rows, rate: float) -> Rows:

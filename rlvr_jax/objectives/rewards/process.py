@@ -26,6 +26,7 @@ from rlvr_jax.objectives.statistics.steps import (
     step_sum,
 )
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.parts import Part
 
 __all__ = [
     "ProcessReward",
@@ -43,22 +44,17 @@ __all__ = [
 Table = Float[Array, "B T"]
 
 
-@dataclass(frozen=True, repr=False)
-class ProcessReward:
+@dataclass(frozen=True, eq=False, repr=False)
+class ProcessReward(Part):
     """What each token is paid on its way.
 
     Fields:
       of: (rollouts, mask) -> [B, T], read on the mask only.
-      label: the call that makes it.
-      needs: records of the rollouts that it reads.
+      reads: records of the rollouts that it reads.
     """
 
     of: Callable[[Rollouts, Bool[Array, "B T"]], Float[Array, "B T"]]
-    label: str
-    needs: frozenset[str] = frozenset()
-
-    def __repr__(self) -> str:
-        return self.label
+    reads: frozenset[str] = frozenset()
 
 
 def summed_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, Steps]:
@@ -147,24 +143,22 @@ def largest_in_response(
 
 def of_steps(
     refine: Callable[[Table, Steps], Table],
-    label: str,
     read: Callable[[Rollouts, Array], tuple[Table, Steps]] = final_scores,
-    needs: Iterable[str] = (),
+    reads: Iterable[str] = (),
 ) -> ProcessReward:
     """The process reward of refined scores of steps, on their last tokens.
 
     Args:
       refine: (scores, steps) -> scores, as tables.
-      label: the call that makes it.
       read: how the scores are read.
-      needs: records beside `step` and `process_reward`.
+      reads: records beside `step` and `process_reward`.
     """
 
     def of(rollouts, mask):
         scores, steps = read(rollouts, mask)
         return spread(refine(scores, steps), steps)
 
-    return ProcessReward(of, label, frozenset({"step", "process_reward", *needs}))
+    return ProcessReward(of, frozenset({"step", "process_reward", *reads}))
 
 
 def _number(steps):

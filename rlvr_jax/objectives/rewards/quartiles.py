@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.group_order import group_quantile
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["QuartileState", "by_start_quartiles", "cell_quartiles", "logistic_of_quartiles"]
 
@@ -56,8 +57,9 @@ def logistic_of_quartiles(
     return jax.nn.sigmoid(slope * (values - middle) / spread)
 
 
+@part
 def by_start_quartiles(
-    column: int, cells: int = 1, slope: float = 3.0, least: float = 0.05
+    column: int, cells: Count = 1, slope: Positive = 3.0, least: Positive = 0.05
 ) -> Shaping:
     """A metric by the quartiles that its data set had when it was first seen; they stay.
 
@@ -75,8 +77,6 @@ def by_start_quartiles(
       ValueError: no cells, or a number that is not positive.
     Source: MedGRPO.
     """
-    check_count(1, "by_start_quartiles", cells=cells)
-    check_positive("by_start_quartiles", slope=slope, least=least)
 
     def init(prompts):
         del prompts
@@ -98,9 +98,8 @@ def by_start_quartiles(
         reward = logistic_of_quartiles(values, low, middle, high, slope, least)
         return reward, state, metrics
 
-    label = f"by_start_quartiles(column={column}, cells={cells}, slope={slope:g}, least={least:g})"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, init, needs, column + 1)
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, init, reads, column + 1)
 
 
 def _first_seen(state, cell, counted, found):

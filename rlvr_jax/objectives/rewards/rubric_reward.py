@@ -1,11 +1,11 @@
 """The reward of a rubric whose points are rewards of the task."""
 
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives.rewards.rubrics import (
     Criterion,
@@ -18,6 +18,8 @@ from rlvr_jax.objectives.rewards.rubrics import (
     with_synergy,
 )
 from rlvr_jax.objectives.statistics.groups import group_max
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Range, Unit
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "all_factual_or_share",
@@ -35,7 +37,7 @@ Combine = Callable[[Array, Sequence[Criterion]], Array]
 def share_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
     """Σ w s / Σ w; criteria that are vetoes take everything where they fail (a score below ½)."""
     share = weighted_share(scores, [criterion.weight for criterion in rubric])
-    vetoes = _of_kind(rubric, "veto")
+    vetoes = criteria_of_kind(rubric, "veto")
     return vetoed(share, scores, vetoes, 0.5) if vetoes else share
 
 
@@ -45,7 +47,8 @@ def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
     return jnp.sum(jnp.where(jnp.isnan(scores), 0, scores) * most, axis=1)
 
 
-def all_factual_or_share(least: float = 0.5) -> Combine:
+@part
+def all_factual_or_share(least: Unit = 0.5) -> Function:
     """1 if all factual criteria are met, else the weighted share of the criteria that are.
 
     Args:
@@ -53,22 +56,22 @@ def all_factual_or_share(least: float = 0.5) -> Combine:
     Raises:
       ValueError: least outside [0, 1].
     """
-    check_within(0, 1, "all_factual_or_share", least=least)
 
     def all_factual_or_share_of(scores, rubric):
         weights = [criterion.weight for criterion in rubric]
-        return factual_or_share(scores, weights, _of_kind(rubric, "factual"), least)
+        return factual_or_share(scores, weights, criteria_of_kind(rubric, "factual"), least)
 
     return all_factual_or_share_of
 
 
+@part
 def anchored(
-    saturation: float | None = None,
-    synergy: float = 0.0,
+    saturation: Positive | None = None,
+    synergy: Annotated[float, Range(-1, open_low=True)] = 0.0,
     pair: tuple[int, int] = (0, 1),
-    power: float = 1.0,
-    veto_below: float = 0.5,
-) -> Combine:
+    power: Positive = 1.0,
+    veto_below: Unit = 0.5,
+) -> Function:
     """The weighted share, saturated, with synergy and a power, and then vetoed.
 
     Args:
@@ -81,13 +84,6 @@ def anchored(
         outside [0, 1].
     Source: Rubicon, https://arxiv.org/abs/2508.12790, names them; the formulas are ours.
     """
-    if saturation is not None:
-        check_positive("anchored", saturation=saturation)
-    check_positive("anchored", power=power)
-    check_within(0, 1, "anchored", veto_below=veto_below)
-    check_at_least(-1, "anchored", synergy=synergy)
-    if synergy == -1:
-        raise ValueError("anchored: synergy must be above -1, got -1")
 
     def anchored_share(scores, rubric):
         counted = scores if saturation is None else saturated(scores, saturation)
@@ -96,14 +92,15 @@ def anchored(
             reward = with_synergy(reward, counted, pair, synergy)
         if power != 1:
             reward = reward**power
-        vetoes = _of_kind(rubric, "veto")
+        vetoes = criteria_of_kind(rubric, "veto")
         return vetoed(reward, scores, vetoes, veto_below) if vetoes else reward
 
     return anchored_share
 
 
+@part
 def by_rubric(
-    rubric: Sequence[Criterion], combine: Combine = share_of_rubric, first: int = 0
+    rubric: Sequence[Criterion], combine: Combine = share_of_rubric, first: NonNegativeInt = 0
 ) -> Shaping:
     """The combined scores of a rubric; each criterion has a curve of its own.
 
@@ -119,8 +116,6 @@ def by_rubric(
     names = [criterion.name for criterion in rubric]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"by_rubric: rubric must have criteria of different names, got {names}")
-    if first < 0:
-        raise ValueError(f"by_rubric: first must be at least 0, got {first}")
 
     def apply(rollouts, state, moment):
         del moment
@@ -135,12 +130,12 @@ def by_rubric(
                 metrics[f"veto/{criterion.name}"] = judged_mean(low, rollouts)
         return combine(scores, rubric), state, metrics
 
-    label = f"by_rubric({', '.join(names)}, {combine.__name__})"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, needs=needs, columns=first + len(rubric))
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, reads=reads, columns=first + len(rubric))
 
 
-def with_evidence(column: int, share: float = 0.3, relative: bool = True) -> Shaping:
+@part
+def with_evidence(column: int, share: Unit = 0.3, relative: bool = True) -> Shaping:
     """(1 - α) R + α R E: of right responses those with more evidence earn more; wrong ones nothing.
 
     Args:
@@ -152,7 +147,6 @@ def with_evidence(column: int, share: float = 0.3, relative: bool = True) -> Sha
       ValueError: share outside [0, 1].
     Source: CaRR, https://github.com/THUDM/CaRR.
     """
-    check_within(0, 1, "with_evidence", share=share)
 
     def apply(rollouts, state, moment):
         del moment
@@ -169,10 +163,9 @@ def with_evidence(column: int, share: float = 0.3, relative: bool = True) -> Sha
         of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
         return (1 - share) * outcome + share * of_evidence, state, metrics
 
-    label = f"with_evidence(column={column}, share={share:g}, relative={relative})"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, needs=needs, columns=column + 1)
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, reads=reads, columns=column + 1)
 
 
-def _of_kind(rubric, kind):
+def criteria_of_kind(rubric, kind):
     return [number for number, criterion in enumerate(rubric) if criterion.kind == kind]

@@ -6,16 +6,15 @@ Past its last step a factor stays what it was there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.types.hyperparameters import Count, NonNegative
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["falling_cosine", "falling_exponential", "rising_cosine"]
 
-Factor = Callable[[int], float]
 
-
-def falling_cosine(steps: int) -> Factor:
+@part
+def falling_cosine(steps: Count) -> Function:
     """(cos(π s / S) + 1) / 2: from 1 down to 0 at step S, and 0 from there.
 
     Args:
@@ -23,7 +22,6 @@ def falling_cosine(steps: int) -> Factor:
     Raises:
       ValueError: no whole number of steps, or less than 1.
     """
-    check_count(1, "falling_cosine", steps=steps)
 
     def falling_cosine_of_step(step):
         return (math.cos(math.pi * min(step, steps) / steps) + 1) / 2
@@ -31,7 +29,8 @@ def falling_cosine(steps: int) -> Factor:
     return falling_cosine_of_step
 
 
-def rising_cosine(steps: int) -> Factor:
+@part
+def rising_cosine(steps: Count) -> Function:
     """(1 - cos(π s / S)) / 2: from 0 up to 1 at step S, and 1 from there; as `falling_cosine`."""
     falling = falling_cosine(steps)
 
@@ -41,7 +40,8 @@ def rising_cosine(steps: int) -> Factor:
     return rising_cosine_of_step
 
 
-def falling_exponential(rate: float, steps: int) -> Factor:
+@part
+def falling_exponential(rate: NonNegative, steps: Count) -> Function:
     """exp(-k s / S), s at most S.
 
     Args:
@@ -50,8 +50,6 @@ def falling_exponential(rate: float, steps: int) -> Factor:
     Raises:
       ValueError: a negative rate; no whole number of steps, or less than 1.
     """
-    check_at_least(0, "falling_exponential", rate=rate)
-    check_count(1, "falling_exponential", steps=steps)
 
     def falling_exponential_of_step(step):
         return math.exp(-rate * min(step, steps) / steps)

@@ -33,7 +33,7 @@ Scores = Float[np.ndarray, "N"]
 def points(players: int, rounds: Rounds) -> list[list[float]]:
     """All scores of each player, in order."""
     found: list[list[float]] = [[] for _ in range(players)]
-    for first, second, one, other in _counted(rounds):
+    for first, second, one, other in scored_matches(rounds):
         found[first].append(one)
         found[second].append(other)
     return found
@@ -69,7 +69,7 @@ def win_rates(players: int, rounds: Rounds, least: float = 0.1, scale: float = 9
     Source: V_1.
     """
     won, mass = np.zeros(players), np.zeros(players)
-    for first, second, one, other in _counted(rounds):
+    for first, second, one, other in scored_matches(rounds):
         weight = max(least, abs(one - other) / scale)
         share = 0.5 + 0.5 * np.sign(one - other)
         won[first] += weight * share
@@ -121,7 +121,7 @@ def shared_place_rewards(rank: Int[np.ndarray, "N"]) -> Scores:
 def difference_table(players: int, rounds: Rounds) -> Float[np.ndarray, "N N"]:
     """d_ij = s_i - s_j of pairs that have met, 0 of others: antisymmetric."""
     table = np.zeros((players, players))
-    for first, second, one, other in _counted(rounds):
+    for first, second, one, other in scored_matches(rounds):
         table[first, second], table[second, first] = one - other, other - one
     return table
 
@@ -141,7 +141,7 @@ def difference_advantage(table: Float[np.ndarray, "N N"], epsilon: float = 1e-6)
     return table.mean(axis=1) / np.sqrt(spread + epsilon)
 
 
-def _counted(rounds):
+def scored_matches(rounds):
     for matches in rounds:
         for match in matches:
             if not np.isnan(match[2:]).any():

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.process import (
     ProcessReward,
@@ -17,10 +17,13 @@ from rlvr_jax.objectives.rewards.process import (
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["clip_and_delta", "step_labels", "thought_rewards", "thoughts"]
 
 
+@part
 def clip_and_delta(threshold: float = 0.0, clip: bool = True, delta: bool = True) -> ProcessReward:
     """`score_differences` of `clipped_scores`: the way earns min(r_1 - η, 0).
 
@@ -40,7 +43,7 @@ def clip_and_delta(threshold: float = 0.0, clip: bool = True, delta: bool = True
             scores = clipped_scores(scores, steps, threshold)
         return score_differences(scores, steps) if delta else scores
 
-    return of_steps(refine, f"clip_and_delta(threshold={threshold:g}, clip={clip}, delta={delta})")
+    return of_steps(refine)
 
 
 def step_labels(scores: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
@@ -58,7 +61,8 @@ def thoughts(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Float[Array,
     return jnp.sign(total), merged
 
 
-def thought_rewards(penalty: float = 1.0) -> ProcessReward:
+@part(reads={"step", "process_reward"})
+def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     """Right thoughts earn the accuracy of their group, wrong ones cost p in a wrong response.
 
     Where nobody is right partial correctness earns nothing; an attempt that was given up within a
@@ -71,7 +75,6 @@ def thought_rewards(penalty: float = 1.0) -> ProcessReward:
       ValueError: a negative penalty.
     Source: "Good Learners Think Their Thinking"; the scales are ours.
     """
-    check_at_least(0, "thought_rewards", penalty=penalty)
 
     def of(rollouts, mask):
         label, steps = thoughts(rollouts, mask)
@@ -79,5 +82,4 @@ def thought_rewards(penalty: float = 1.0) -> ProcessReward:
         cost = jnp.where(outcome_is_right(rollouts.outcome)[:, None], 0.0, -penalty)
         return spread(jnp.where(label > 0, accuracy, cost.astype(accuracy.dtype)), steps)
 
-    needs = frozenset({"step", "process_reward"})
-    return ProcessReward(of, f"thought_rewards(penalty={penalty:g})", needs)
+    return of

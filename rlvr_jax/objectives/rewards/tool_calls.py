@@ -7,8 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_count, check_finite
-from rlvr_jax.objectives.rewards.parts import Reward, Shaping, judged_mean, shaping
+from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, shaping
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "CallCounts",
@@ -37,7 +39,8 @@ class CallCounts(NamedTuple):
     solved: int
 
 
-def call_bonus(bonus: float = 0.1, column: int | None = None) -> Shaping:
+@part
+def call_bonus(bonus: Finite = 0.1, column: int | None = None) -> Shaping:
     """`bonus` for each tool call.
 
     Args:
@@ -49,7 +52,6 @@ def call_bonus(bonus: float = 0.1, column: int | None = None) -> Shaping:
       ValueError: a bonus that is not finite, or a negative column.
     Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
     """
-    check_finite("call_bonus", bonus=bonus)
     if column is not None:
         check_count(0, "call_bonus", column=column)
 
@@ -61,8 +63,7 @@ def call_bonus(bonus: float = 0.1, column: int | None = None) -> Shaping:
         last = jnp.max(jnp.where(rollouts.mask, rollouts.turn, -1), axis=1)
         return bonus * (last + 1).astype(rollouts.outcome.dtype)
 
-    label = f"call_bonus({bonus:g}{'' if column is None else f', {column}'})"
-    return shaping(reward, label, columns=0 if column is None else column + 1)
+    return shaping(reward, columns=0 if column is None else column + 1)
 
 
 def call_f1(calls: Rows, solved: Rows) -> Rows:
@@ -132,6 +133,7 @@ def turn_without_calls(text: str, answer: str, unsolved: int) -> float:
     return 0.0 if unsolved else 0.5
 
 
+@part
 def useful_calls(
     calls: int = 0, solved: int = 1, otherwise: int = 2, score: CallScore = call_f1
 ) -> Shaping:
@@ -163,9 +165,8 @@ def useful_calls(
         }
         return reward, state, metrics
 
-    label = f"useful_calls({score.__name__})"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, needs=needs, columns=max(columns) + 1)
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, reads=reads, columns=max(columns) + 1)
 
 
 def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:
@@ -178,7 +179,8 @@ def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:
     return jnp.maximum(last, 0).astype(jnp.asarray(rollouts.outcome).dtype) / 2
 
 
-def reply_bonus(bonus: float = 0.1) -> Shaping:
+@part
+def reply_bonus(bonus: Finite = 0.1) -> Shaping:
     """`bonus` for each reply that a row has read, of rows that are written in turns.
 
     Args:
@@ -188,11 +190,11 @@ def reply_bonus(bonus: float = 0.1) -> Shaping:
       ValueError: a bonus that is not finite.
     Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
     """
-    check_finite("reply_bonus", bonus=bonus)
-    return shaping(lambda rollouts: bonus * replies_read(rollouts), f"reply_bonus({bonus:g})")
+    return shaping(lambda rollouts: bonus * replies_read(rollouts))
 
 
-def tool_use_reward(bonus: float = 0.1, ceiling: float = -0.6) -> Reward:
+@part
+def tool_use_reward(bonus: float = 0.1, ceiling: float = -0.6) -> Function:
     """1 for a right response, for a wrong one -1 and a bonus for each reply that it has read.
 
     Args:

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, shaping
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["odds_of_yes", "preference_reward", "rating_rewards", "verdict_reward", "where_judged"]
 
@@ -45,7 +46,8 @@ def rating_rewards(
     return np.where(used & (distance <= tolerance), 1.0, 0.0), used
 
 
-def preference_reward(column: int, malformed: float = -100.0) -> Shaping:
+@part
+def preference_reward(column: int, malformed: Finite = -100.0) -> Shaping:
     """outcome - 1 where the format is kept, so 0 or -1, else `malformed`.
 
     Args:
@@ -57,7 +59,6 @@ def preference_reward(column: int, malformed: float = -100.0) -> Shaping:
       ValueError: malformed not finite.
     Source: BR-RM.
     """
-    check_finite("preference_reward", malformed=malformed)
 
     def apply(rollouts, state, moment):
         del moment
@@ -70,11 +71,11 @@ def preference_reward(column: int, malformed: float = -100.0) -> Shaping:
         reward = jnp.where(kept, own, malformed)
         return jnp.where(jnp.isnan(form), jnp.nan, reward), state, metrics
 
-    label = f"preference_reward(column={column}, malformed={malformed:g})"
-    needs = frozenset({"component_rewards"})
-    return Shaping(apply, label, needs=needs, columns=column + 1)
+    reads = frozenset({"component_rewards"})
+    return Shaping(apply, reads=reads, columns=column + 1)
 
 
+@part
 def where_judged(columns: Sequence[int]) -> Shaping:
     """The reward as it is, none (NaN) where no judge has a verdict: judges that are down accept
     nothing. Rows that were given (`off_policy`) keep theirs, as others are compared with it.
@@ -95,4 +96,4 @@ def where_judged(columns: Sequence[int]) -> Shaping:
             unknown = unknown & ~rollouts.off_policy
         return jnp.where(unknown, jnp.nan, rollouts.reward)
 
-    return shaping(reward, f"where_judged({columns})", columns=max(columns) + 1)
+    return shaping(reward, columns=max(columns) + 1)

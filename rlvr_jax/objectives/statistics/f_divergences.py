@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.statistics.divergences import Divergence, k3
+from rlvr_jax.objectives.statistics.divergences import k3
+from rlvr_jax.types.hyperparameters import OpenUnit
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "alpha_generator",
@@ -46,7 +48,8 @@ def jensen_shannon_generator(logp: Values, reference_logp: Values, old_logp: Val
     return u * log_u - (u + 1) * (jnp.logaddexp(log_u, 0) - jnp.log(jnp.asarray(2, u.dtype)))
 
 
-def alpha_generator(alpha: float) -> Divergence:
+@part
+def alpha_generator(alpha: OpenUnit) -> Function:
     """(u^(1 - α) - (1 - α) u - α) / (α (α - 1)): the forward KL for α → 1, the reverse for α → 0.
 
     Args:
@@ -54,8 +57,6 @@ def alpha_generator(alpha: float) -> Divergence:
     Raises:
       ValueError: alpha outside (0, 1).
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha_generator: alpha must be in (0, 1), got {alpha}")
 
     def divergence(logp, reference_logp, old_logp):
         del old_logp
@@ -63,7 +64,6 @@ def alpha_generator(alpha: float) -> Divergence:
         power, linear = jnp.exp((1 - alpha) * log_u), (1 - alpha) * jnp.exp(log_u)
         return (power - linear - alpha) / (alpha * (alpha - 1))
 
-    divergence.__name__ = f"alpha_generator_{alpha:g}"
     return divergence
 
 

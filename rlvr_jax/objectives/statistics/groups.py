@@ -25,7 +25,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_count, check_finite
+from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "batch_mean",
@@ -41,7 +42,7 @@ __all__ = [
     "group_std",
     "group_sum",
     "has_tokens",
-    "with_virtual",
+    "std_with_virtual",
 ]
 
 Rows = Bool[Array, "B"] | None
@@ -127,27 +128,24 @@ def group_std(
     return jnp.sqrt(squares / jnp.maximum(count - ddof, 1).astype(values.dtype))
 
 
-def with_virtual(value: float, number: int) -> tuple[Statistic, Statistic]:
-    """`group_mean` and `group_std` with virtual entries: functions (values, group, where) -> [B].
+@part
+def mean_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
+    """`group_mean` with virtual entries: (values, group, where) -> [B].
 
     Args:
-      value: of the entries.
-      number: of the entries, at least 0.
-    Raises:
-      ValueError: a number that is no count, or a value that is not finite.
+      value, number: of the entries.
     """
-    check_finite("with_virtual", value=value)
-    check_count(0, "with_virtual", number=number)
+    return lambda values, group, where=None: group_mean(
+        values, group, where, virtual=(value, number)
+    )
 
-    def mean(values, group, where=None):
-        return group_mean(values, group, where, virtual=(value, number))
 
-    def std(values, group, where=None):
-        return group_std(values, group, where=where, virtual=(value, number))
-
-    for statistic in (mean, std):
-        statistic.__name__ = f"group_{statistic.__name__} with {number} of {value:g}"
-    return mean, std
+@part
+def std_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
+    """`group_std` with virtual entries, as `mean_with_virtual`."""
+    return lambda values, group, where=None: group_std(
+        values, group, where=where, virtual=(value, number)
+    )
 
 
 def group_others_mean(

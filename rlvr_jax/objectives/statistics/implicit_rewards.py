@@ -54,7 +54,7 @@ def step_ends(steps: Steps) -> Bool[Array, "B T"]:
     flat = jnp.arange(rows, dtype=jnp.int32)[:, None] * width + steps.index
     own = jnp.where(steps.member, position, -1)
     last = jax.ops.segment_max(own.ravel(), flat.ravel(), num_segments=rows * width)
-    return steps.member & (position == last.reshape(rows, width)[_row(rows), steps.index])
+    return steps.member & (position == last.reshape(rows, width)[row_of(rows), steps.index])
 
 
 def step_scores(
@@ -107,7 +107,7 @@ def following_value(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Fl
     nearest = jax.lax.cummin(position, axis=1, reverse=True)
     following = jnp.pad(nearest[:, 1:], ((0, 0), (0, 1)), constant_values=width)
     padded = jnp.pad(jnp.where(mask, values, 0), ((0, 0), (0, 1)))
-    return jnp.where(mask, padded[_row(rows), following], 0)
+    return jnp.where(mask, padded[row_of(rows), following], 0)
 
 
 def shaped_reward(
@@ -124,5 +124,5 @@ def shaped_reward(
     return jnp.where(mask, token_reward + change, 0)
 
 
-def _row(rows):
+def row_of(rows):
     return jnp.arange(rows, dtype=jnp.int32)[:, None]

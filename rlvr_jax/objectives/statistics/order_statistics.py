@@ -48,7 +48,7 @@ def quantile(
     """
 
     def count(chosen):
-        return _count(chosen, reduce)
+        return count_of_sets(chosen, reduce)
 
     def smallest(candidates):
         return reduce(MIN, candidates)
@@ -67,7 +67,7 @@ def nearest_quantile(
     """
 
     def count(chosen):
-        return _count(chosen, reduce)
+        return count_of_sets(chosen, reduce)
 
     values = jax.lax.stop_gradient(values)
     total = count(mask)
@@ -76,6 +76,6 @@ def nearest_quantile(
     return jnp.where(total > 0, selection_search.of_rank(rank, values, mask, count), 0)
 
 
-def _count(chosen, reduce):
+def count_of_sets(chosen, reduce):
     # A set is made of whole rows.
     return reduce(SUM, row_counts(chosen)).astype(jnp.int32)

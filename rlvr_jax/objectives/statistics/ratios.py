@@ -32,7 +32,7 @@ def token_ratio(
     logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
     """ρ_it = exp(logp_it - old_logp_it)."""
-    return _exp(jnp.where(mask, logp - old_logp, 0))
+    return guarded_exp(jnp.where(mask, logp - old_logp, 0))
 
 
 def clamped_token_ratio(
@@ -73,7 +73,7 @@ def product_ratio(
 
     ρ_i = exp(Σ_t (logp_it - old_logp_it)): the exact ratio of the response, of huge variance.
     """
-    product = _exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
+    product = guarded_exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
     return jnp.where(mask, product, 1)
 
 
@@ -99,7 +99,7 @@ def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
 
 
 @jax.custom_vjp
-def _exp(x):
+def guarded_exp(x):
     """exp(x), whose gradient is 0 where nothing is asked for: 0 times an overflow would be NaN."""
     return jnp.exp(x)
 
@@ -113,4 +113,4 @@ def _exp_backward(value, slope):
     return (jnp.where(slope == 0, 0, slope * value),)
 
 
-_exp.defvjp(_exp_forward, _exp_backward)
+guarded_exp.defvjp(_exp_forward, _exp_backward)

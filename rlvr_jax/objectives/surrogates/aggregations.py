@@ -18,9 +18,10 @@ and long wrong answers.
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Aggregation, describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.algebra.parts import Aggregation
 from rlvr_jax.objectives.statistics.masked import masked_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "fixed_length_mean",
@@ -33,43 +34,48 @@ __all__ = [
 ]
 
 
+@part
 def token_mean() -> Aggregation:
     """Mean over all tokens of the batch: Σ l / Σ n_i."""
 
     def weights(mask, dtype):
-        return jnp.full(mask.shape, 1, dtype) / _at_least_one(masked_count(mask), dtype)
+        return jnp.full(mask.shape, 1, dtype) / at_least_one(masked_count(mask), dtype)
 
-    return Aggregation(weights, "token_mean()")
+    return Aggregation(weights)
 
 
+@part
 def rollout_mean_token_mean() -> Aggregation:
     """Mean over the rollouts with tokens of the mean over their tokens: Σ_i (Σ_t l / n_i) / S."""
 
     def weights(mask, dtype):
-        return _per_token(mask, dtype) / _at_least_one(_rollouts(mask), dtype)
+        return _per_token(mask, dtype) / at_least_one(rollouts_with_tokens(mask), dtype)
 
-    return Aggregation(weights, "rollout_mean_token_mean()")
+    return Aggregation(weights)
 
 
+@part
 def rollout_mean_token_sum() -> Aggregation:
     """Mean over the rollouts with tokens of the sum over their tokens: Σ l / S."""
 
     def weights(mask, dtype):
-        return jnp.full(mask.shape, 1, dtype) / _at_least_one(_rollouts(mask), dtype)
+        return jnp.full(mask.shape, 1, dtype) / at_least_one(rollouts_with_tokens(mask), dtype)
 
-    return Aggregation(weights, "rollout_mean_token_sum()")
+    return Aggregation(weights)
 
 
+@part
 def row_mean_token_mean() -> Aggregation:
     """Mean over all rows, empty ones included, of the mean over their tokens."""
 
     def weights(mask, dtype):
         return _per_token(mask, dtype) / mask.shape[0]
 
-    return Aggregation(weights, "row_mean_token_mean()")
+    return Aggregation(weights)
 
 
-def fixed_length_mean(length: int) -> Aggregation:
+@part
+def fixed_length_mean(length: Count) -> Aggregation:
     """Sum over the tokens divided by rows times a constant: Σ l / (B L).
 
     Args:
@@ -77,15 +83,15 @@ def fixed_length_mean(length: int) -> Aggregation:
     Raises:
       ValueError: length not positive.
     """
-    _check_length("fixed_length_mean", length)
 
     def weights(mask, dtype):
         return jnp.full(mask.shape, 1 / (mask.shape[0] * length), dtype)
 
-    return Aggregation(weights, describe("fixed_length_mean", length=length))
+    return Aggregation(weights)
 
 
-def fixed_length_sum(length: int) -> Aggregation:
+@part
+def fixed_length_sum(length: Count) -> Aggregation:
     """Sum over the tokens divided by a constant: Σ l / L; B times `fixed_length_mean`.
 
     Args:
@@ -93,15 +99,15 @@ def fixed_length_sum(length: int) -> Aggregation:
     Raises:
       ValueError: length not positive.
     """
-    _check_length("fixed_length_sum", length)
 
     def weights(mask, dtype):
         return jnp.full(mask.shape, 1 / length, dtype)
 
-    return Aggregation(weights, describe("fixed_length_sum", length=length))
+    return Aggregation(weights)
 
 
-def rollout_mean_fixed_length(length: int) -> Aggregation:
+@part
+def rollout_mean_fixed_length(length: Count) -> Aggregation:
     """Mean over the rollouts with tokens of the sum over their tokens by a constant: Σ l / (S L).
 
     Args:
@@ -109,27 +115,24 @@ def rollout_mean_fixed_length(length: int) -> Aggregation:
     Raises:
       ValueError: length not positive.
     """
-    _check_length("rollout_mean_fixed_length", length)
 
     def weights(mask, dtype):
-        return jnp.full(mask.shape, 1 / length, dtype) / _at_least_one(_rollouts(mask), dtype)
+        return jnp.full(mask.shape, 1 / length, dtype) / at_least_one(
+            rollouts_with_tokens(mask), dtype
+        )
 
-    return Aggregation(weights, describe("rollout_mean_fixed_length", length=length))
+    return Aggregation(weights)
 
 
 def _per_token(mask, dtype):
     """1 / n_i at every token of rollout i."""
-    counts = _at_least_one(masked_count(mask, axis=1), dtype)
+    counts = at_least_one(masked_count(mask, axis=1), dtype)
     return jnp.broadcast_to(1 / counts[:, None], mask.shape)
 
 
-def _rollouts(mask):
+def rollouts_with_tokens(mask):
     return masked_count(jnp.any(mask, axis=1))
 
 
-def _at_least_one(count, dtype):
+def at_least_one(count, dtype):
     return jnp.maximum(count, 1).astype(dtype)
-
-
-def _check_length(function, length):
-    check_count(1, function, length=length)

@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "GIVEN",
@@ -48,11 +50,12 @@ def own_words(rollouts: Rollouts) -> Bool[Array, "B T"]:
     return rollouts.supervised_tokens & (rollouts.origin != TOOL)
 
 
+@part
 def by_origin(
     own: Surrogate,
     foreign: Surrogate,
     where: Callable[[Rollouts], Array] = foreign_tokens,
-    needs: Iterable[str] = ("off_policy",),
+    reads: Iterable[str] = ("off_policy",),
 ) -> Surrogate:
     """One loss on the policy's own tokens, another one on those that somebody else wrote.
 
@@ -62,7 +65,7 @@ def by_origin(
     Args:
       own, foreign: surrogates; the ratio and the trust region of a token are those of its own one.
       where: (rollouts) -> bool [B, T], the foreign tokens.
-      needs: optional records of the rollouts that `where` cannot do without.
+      reads: optional records of the rollouts that `where` cannot do without.
     """
 
     def of_own(context):
@@ -86,18 +89,13 @@ def by_origin(
     def remark(plan):
         return own.remark(plan) or foreign.remark(plan)
 
-    more = {} if where is foreign_tokens else {"where": where}
     return Surrogate(
-        prepare,
-        loss,
-        describe("by_origin", own=own.label, foreign=foreign.label, **more),
-        remark,
-        own.needs | foreign.needs | {*needs},
-        own.options + foreign.options,
+        prepare, loss, remark, own.reads | foreign.reads | {*reads}, own.options + foreign.options
     )
 
 
-def shaped_probability(gamma: float, clip: float | None = None) -> Surrogate:
+@part
+def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
     """-A f(π), f(π) = π / (π + γ): for tokens whose writer is taken to have been sure of them.
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
@@ -112,7 +110,6 @@ def shaped_probability(gamma: float, clip: float | None = None) -> Surrogate:
       ValueError: gamma not positive, or a negative clip.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
-    check_positive("shaped_probability", gamma=gamma)
     more = {}
     if clip is not None:
         check_at_least(0, "shaped_probability", clip=clip)
@@ -133,4 +130,4 @@ def shaped_probability(gamma: float, clip: float | None = None) -> Surrogate:
             return plain
         return jnp.maximum(plain, -signals.advantage * clip_to_trusted(signals))
 
-    return Surrogate(prepare, loss, describe("shaped_probability", gamma=float(gamma), **more))
+    return Surrogate(prepare, loss)

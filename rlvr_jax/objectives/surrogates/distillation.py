@@ -10,16 +10,17 @@ Gradient flows through the policy alone.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Context, Options, Surrogate, describe
-from rlvr_jax.objectives.arguments import check_bound, check_count, check_within
+from rlvr_jax.objectives.algebra.parts import Context, Options, Surrogate
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Bound, Count, Unit
+from rlvr_jax.types.parts import Part, part
 
 __all__ = [
     "Distance",
@@ -34,31 +35,28 @@ LEAST_TAIL = 1e-7
 """The mass of all other tokens is taken to be this at least, so that logarithms stay finite."""
 
 
-class Distance(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Distance(Part):
     """Of the policy from a teacher at a token.
 
     Fields:
       values: (context) -> [B, T].
-      needs, options: as of `Surrogate`.
-      label: the call that makes it.
+      reads, options: as of `Surrogate`.
     """
 
     values: Callable[[Context], Float[Array, "B T"]]
-    needs: frozenset[str]
-    options: Options
-    label: str
+    reads: frozenset[str] = frozenset()
+    options: Options = ()
 
 
+@part
 def over_vocabulary(statistic: str) -> Distance:
     """A divergence over the whole vocabulary.
 
     Args:
       statistic: "kl", KL(policy ‖ teacher); "reverse_kl", KL(teacher ‖ policy); or "js".
     """
-    label = describe("over_vocabulary", statistic=statistic)
-    return Distance(
-        lambda context: getattr(context.stats, statistic), frozenset({statistic}), (), label
-    )
+    return Distance(lambda context: getattr(context.stats, statistic), frozenset({statistic}))
 
 
 def with_tail(topk_logp: Float[Array, "... k"]) -> Float[Array, "... k+1"]:
@@ -68,7 +66,8 @@ def with_tail(topk_logp: Float[Array, "... k"]) -> Float[Array, "... k+1"]:
     return jnp.concatenate([topk_logp, rest], axis=-1)
 
 
-def over_likeliest(top_k: int, alpha: float) -> Distance:
+@part
+def over_likeliest(top_k: Count, alpha: Unit) -> Distance:
     """A divergence over the policy's k likeliest tokens and one class of all others.
 
     With s and t the policy and the teacher over these k + 1 classes and m = (1 - α) s + α t:
@@ -82,8 +81,6 @@ def over_likeliest(top_k: int, alpha: float) -> Distance:
       ValueError: no k, or alpha outside [0, 1].
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
-    check_count(1, "over_likeliest", top_k=top_k)
-    check_within(0, 1, "over_likeliest", alpha=alpha)
 
     def relative(one, two):
         return jnp.sum(jnp.exp(one) * (one - two), axis=-1)
@@ -98,11 +95,11 @@ def over_likeliest(top_k: int, alpha: float) -> Distance:
         mixture = jnp.logaddexp(own + jnp.log1p(-alpha), teacher + jnp.log(alpha))
         return (1 - alpha) * relative(own, mixture) + alpha * relative(teacher, mixture)
 
-    needs = frozenset({"topk_logp", "topk_ids", "teacher_topk_logp"})
-    label = describe("over_likeliest", top_k=top_k, alpha=float(alpha))
-    return Distance(values, needs, (("top_k", top_k),), label)
+    reads = frozenset({"topk_logp", "topk_ids", "teacher_topk_logp"})
+    return Distance(values, reads, (("top_k", top_k),))
 
 
+@part(reads={"logp"})
 def at_sampled_token() -> Distance:
     """sg(log π - log π_T) · log π: the gradient of KL(policy ‖ teacher), from one token of it."""
 
@@ -114,7 +111,8 @@ def at_sampled_token() -> Distance:
     return Distance(values, frozenset({"logp", "teacher_logp"}), (), "at_sampled_token()")
 
 
-def distilled(distance: Distance, cap: float | None = None) -> Surrogate:
+@part
+def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
     """w D: the distance from a teacher, whatever the advantage.
 
     Args:
@@ -125,9 +123,6 @@ def distilled(distance: Distance, cap: float | None = None) -> Surrogate:
       ValueError: a cap that is not positive.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
-    if cap is not None:
-        check_bound("distilled", cap=cap)
-    more = {} if cap is None else {"cap": float(cap)}
 
     def prepare(signals, context):
         ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
@@ -140,10 +135,4 @@ def distilled(distance: Distance, cap: float | None = None) -> Surrogate:
         ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return jax.lax.stop_gradient(jnp.minimum(ratio, cap)) * values
 
-    return Surrogate(
-        prepare,
-        loss,
-        describe("distilled", distance=distance.label, **more),
-        needs=distance.needs | {"logp"},
-        options=distance.options,
-    )
+    return Surrogate(prepare, loss, reads=distance.reads | {"logp"}, options=distance.options)

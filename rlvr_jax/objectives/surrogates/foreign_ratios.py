@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Context, Surrogate, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
+from rlvr_jax.objectives.algebra.parts import Context, Surrogate
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.statistics.scopes import Scope, scoped_quantile, within_response
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["imitated", "mixture_importance", "quantile_scale", "shaped_ratio"]
 
@@ -23,6 +24,7 @@ Scale = Callable[[Float[Array, "B T"], Context], Float[Array, "..."]]
 """(ratio [B, T], context) -> γ > 0, in a shape that broadcasts against the ratio."""
 
 
+@part
 def mixture_importance() -> Surrogate:
     """-A ρ, ρ = 2 π / (π_old + ω), ω = (π_old + 1) / 2: for tokens of an unknown writer.
 
@@ -36,15 +38,16 @@ def mixture_importance() -> Surrogate:
         old = jnp.exp(context.old_logp)
         return replace(signals, ratio=2 * jnp.exp(context.stats.logp) / (old + (old + 1) / 2))
 
-    return Surrogate(prepare, _unclipped, "mixture_importance()")
+    return Surrogate(prepare, unclipped_loss)
 
 
+@part
 def quantile_scale(
-    fraction: float,
-    least: float,
+    fraction: Unit,
+    least: Positive,
     scope: Scope = within_response,
     where: Callable[[Rollouts], Bool[Array, "B T"]] = foreign_tokens,
-) -> Scale:
+) -> Function:
     """γ = max(quantile of the ratios of foreign tokens, least), without gradient.
 
     Args:
@@ -55,8 +58,6 @@ def quantile_scale(
     Raises:
       ValueError: a fraction outside [0, 1], or least not positive.
     """
-    check_within(0, 1, "quantile_scale", fraction=fraction)
-    check_positive("quantile_scale", least=least)
 
     def scale(ratio, context):
         rollouts = context.rollouts
@@ -64,10 +65,10 @@ def quantile_scale(
         found = scoped_quantile(ratio, there, scope(rollouts), fraction)
         return jax.lax.stop_gradient(jnp.maximum(found, least))
 
-    scale.__name__ = describe("quantile_scale", fraction=fraction, least=least, scope=scope)
     return scale
 
 
+@part
 def shaped_ratio(scale: Scale) -> Surrogate:
     """-A s, s = ρ / (ρ + γ): for tokens whose old log-probs are those of another prompt.
 
@@ -84,10 +85,11 @@ def shaped_ratio(scale: Scale) -> Surrogate:
         ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return replace(signals, ratio=ratio / (ratio + scale(ratio, context)))
 
-    return Surrogate(prepare, _unclipped, describe("shaped_ratio", scale=scale))
+    return Surrogate(prepare, unclipped_loss)
 
 
-def imitated(weight: float) -> Surrogate:
+@part
+def imitated(weight: NonNegative) -> Surrogate:
     """-w logp, whatever the advantage: for tokens that are to be learned as they stand.
 
     Args:
@@ -95,7 +97,6 @@ def imitated(weight: float) -> Surrogate:
     Raises:
       ValueError: a negative weight.
     """
-    check_at_least(0, "imitated", weight=weight)
 
     def prepare(signals, context):
         del context
@@ -105,9 +106,9 @@ def imitated(weight: float) -> Surrogate:
         del signals
         return -weight * context.stats.logp
 
-    return Surrogate(prepare, loss, describe("imitated", weight=float(weight)))
+    return Surrogate(prepare, loss)
 
 
-def _unclipped(signals, context):
+def unclipped_loss(signals, context):
     del context
     return -signals.advantage * signals.ratio

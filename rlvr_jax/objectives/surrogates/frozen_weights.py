@@ -7,13 +7,15 @@ training it with the weight of the bound.
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = ["weighted_reinforce"]
 
 
+@part
 def weighted_reinforce(
     low: float = jnp.inf, high: float = jnp.inf, ratio: Ratio = token_ratio
 ) -> Surrogate:
@@ -47,11 +49,9 @@ def weighted_reinforce(
         weight = jax.lax.stop_gradient(clip_to_trusted(signals))
         return -weight * signals.advantage * context.stats.logp
 
-    label = describe("weighted_reinforce", low=float(low), high=float(high), ratio=ratio)
-
     def remark(plan):
         if plan.updates_per_batch == 1 and (low < 1 or high < jnp.inf):
-            return f"{label} caps nothing: with one update per batch the ratio is exactly 1."
+            return "caps nothing: with one update per batch the ratio is exactly 1."
         return None
 
-    return Surrogate(prepare, loss, label, remark)
+    return Surrogate(prepare, loss, remark)

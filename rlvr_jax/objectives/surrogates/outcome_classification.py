@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "balance_outcomes",
@@ -42,7 +43,8 @@ def leave_one_out_score(
     return score if where is None else jnp.where(where, score, 0)
 
 
-def outcome_residual(scale: float) -> Transform:
+@part(reads={"logp", "batch_statistics"}, writes={"advantage"})
+def outcome_residual(scale: Positive) -> Transform:
     """A_i = R_i - σ(ψ_i): what `outcome_classification` has not yet predicted of the outcome.
 
     It vanishes where the outcome is predicted, and is ±½ before the first update, in groups of one
@@ -55,7 +57,6 @@ def outcome_residual(scale: float) -> Transform:
     Raises:
       ValueError: scale not positive.
     """
-    _check_scale("outcome_residual", scale)
 
     def apply(signals, context, state):
         outcome = context.rollouts.outcome
@@ -65,10 +66,10 @@ def outcome_residual(scale: float) -> Transform:
         metrics = {"predicted_share": masked_mean(predicted, has_tokens(signals.mask))}
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe("outcome_residual", scale=float(scale))
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+    return apply
 
 
+@part(writes={"weight"})
 def balance_outcomes() -> Transform:
     """Gives right and wrong answers to a prompt the same weight: weight' = weight · N / (2 N_own).
 
@@ -88,10 +89,11 @@ def balance_outcomes() -> Transform:
         weight = jnp.where((own == size) | ~written, 1, ratio)[:, None]
         return replace(signals, weight=signals.weight * weight), state, {}
 
-    return stateless(apply, label="balance_outcomes()")
+    return apply
 
 
-def outcome_classification(scale: float) -> Surrogate:
+@part
+def outcome_classification(scale: Positive) -> Surrogate:
     """The cross-entropy of the outcome and σ(ψ), ψ the policy's own score of the answer.
 
     ψ_i = r_i - mean of r over the other answers, r = β Σ_t (logp_t - old_logp_t). Its gradient by
@@ -104,7 +106,6 @@ def outcome_classification(scale: float) -> Surrogate:
     Raises:
       ValueError: scale not positive.
     """
-    _check_scale("outcome_classification", scale)
 
     def loss(signals, context):
         score = _outcome_score(signals, context, scale)
@@ -116,24 +117,18 @@ def outcome_classification(scale: float) -> Surrogate:
         own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return replace(signals, ratio=own)
 
-    label = describe("outcome_classification", scale=float(scale))
-
     def remark(plan):
         if plan.group_size == 1:
-            return f"{label} has no gradient: a group of one has score 0 whatever the policy does."
+            return "has no gradient: a group of one has score 0 whatever the policy does."
         if plan.updates_per_batch == 1:
-            return f"{label} predicts nothing: with one update per batch every score is 0."
+            return "predicts nothing: with one update per batch every score is 0."
         return None
 
-    needs = frozenset({"logp", "batch_statistics"})
-    return Surrogate(prepare, loss, label, remark, needs)
+    reads = frozenset({"logp", "batch_statistics"})
+    return Surrogate(prepare, loss, remark, reads)
 
 
 def _outcome_score(signals, context, scale):
     log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
     written = has_tokens(signals.mask)
     return leave_one_out_score(scale * log_ratio, context.rollouts.group, written)
-
-
-def _check_scale(function, scale):
-    check_positive(function, scale=scale)

@@ -3,15 +3,18 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
+from rlvr_jax.types.parts import part
 
 __all__ = ["importance_weighted", "no_policy_loss", "ppo_clip", "reinforce"]
 
 
+@part
 def ppo_clip(
-    low: float, high: float, ratio: Ratio = token_ratio, dual: float | None = None
+    low: ClipLow, high: ClipHigh, ratio: Ratio = token_ratio, dual: float | None = None
 ) -> Surrogate:
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
@@ -30,13 +33,8 @@ def ppo_clip(
     Sources: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; Ye et al. 2020,
       https://arxiv.org/abs/1912.09729 (dual clip).
     """
-    for name, value in (("low", low), ("high", high)):
-        if not value >= 0:
-            raise ValueError(f"ppo_clip: {name} must be at least 0, got {value}")
     if dual is not None and not dual > 1:
         raise ValueError(f"ppo_clip: dual must be above 1 or None, got {dual}")
-    more = {} if dual is None else {"dual": float(dual)}
-    label = describe("ppo_clip", low=float(low), high=float(high), ratio=ratio, **more)
 
     def prepare(signals, context):
         return replace(
@@ -60,12 +58,13 @@ def ppo_clip(
 
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} never clips: with one update per batch the ratio is exactly 1."
+            return "never clips: with one update per batch the ratio is exactly 1."
         return None
 
-    return Surrogate(prepare, loss, label, remark)
+    return Surrogate(prepare, loss, remark)
 
 
+@part
 def importance_weighted(ratio: Ratio = token_ratio) -> Surrogate:
     """The unclipped loss -A ρ: unbiased off-policy, of unbounded variance.
 
@@ -80,9 +79,10 @@ def importance_weighted(ratio: Ratio = token_ratio) -> Surrogate:
         del context
         return -signals.advantage * signals.ratio
 
-    return Surrogate(prepare, loss, describe("importance_weighted", ratio=ratio))
+    return Surrogate(prepare, loss)
 
 
+@part
 def reinforce(corrected: bool = False) -> Surrogate:
     """The plain policy gradient, -A logp: no ratio enters the loss, it is only reported.
 
@@ -107,9 +107,10 @@ def reinforce(corrected: bool = False) -> Surrogate:
             )
         return None
 
-    return Surrogate(prepare, loss, "reinforce()", remark)
+    return Surrogate(prepare, loss, remark)
 
 
+@part
 def no_policy_loss() -> Surrogate:
     """No policy gradient: the loss is what the regularizers make it. The ratio is reported."""
 
@@ -121,4 +122,4 @@ def no_policy_loss() -> Surrogate:
         del context
         return jnp.zeros_like(signals.advantage)
 
-    return Surrogate(prepare, loss, "no_policy_loss()")
+    return Surrogate(prepare, loss)

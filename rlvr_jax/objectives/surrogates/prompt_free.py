@@ -5,8 +5,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, stateless
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "keep_negative_rollouts",
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 
+@part
 def under_second_prompt(surrogate: Surrogate) -> Surrogate:
     """The surrogate with the log-probs that the response has under the second prompt.
 
@@ -33,27 +35,28 @@ def under_second_prompt(surrogate: Surrogate) -> Surrogate:
     return Surrogate(
         prepare=lambda signals, context: surrogate.prepare(signals, shown(context)),
         loss=lambda signals, context: surrogate.loss(signals, shown(context)),
-        label=f"under_second_prompt({surrogate.label})",
         remark=surrogate.remark,
-        needs=surrogate.needs | {"second_prompt_logp", "old_second_prompt_logp"},
+        reads=surrogate.reads | {"second_prompt_logp", "old_second_prompt_logp"},
         options=surrogate.options,
     )
 
 
+@part(writes={"mask"})
 def keep_negative_rollouts() -> Transform:
     """Trains on the tokens with negative advantage alone: mask' = mask ∧ (A < 0).
 
     Reads: advantage. Writes: mask. Metrics: none.
     """
-    return _keep(lambda advantage: advantage < 0, "keep_negative_rollouts()")
+    return _keep(lambda advantage: advantage < 0)
 
 
+@part(writes={"mask"})
 def keep_positive_rollouts() -> Transform:
     """Trains on the tokens with positive advantage alone: mask' = mask ∧ (A > 0).
 
     Reads: advantage. Writes: mask. Metrics: none.
     """
-    return _keep(lambda advantage: advantage > 0, "keep_positive_rollouts()")
+    return _keep(lambda advantage: advantage > 0)
 
 
 def stage_weights(
@@ -70,9 +73,9 @@ def stage_weights(
     return jnp.where(first, coefficient, 0.0), jnp.where(first, 0.0, 1.0)
 
 
-def _keep(wanted: Callable, label: str) -> Transform:
+def _keep(wanted: Callable):
     def apply(signals, context, state):
         del context
         return replace(signals, mask=signals.mask & wanted(signals.advantage)), state, {}
 
-    return stateless(apply, label=label)
+    return apply

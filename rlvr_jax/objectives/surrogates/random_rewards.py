@@ -2,15 +2,17 @@
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["clipped_noise"]
 
 
-def clipped_noise(low: float, high: float, moment: float) -> Surrogate:
+@part
+def clipped_noise(low: NonNegative, high: NonNegative, moment: Positive) -> Surrogate:
     """-E[J] = -μ (min(ρ, 1 + ε_high) - max(ρ, 1 - ε_low)): advantages are not read.
 
     With the mean over tokens it is what PPO's clip does by itself, without the noise of rewards.
@@ -23,8 +25,6 @@ def clipped_noise(low: float, high: float, moment: float) -> Surrogate:
     Source: "Exploration v.s. Exploitation: Rethinking RLVR through Clipping, Entropy, and Spurious
       Reward".
     """
-    check_at_least(0, "clipped_noise", low=low, high=high)
-    check_positive("clipped_noise", moment=moment)
 
     def prepare(signals, context):
         return replace(
@@ -39,11 +39,9 @@ def clipped_noise(low: float, high: float, moment: float) -> Surrogate:
         upper = jnp.minimum(signals.ratio, 1 + high)
         return -moment * (upper - jnp.maximum(signals.ratio, 1 - low))
 
-    label = describe("clipped_noise", low=float(low), high=float(high), moment=float(moment))
-
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} is constant: with one update per batch the ratio is exactly 1."
+            return "is constant: with one update per batch the ratio is exactly 1."
         return None
 
-    return Surrogate(prepare, loss, label, remark)
+    return Surrogate(prepare, loss, remark)

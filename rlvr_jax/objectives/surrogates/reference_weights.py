@@ -3,15 +3,17 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["reference_weighted"]
 
 
-def reference_weighted(clip: float = 0.3) -> Surrogate:
+@part
+def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
     """-c logp, c = sg(min(ρ A, clip(ρ, 1 ± ε) A)), ρ = π / π_ref.
 
     c is detached as a whole: clipped tokens still have a gradient.
@@ -22,7 +24,6 @@ def reference_weighted(clip: float = 0.3) -> Surrogate:
       ValueError: a negative clip.
     Source: RLMEC, https://github.com/RUCAIBox/RLMEC.
     """
-    check_at_least(0, "reference_weighted", clip=clip)
 
     def prepare(signals, context):
         reference = context.rollouts.reference_logp
@@ -36,8 +37,7 @@ def reference_weighted(clip: float = 0.3) -> Surrogate:
     def loss(signals, context):
         return -_weight(signals, clip) * context.stats.logp
 
-    label = describe("reference_weighted", clip=float(clip))
-    return Surrogate(prepare, loss, label, needs=frozenset({"reference_logp"}))
+    return Surrogate(prepare, loss, reads=frozenset({"reference_logp"}))
 
 
 def _weight(signals, clip):

@@ -2,14 +2,16 @@
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["damped_ratio"]
 
 
-def damped_ratio(gamma: float) -> Surrogate:
+@part
+def damped_ratio(gamma: Positive) -> Surrogate:
     """-A f, f = π / (π_old + γ): the ratio, damped where the old policy would not have said it.
 
     Both probabilities are those without the help. f is at most 1 / γ and its gradient is that of
@@ -21,7 +23,6 @@ def damped_ratio(gamma: float) -> Surrogate:
       ValueError: gamma not positive.
     Source: RGR-GRPO, https://arxiv.org/abs/2511.12344, as readers' notes print it.
     """
-    check_positive("damped_ratio", gamma=gamma)
 
     def prepare(signals, context):
         own = jnp.exp(context.stats.logp) / (jnp.exp(context.old_logp) + gamma)
@@ -31,4 +32,4 @@ def damped_ratio(gamma: float) -> Surrogate:
         del context
         return -signals.advantage * signals.ratio
 
-    return Surrogate(prepare, loss, describe("damped_ratio", gamma=float(gamma)))
+    return Surrogate(prepare, loss)

@@ -22,11 +22,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "PolicyKL",
@@ -86,7 +87,10 @@ def regularized_advantage(
     return advantage + coefficient * divergence.push(log_ratio)
 
 
-def old_policy_kl(divergence: PolicyKL, coefficient: float, limit: float = jnp.inf) -> Transform:
+@part(reads={"logp"}, writes={"penalty"})
+def old_policy_kl(
+    divergence: PolicyKL, coefficient: NonNegative, limit: float = jnp.inf
+) -> Transform:
     """Holds the policy near the one that sampled: penalty' = penalty + β · penalty(d).
 
     Args:
@@ -97,7 +101,6 @@ def old_policy_kl(divergence: PolicyKL, coefficient: float, limit: float = jnp.i
     Raises:
       ValueError: a negative coefficient.
     """
-    _check_coefficient("old_policy_kl", coefficient)
 
     def apply(signals, context, state):
         value = divergence.penalty(context.stats.logp - context.old_logp)
@@ -106,13 +109,11 @@ def old_policy_kl(divergence: PolicyKL, coefficient: float, limit: float = jnp.i
         signals = replace(signals, penalty=signals.penalty + coefficient * value)
         return signals, state, {"old_policy_kl": masked_mean(value, signals.mask)}
 
-    label = describe(
-        "old_policy_kl", divergence=divergence, coefficient=float(coefficient), limit=float(limit)
-    )
-    return stateless(apply, needs={"logp"}, label=label)
+    return apply
 
 
-def regularize_advantage(divergence: PolicyKL, coefficient: float) -> Transform:
+@part(reads={"logp"}, writes={"advantage"})
+def regularize_advantage(divergence: PolicyKL, coefficient: NonNegative) -> Transform:
     """Adds to the advantage what a divergence from the old policy asks: `regularized_advantage`.
 
     Args:
@@ -122,19 +123,22 @@ def regularize_advantage(divergence: PolicyKL, coefficient: float) -> Transform:
     Raises:
       ValueError: a negative coefficient.
     """
-    _check_coefficient("regularize_advantage", coefficient)
 
     def apply(signals, context, state):
         log_ratio = jax.lax.stop_gradient(context.stats.logp - context.old_logp)
         own = regularized_advantage(signals.advantage, log_ratio, divergence, coefficient)
         return replace(signals, advantage=jnp.where(signals.mask, own, 0)), state, {}
 
-    label = describe("regularize_advantage", divergence=divergence, coefficient=float(coefficient))
-    return stateless(apply, needs={"logp"}, label=label)
+    return apply
 
 
+@part
 def regularized_clip(
-    divergence: PolicyKL, coefficient: float, low: float, high: float, dual: float
+    divergence: PolicyKL,
+    coefficient: NonNegative,
+    low: ClipLow,
+    high: ClipHigh,
+    dual: DualClip,
 ) -> Surrogate:
     """The regularized policy gradient -W logp, with the clip on the importance of the reward alone.
 
@@ -153,20 +157,6 @@ def regularized_clip(
     Raises:
       ValueError: a negative coefficient or half-width, or dual not above 1.
     """
-    _check_coefficient("regularized_clip", coefficient)
-    for name, value in (("low", low), ("high", high)):
-        if not value >= 0:
-            raise ValueError(f"regularized_clip: {name} must be at least 0, got {value}")
-    if not dual > 1:
-        raise ValueError(f"regularized_clip: dual must be above 1, got {dual}")
-    label = describe(
-        "regularized_clip",
-        divergence=divergence,
-        coefficient=float(coefficient),
-        low=float(low),
-        high=float(high),
-        dual=float(dual),
-    )
 
     def prepare(signals, context):
         return replace(
@@ -190,11 +180,7 @@ def regularized_clip(
 
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} neither clips nor regularizes: with one update per batch w is 1."
+            return "neither clips nor regularizes: with one update per batch w is 1."
         return None
 
-    return Surrogate(prepare, loss, label, remark)
-
-
-def _check_coefficient(function, coefficient):
-    check_at_least(0, function, coefficient=coefficient)
+    return Surrogate(prepare, loss, remark)

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
     group_mean,
@@ -20,6 +19,8 @@ from rlvr_jax.objectives.statistics.groups import (
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "group_pair_spread",
@@ -64,7 +65,8 @@ def group_pair_spread(
     return (size * deviation**2 - 2 * deviation * total + squares) / others
 
 
-def regularized_leave_one_out(coefficient: float) -> Transform:
+@part(writes={"advantage"})
+def regularized_leave_one_out(coefficient: Positive) -> Transform:
     """A_i = R_β(y_i) - mean of R_β over the other answers, R_β the `regularized_return`.
 
     The value of the current policy enters; its gradient does not. Equal rewards give 0 only where
@@ -78,7 +80,6 @@ def regularized_leave_one_out(coefficient: float) -> Transform:
       ValueError: coefficient not positive.
     Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
     """
-    check_positive("regularized_leave_one_out", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -90,12 +91,12 @@ def regularized_leave_one_out(coefficient: float) -> Transform:
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
         return signals, state, {"regularized_return": masked_mean(own, written)}
 
-    label = describe("regularized_leave_one_out", coefficient=float(coefficient))
-    needs = {"logp", "reference_logp", "batch_statistics"}
-    return stateless(apply, needs=needs, label=label)
+    reads = {"logp", "reference_logp", "batch_statistics"}
+    return Transform(apply, reads=reads)
 
 
-def pairwise_regression(coefficient: float) -> Surrogate:
+@part
+def pairwise_regression(coefficient: Positive) -> Surrogate:
     """½ mean_{j ≠ i} (R_β(y_i) - R_β(y_j))² / (2 β) over the other answers to the prompt.
 
     Has the gradient of `reinforce` with the advantages of `regularized_leave_one_out`, and a value
@@ -107,7 +108,6 @@ def pairwise_regression(coefficient: float) -> Surrogate:
       ValueError: coefficient not positive.
     Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
     """
-    check_positive("pairwise_regression", coefficient=coefficient)
 
     def loss(signals, context):
         rollouts = context.rollouts
@@ -119,14 +119,12 @@ def pairwise_regression(coefficient: float) -> Surrogate:
         return jnp.broadcast_to(pairs[:, None], signals.mask.shape)
 
     return Surrogate(
-        _token_ratios,
-        loss,
-        describe("pairwise_regression", coefficient=float(coefficient)),
-        needs=frozenset({"logp", "reference_logp", "batch_statistics"}),
+        _token_ratios, loss, reads=frozenset({"logp", "reference_logp", "batch_statistics"})
     )
 
 
-def log_ratio_regression(temperature: float) -> Surrogate:
+@part
+def log_ratio_regression(temperature: Positive) -> Surrogate:
     """(A_i - τ log(π(y_i) / π_old(y_i)))²: the log ratio of the response is fitted to A / τ.
 
     With `group_centered` the mean reward stands for the partition function.
@@ -136,20 +134,17 @@ def log_ratio_regression(temperature: float) -> Surrogate:
     Raises:
       ValueError: temperature not positive.
     """
-    check_positive("log_ratio_regression", temperature=temperature)
 
     def loss(signals, context):
         log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
         return (signals.advantage - temperature * log_ratio[:, None]) ** 2
 
-    label = describe("log_ratio_regression", temperature=float(temperature))
-
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} is REINFORCE: with one update per batch every log ratio is 0."
+            return "is REINFORCE: with one update per batch every log ratio is 0."
         return None
 
-    return Surrogate(_token_ratios, loss, label, remark)
+    return Surrogate(_token_ratios, loss, remark)
 
 
 def _token_ratios(signals, context):

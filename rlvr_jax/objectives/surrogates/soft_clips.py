@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Signals, replace
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, DualClip, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "geometric_mean_clip",
@@ -33,7 +34,8 @@ def sigmoid_gate(
     return 4 / temperature * jax.nn.sigmoid(temperature * (ratio - 1))
 
 
-def sigmoid_gated(positive: float, negative: float) -> Surrogate:
+@part
+def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
     """A soft trust region, -A f(ρ) with the gate f of `sigmoid_gate`; nothing is clipped.
 
     A step at ρ = 1 is that of -A ρ, and fades on both sides. The logarithm of ρ is clamped to ±20.
@@ -45,7 +47,6 @@ def sigmoid_gated(positive: float, negative: float) -> Surrogate:
       ValueError: a temperature that is not positive.
     Source: Gao et al. 2025, https://arxiv.org/abs/2511.20347.
     """
-    check_positive("sigmoid_gated", positive=positive, negative=negative)
 
     def prepare(signals, context):
         ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)
@@ -57,8 +58,7 @@ def sigmoid_gated(positive: float, negative: float) -> Surrogate:
         down = sigmoid_gate(signals.ratio, negative)
         return -signals.advantage * jnp.where(signals.advantage > 0, up, down)
 
-    label = describe("sigmoid_gated", positive=float(positive), negative=float(negative))
-    return Surrogate(prepare, loss, label, _idle(label))
+    return Surrogate(prepare, loss, never_holds_back)
 
 
 def trusted_log_ratio(signals: Signals, log_ratio: Float[Array, "B T"]) -> Float[Array, "B T"]:
@@ -85,7 +85,8 @@ def geometric_mean_ratio(
     return jnp.exp(masked_mean(log_ratio, mask, axis=1))
 
 
-def geometric_mean_clip(limit: float) -> Surrogate:
+@part
+def geometric_mean_clip(limit: Bound) -> Surrogate:
     """-A times the geometric mean of the rollout's token ratios, each cut on the side it is pushed.
 
     With c the `trusted_log_ratio` of each token for bounds ±κ on the logarithm: -A exp(mean_t c) at
@@ -97,8 +98,6 @@ def geometric_mean_clip(limit: float) -> Surrogate:
       ValueError: limit not positive.
     Source: Zhao et al. 2025, https://arxiv.org/abs/2507.20673.
     """
-    if not limit > 0:
-        raise ValueError(f"geometric_mean_clip: limit must be positive, got {limit}")
 
     def prepare(signals, context):
         return replace(
@@ -113,11 +112,11 @@ def geometric_mean_clip(limit: float) -> Surrogate:
         ratio = geometric_mean_ratio(log_ratio, signals.mask)
         return -signals.advantage * ratio[:, None]
 
-    label = describe("geometric_mean_clip", limit=float(limit))
-    return Surrogate(prepare, loss, label, _idle(label))
+    return Surrogate(prepare, loss, never_holds_back)
 
 
-def ppo_cap(low: float, high: float, dual: float) -> Surrogate:
+@part
+def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
     """PPO's clip whose upper bound goes on training: the same value, another gradient.
 
     max(-A ρ, -A f(ρ)) with f = (1 + ε_high) ρ/sg(ρ) above the trust region: a token pushed up from
@@ -140,14 +139,10 @@ def ppo_cap(low: float, high: float, dual: float) -> Surrogate:
         own = bound * jnp.exp(logp - jax.lax.stop_gradient(logp))
         return jnp.where(above, -signals.advantage * own, plain.loss(signals, context))
 
-    label = describe("ppo_cap", low=float(low), high=float(high), dual=float(dual))
-    return Surrogate(plain.prepare, loss, label, _idle(label))
+    return Surrogate(plain.prepare, loss, never_holds_back)
 
 
-def _idle(label):
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return f"{label} holds nothing back: with one update per batch the ratio is exactly 1."
-        return None
-
-    return remark
+def never_holds_back(plan):
+    if plan.updates_per_batch == 1:
+        return "holds nothing back: with one update per batch the ratio is exactly 1."
+    return None

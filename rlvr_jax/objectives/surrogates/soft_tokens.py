@@ -17,10 +17,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "GumbelNoise",
@@ -102,6 +103,7 @@ def soft_token_logp(
     return masked_mean(-noise - jnp.exp(-noise), q > bounds.floor, axis=-1)
 
 
+@part
 def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     """The same loss, with `soft_token_logp` as log-prob where a mixture was fed.
 
@@ -133,8 +135,7 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     return Surrogate(
         lambda signals, context: surrogate.prepare(signals, soft(context)),
         lambda signals, context: surrogate.loss(signals, soft(context)),
-        describe("with_soft_tokens", surrogate=surrogate.label, bounds=bounds),
         surrogate.remark,
-        surrogate.needs | {"candidate_logp", "old_candidate_logp", "candidate_noisy_logp", "soft"},
+        surrogate.reads | {"candidate_logp", "old_candidate_logp", "candidate_noisy_logp", "soft"},
         surrogate.options,
     )

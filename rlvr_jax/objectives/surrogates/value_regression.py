@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["next_value", "uniform_value", "uniform_value_regression", "value_target"]
 
@@ -56,7 +57,8 @@ def value_target(
     return advantage + next_scale * next_value(values, mask)
 
 
-def uniform_value_regression(scale: float, next_scale: float) -> Surrogate:
+@part
+def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrogate:
     """(q_t - sg(A_t + c v_{t+1}))², with gradient through q_t alone.
 
     Args:
@@ -65,8 +67,6 @@ def uniform_value_regression(scale: float, next_scale: float) -> Surrogate:
     Raises:
       ValueError: scale not positive, or a negative next_scale.
     """
-    check_positive("uniform_value_regression", scale=scale)
-    check_at_least(0, "uniform_value_regression", next_scale=next_scale)
 
     def prepare(signals, context):
         own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
@@ -78,12 +78,11 @@ def uniform_value_regression(scale: float, next_scale: float) -> Surrogate:
         change = scale * (context.stats.logp - context.old_logp)
         return (change - jax.lax.stop_gradient(target)) ** 2
 
-    label = describe("uniform_value_regression", scale=float(scale), next_scale=float(next_scale))
-    needs = {"logp", "mean_logit", "logsumexp", "old_mean_logit", "old_logsumexp"}
+    reads = {"logp", "mean_logit", "logsumexp", "old_mean_logit", "old_logsumexp"}
 
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} is REINFORCE: with one update per batch no value has changed."
+            return "is REINFORCE: with one update per batch no value has changed."
         return None
 
-    return Surrogate(prepare, loss, label, remark, frozenset(needs))
+    return Surrogate(prepare, loss, remark, frozenset(reads))

@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["Bounds", "Search", "balance_signs", "balanced_bounds"]
 
@@ -103,7 +104,10 @@ def balanced_bounds(
     )
 
 
-def balance_signs(low: Search, high: Search, target: float, epsilon: float = 1e-8) -> Transform:
+@part(reads={"logp", "batch_statistics"}, writes={"clip_high", "clip_low"})
+def balance_signs(
+    low: Search, high: Search, target: NonNegative, epsilon: NonNegative = 1e-8
+) -> Transform:
     """Sets the bounds of the ratio for the whole batch by `balanced_bounds`.
 
     The logarithm of the ratio that is measured is clamped to ±20.
@@ -117,7 +121,6 @@ def balance_signs(low: Search, high: Search, target: float, epsilon: float = 1e-
         [0, 1], or a high one below 1; a negative target or epsilon.
     Source: Xi et al. 2025, https://arxiv.org/abs/2510.18927.
     """
-    check_at_least(0, "balance_signs", target=target, epsilon=epsilon)
     for name, search in (("low", low), ("high", high)):
         if not (search.first <= search.last and search.last - search.first <= 1000 * search.step):
             raise ValueError(
@@ -147,8 +150,7 @@ def balance_signs(low: Search, high: Search, target: float, epsilon: float = 1e-
         }
         return signals, state, metrics
 
-    label = describe("balance_signs", low=tuple(low), high=tuple(high), target=float(target))
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+    return apply
 
 
 def _first_at_least(values, target):

@@ -2,14 +2,16 @@
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform, stateless
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_sum
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = ["cells_alike"]
 
 
+@part(reads={"cell", "batch_statistics"}, writes={"weight"})
 def cells_alike() -> Transform:
     """w'_t = w_t N / N_c: under `token_mean` the loss is the sum of the means of the cells.
 
@@ -26,4 +28,4 @@ def cells_alike() -> Transform:
         factor = jnp.where(own > 0, whole / jnp.maximum(own, 1), 0)
         return replace(signals, weight=signals.weight * factor[:, None]), state, {}
 
-    return stateless(apply, needs={"cell", "batch_statistics"}, label="cells_alike()")
+    return apply

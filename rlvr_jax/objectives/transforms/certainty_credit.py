@@ -3,13 +3,14 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.certainty import self_certainty
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "certainty_weight",
@@ -59,7 +60,8 @@ def certainty_weight(
     return jnp.exp(jnp.where(advantage > 0, -positive * score, negative * score))
 
 
-def scale_by_certainty(positive: float, negative: float, epsilon: float = 1e-6) -> Transform:
+@part(writes={"advantage"}, once=True)
+def scale_by_certainty(positive: Finite, negative: Finite, epsilon: Positive = 1e-6) -> Transform:
     """Pays unsure right rollouts more and punishes sure wrong ones more: A' = A W.
 
     ĉ is the `standardized_certainty` of the sum of `self_certainty` over the rollout's tokens, W
@@ -74,8 +76,6 @@ def scale_by_certainty(positive: float, negative: float, epsilon: float = 1e-6) 
       ValueError: a number that is not finite, or epsilon not positive.
     Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
-    check_finite("scale_by_certainty", positive=positive, negative=negative)
-    check_positive("scale_by_certainty", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -86,17 +86,12 @@ def scale_by_certainty(positive: float, negative: float, epsilon: float = 1e-6) 
         metrics = {"certainty_weight": masked_mean(weight, mask)}
         return replace(signals, advantage=signals.advantage * weight), state, metrics
 
-    label = describe(
-        "scale_by_certainty",
-        positive=float(positive),
-        negative=float(negative),
-        epsilon=float(epsilon),
-    )
-    needs = {"old_logsumexp", "old_mean_logit", "batch_statistics"}
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = {"old_logsumexp", "old_mean_logit", "batch_statistics"}
+    return Transform(apply, reads=reads)
 
 
-def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform:
+@part(writes={"advantage"}, once=True)
+def charge_sampled_logit(coefficient: Finite, epsilon: Positive = 1e-6) -> Transform:
     """Charges sharp tokens: A' = A - c x, at least 0 where A was positive.
 
     x is the `sharpness` of the token. Rollouts of advantage 0 are pushed down.
@@ -109,8 +104,6 @@ def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform
       ValueError: coefficient not finite, or epsilon not positive.
     Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
-    check_finite("charge_sampled_logit", coefficient=coefficient)
-    check_positive("charge_sampled_logit", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts, mask, advantage = context.rollouts, signals.mask, signals.advantage
@@ -119,6 +112,5 @@ def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform
         floored = jnp.where(advantage > 0, jnp.maximum(charged, 0), charged)
         return replace(signals, advantage=jnp.where(mask, floored, 0)), state, {}
 
-    label = describe("charge_sampled_logit", coefficient=float(coefficient), epsilon=float(epsilon))
-    needs = {"logp", "old_logsumexp", "batch_statistics"}
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = {"logp", "old_logsumexp", "batch_statistics"}
+    return Transform(apply, reads=reads)

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, Share
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "any_reward",
@@ -81,8 +82,9 @@ def mixed_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Arra
     return any_reward(reward, group) & (-group_max(-reward, group) < 1)
 
 
+@part(reads={"logp", "prompt_logp"}, writes={"advantage"})
 def credit_unlikely(
-    coefficient: float, share: float, where: Callable[[Array, Array], Array] = any_reward
+    coefficient: Finite, share: Share, where: Callable[[Array, Array], Array] = any_reward
 ) -> Transform:
     """Pays rollouts that the policy found unlikely: A' = A + α (c(q) - c(o)).
 
@@ -99,9 +101,6 @@ def credit_unlikely(
       ValueError: share outside (0, 1], or coefficient not finite.
     Source: ProGRPO, https://arxiv.org/abs/2602.05281.
     """
-    if not 0 < share <= 1:
-        raise ValueError(f"credit_unlikely: share must be in (0, 1], got {share}")
-    check_finite("credit_unlikely", coefficient=coefficient)
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
@@ -112,10 +111,7 @@ def credit_unlikely(
         metrics = {"confidence": masked_mean(confidence, has_tokens(mask))}
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe(
-        "credit_unlikely", coefficient=float(coefficient), share=float(share), where=where
-    )
-    return stateless(apply, needs={"logp", "prompt_logp"}, label=label)
+    return apply
 
 
 def log_perplexity(logp: Tokens, mask: Mask) -> Float[Array, "B"]:
@@ -135,8 +131,9 @@ def standardized_perplexity(
     return z_score(value, written, scope(rollouts), ddof=1, epsilon=epsilon)[:, 0]
 
 
+@part(reads={"logp", "batch_statistics"}, writes={"advantage"}, once=True)
 def scale_by_perplexity(
-    coefficient: float, scope: Scope = within_batch, epsilon: float = 1e-6
+    coefficient: Finite, scope: Scope = within_batch, epsilon: float = 1e-6
 ) -> Transform:
     """Lets fluent responses weigh more, of either sign: A' = A (1 - α w).
 
@@ -151,7 +148,6 @@ def scale_by_perplexity(
       ValueError: coefficient not finite.
     Source: "Decomposing the Entropy-Performance Exchange".
     """
-    check_finite("scale_by_perplexity", coefficient=coefficient)
 
     def apply(signals, context, state):
         score = standardized_perplexity(
@@ -160,10 +156,7 @@ def scale_by_perplexity(
         scaled = signals.advantage * (1 - coefficient * score)[:, None]
         return replace(signals, advantage=scaled), state, {}
 
-    label = describe(
-        "scale_by_perplexity", coefficient=float(coefficient), scope=scope, epsilon=float(epsilon)
-    )
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label, once=True)
+    return apply
 
 
 def relative_position(mask: Mask, dtype: DTypeLike) -> Tokens:
@@ -179,7 +172,8 @@ def position_bonus(mask: Mask, size: float, steepness: float, dtype: DTypeLike) 
     return jnp.where(mask, bonus, 0)
 
 
-def emphasize_late_tokens(size: float, steepness: float) -> Transform:
+@part(writes={"advantage"})
+def emphasize_late_tokens(size: Finite, steepness: Finite) -> Transform:
     """Lets tokens near the end weigh more, of either sign: A' = A + sign(A) γ σ(d r).
 
     Args:
@@ -189,7 +183,6 @@ def emphasize_late_tokens(size: float, steepness: float) -> Transform:
       ValueError: a number that is not finite.
     Source: "Decomposing the Entropy-Performance Exchange".
     """
-    check_finite("emphasize_late_tokens", size=size, steepness=steepness)
 
     def apply(signals, context, state):
         del context
@@ -197,5 +190,4 @@ def emphasize_late_tokens(size: float, steepness: float) -> Transform:
         raised = signals.advantage + jnp.sign(signals.advantage) * bonus
         return replace(signals, advantage=raised), state, {}
 
-    label = describe("emphasize_late_tokens", size=float(size), steepness=float(steepness))
-    return stateless(apply, label=label)
+    return apply

@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["amplify_confident_errors", "confidence_shift", "confident_error_factor"]
 
@@ -42,8 +43,9 @@ def confident_error_factor(
     return jnp.where(advantage < 0, 1 + strength * gate(shift)[:, None], 1)
 
 
+@part(reads={"logp", "reference_logp"}, writes={"advantage"})
 def amplify_confident_errors(
-    strength: float = 1.0, gate: Callable[[Array], Array] = jax.nn.softplus
+    strength: NonNegative = 1.0, gate: Callable[[Array], Array] = jax.nn.softplus
 ) -> Transform:
     """A' = A · (1 + α gate(c_i)) where A < 0: wrong answers that became likelier are pushed harder.
 
@@ -56,7 +58,6 @@ def amplify_confident_errors(
       ValueError: a negative strength.
     Source: ACE, https://arxiv.org/abs/2602.21420.
     """
-    check_at_least(0, "amplify_confident_errors", strength=strength)
 
     def apply(signals, context, state):
         mask = signals.mask
@@ -65,5 +66,4 @@ def amplify_confident_errors(
         signals = replace(signals, advantage=jnp.where(mask, factor * signals.advantage, 0))
         return signals, state, {"error_factor": masked_mean(factor, mask)}
 
-    label = describe("amplify_confident_errors", strength=float(strength), gate=gate)
-    return stateless(apply, needs={"logp", "reference_logp"}, label=label)
+    return apply

@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_rank, masked_sum
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "Conflicts",
@@ -68,7 +69,8 @@ def find_conflicts(advantage: Float[Array, "B T"], rollouts: Rollouts) -> Confli
     )
 
 
-def weigh_conflicts(positive: float, negative: float) -> Transform:
+@part(writes={"weight"})
+def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
     """Weighs tokens in conflict by the sign of their rollout.
 
     weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
@@ -81,7 +83,6 @@ def weigh_conflicts(positive: float, negative: float) -> Transform:
       ValueError: a negative factor.
     Source: GTPO, https://github.com/winstonsmith1897/GTPO.
     """
-    check_at_least(0, "weigh_conflicts", positive=positive, negative=negative)
 
     def apply(signals, context, state):
         found = find_conflicts(signals.advantage, context.rollouts)
@@ -91,10 +92,10 @@ def weigh_conflicts(positive: float, negative: float) -> Transform:
         metrics = {"conflict_share": masked_mean(either, signals.mask)}
         return replace(signals, weight=signals.weight * weight), state, metrics
 
-    label = describe("weigh_conflicts", positive=float(positive), negative=float(negative))
-    return stateless(apply, label=label)
+    return apply
 
 
+@part(writes={"weight"})
 def divide_by_conflicts() -> Transform:
     """Divides the weights of a rollout by the length of its longer stretch in conflict, at least 1.
 
@@ -107,7 +108,7 @@ def divide_by_conflicts() -> Transform:
         divisor = jnp.maximum(divisor, 1)[:, None].astype(signals.weight.dtype)
         return replace(signals, weight=signals.weight / divisor), state, {}
 
-    return stateless(apply, label="divide_by_conflicts()")
+    return apply
 
 
 def conflict_length(found: Conflicts) -> Int[Array, "B"]:

@@ -20,12 +20,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.algebra.summary import effective_sample_size
-from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio, sequence_ratio
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Bound, Finite, HalfWidth
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "band_importance",
@@ -56,8 +57,9 @@ def mean_of_rollouts(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> F
     return masked_mean(masked_mean(values, mask, axis=1), jnp.any(mask, axis=1))
 
 
+@part(writes={"weight"})
 def truncate_importance(
-    cap: float, ratio: Ratio = clamped_token_ratio, normalizer: Callable | None = None
+    cap: Bound, ratio: Ratio = clamped_token_ratio, normalizer: Callable | None = None
 ) -> Transform:
     """Weighs each token by its importance, cut from above: weight' = weight · min(r, C).
 
@@ -74,8 +76,6 @@ def truncate_importance(
       ValueError: cap not positive.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
-    if not cap > 0:
-        raise ValueError(f"truncate_importance: cap must be positive, got {cap}")
 
     def apply(signals, context, state):
         mask = signals.mask
@@ -93,11 +93,11 @@ def truncate_importance(
             weight = weight / jnp.where(mean > 0, mean, 1)
         return replace(signals, weight=signals.weight * weight), state, metrics
 
-    label = describe("truncate_importance", cap=float(cap), ratio=ratio, normalizer=normalizer)
     pooled = normalizer is not None
-    return stateless(apply, needs=OVER_BATCH if pooled else SAMPLED, label=label, once=pooled)
+    return Transform(apply, reads=OVER_BATCH if pooled else SAMPLED, once=pooled)
 
 
+@part(reads=SAMPLED, writes={"weight"})
 def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio) -> Transform:
     """Weighs each token by its importance, and silences those outside a band.
 
@@ -111,7 +111,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
       ValueError: an empty band or a negative bound.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
-    _check_band("band_importance", low, high)
+    check_band("band_importance", low, high)
 
     def apply(signals, context, state):
         own = ratio(context.old_logp, context.rollouts.behaviour_logp, signals.mask)
@@ -120,10 +120,10 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
         metrics = {"silenced_share": masked_mean(~inside, signals.mask)}
         return replace(signals, weight=weight), state, metrics
 
-    label = describe("band_importance", low=float(low), high=float(high), ratio=ratio)
-    return stateless(apply, needs=SAMPLED, label=label)
+    return apply
 
 
+@part(reads=OVER_BATCH, writes={"mask"})
 def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Transform:
     """Takes rollouts out of the loss and its denominators whose ratio lies outside a band.
 
@@ -135,17 +135,17 @@ def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Tra
       ValueError: an empty band or a negative bound.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
-    _check_band("drop_by_ratio", low, high)
+    check_band("drop_by_ratio", low, high)
 
     def keep(context, mask):
         own = ratio(context.old_logp, context.rollouts.behaviour_logp, mask)
         return (low <= own) & (own <= high)
 
-    label = describe("drop_by_ratio", low=float(low), high=float(high), ratio=ratio)
-    return _dropping(keep, label)
+    return _dropping(keep)
 
 
-def drop_by_divergence(limit: float) -> Transform:
+@part(reads=OVER_BATCH, writes={"mask"})
+def drop_by_divergence(limit: HalfWidth) -> Transform:
     """Takes rollouts out of the loss and its denominators whose `sampler_divergence` is too large.
 
     Args:
@@ -155,17 +155,16 @@ def drop_by_divergence(limit: float) -> Transform:
       ValueError: a negative limit.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
-    if not limit >= 0:
-        raise ValueError(f"drop_by_divergence: limit must be at least 0, got {limit}")
 
     def keep(context, mask):
         own = sampler_divergence(context.old_logp, context.rollouts.behaviour_logp, mask)
         return jnp.broadcast_to(own[:, None] <= limit, mask.shape)
 
-    return _dropping(keep, describe("drop_by_divergence", limit=float(limit)))
+    return _dropping(keep)
 
 
-def drop_drifted_failures(limit: float) -> Transform:
+@part(reads=SAMPLED | {"logp"}, writes={"weight"})
+def drop_drifted_failures(limit: Finite) -> Transform:
     """Silences tokens with A < 0 of rollouts that the current policy has moved away from.
 
     weight' = 0 where A < 0 and mean_t(behaviour_logp - logp) > δ. The policy need not be pushed
@@ -178,7 +177,6 @@ def drop_drifted_failures(limit: float) -> Transform:
       ValueError: limit not finite.
     Source: DeepSeek-AI 2025, DeepSeek-V3.2, https://arxiv.org/abs/2512.02556.
     """
-    check_finite("drop_drifted_failures", limit=limit)
 
     def apply(signals, context, state):
         logp = jax.lax.stop_gradient(context.stats.logp)
@@ -188,19 +186,20 @@ def drop_drifted_failures(limit: float) -> Transform:
         metrics = {"silenced_share": masked_mean(silenced, signals.mask)}
         return replace(signals, weight=weight), state, metrics
 
-    label = describe("drop_drifted_failures", limit=float(limit))
-    return stateless(apply, needs=SAMPLED | {"logp"}, label=label)
+    return apply
 
 
-def _dropping(keep, label):
+def _dropping(keep):
     def apply(signals, context, state):
         mask = signals.mask & keep(context, signals.mask)
         rejected = masked_mean(signals.mask & ~mask, signals.mask)
         return replace(signals, mask=mask), state, {"rejected_share": rejected}
 
-    return stateless(apply, needs=OVER_BATCH, label=label)
+    return apply
 
 
-def _check_band(function, low, high):
+def check_band(function, low, high):
     if not 0 <= low <= high:
-        raise ValueError(f"{function}: low and high must be 0 ≤ low ≤ high, got {low} and {high}")
+        raise ValueError(
+            f"{function}: low and high must be 0 ≤ low ≤ high, got {low:g} and {high:g}"
+        )

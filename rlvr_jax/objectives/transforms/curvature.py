@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = ["StepModel", "drop_unstable_steps", "is_stable", "predicted_step"]
 
@@ -85,6 +86,7 @@ def is_stable(
     return low & (step.change < change_limit), step.shift < shift_limit
 
 
+@part(reads={"topk_logp", "topk_ids", "hidden", "batch_statistics"}, writes={"mask"})
 def drop_unstable_steps(
     change_limit: float,
     shift_limit: float,
@@ -132,9 +134,4 @@ def drop_unstable_steps(
         }
         return replace(signals, mask=mask), state, metrics
 
-    return stateless(
-        apply,
-        needs={"topk_logp", "topk_ids", "hidden", "batch_statistics"},
-        label=describe("drop_unstable_steps", **arguments, symmetric=symmetric),
-        options=(("top_k", top_k),),
-    )
+    return Transform(apply, options=(("top_k", top_k),))

@@ -4,14 +4,17 @@ A rollout is right if the integer part of its reward is at least 1: a bonus for 
 """
 
 import math
+from typing import Annotated
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, stateless
+from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import Signals, replace
+from rlvr_jax.types.hyperparameters import Range
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "amplify_long_errors",
@@ -70,7 +73,10 @@ def long_error_factor(
     return jnp.where(compared, 2 - jnp.exp(-jnp.maximum(excess, 0) * math.log(base)), 1)
 
 
-def amplify_long_errors(base: float = 1.00001, epsilon: float = 1e-9) -> Transform:
+@part(writes={"advantage"})
+def amplify_long_errors(
+    base: Annotated[float, Range(1, open_low=True, finite=False)] = 1.00001, epsilon: float = 1e-9
+) -> Transform:
     """A' = A · `long_error_factor`: wrong answers longer than the right ones are pushed harder.
 
     A wrong rollout of positive advantage (graded rewards) is paid for length.
@@ -83,8 +89,6 @@ def amplify_long_errors(base: float = 1.00001, epsilon: float = 1e-9) -> Transfo
       ValueError: base not above 1.
     Source: APO, https://github.com/Indolent-Kawhi/View-R1.
     """
-    if not base > 1:
-        raise ValueError(f"amplify_long_errors: base must be above 1, got {base}")
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
@@ -92,6 +96,4 @@ def amplify_long_errors(base: float = 1.00001, epsilon: float = 1e-9) -> Transfo
         factor = long_error_factor(reward, group, length, base, epsilon)
         return replace(signals, advantage=signals.advantage * factor[:, None]), state, {}
 
-    return stateless(
-        apply, label=describe("amplify_long_errors", base=float(base), epsilon=epsilon)
-    )
+    return apply

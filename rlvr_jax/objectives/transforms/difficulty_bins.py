@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Bound, NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "adversarial_shares",
@@ -122,12 +123,13 @@ def exponential_weights(
     return jnp.minimum(jnp.exp(temperature * score), max_weight)
 
 
+@part(writes={"advantage"})
 def hard_bins_first(
     edges: Sequence[float] = (0.4, 0.75),
-    rate: float = 0.12,
-    temperature: float = 0.65,
-    mixing: float = 0.01,
-    max_weight: float = 15.0,
+    rate: Unit = 0.12,
+    temperature: NonNegative = 0.65,
+    mixing: Unit = 0.01,
+    max_weight: Bound = 15.0,
     by_share: bool = False,
     bins: Callable[[Rollouts], Array] | None = None,
 ) -> Transform:
@@ -150,9 +152,6 @@ def hard_bins_first(
     """
     if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
         raise ValueError(f"hard_bins_first: edges must ascend in (0, 1), got {edges}")
-    check_within(0, 1, "hard_bins_first", rate=rate, mixing=mixing)
-    check_at_least(0, "hard_bins_first", temperature=temperature)
-    check_bound("hard_bins_first", max_weight=max_weight)
     num_bins = len(edges) + 1
 
     def init(spec):
@@ -173,14 +172,4 @@ def hard_bins_first(
         state = updated_scores(scores, seen, losses.astype(scores.dtype), present, rate)
         return signals, state, {"largest_bin_weight": masked_max(weight, counted)}
 
-    label = describe(
-        "hard_bins_first",
-        edges=edges,
-        rate=rate,
-        temperature=temperature,
-        mixing=mixing,
-        max_weight=float(max_weight),
-        by_share=by_share,
-        **({"bins": bins} if bins else {}),
-    )
-    return Transform(init, apply, frozenset(), label, once=True)
+    return Transform(apply, init=init, once=True)

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
 from rlvr_jax.objectives.statistics.masked import (
@@ -18,6 +17,8 @@ from rlvr_jax.objectives.statistics.masked import (
     masked_sum,
 )
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "DownSamplingState",
@@ -137,8 +138,9 @@ def keep_top_scores(
     return mask & (score >= masked_min(score, top))
 
 
+@part(writes={"mask"})
 def down_sample(
-    total_steps: int,
+    total_steps: Count,
     group_share: tuple[float, float] = (0.5, 1.0),
     token_share: tuple[float, float] = (0.1, 0.5),
     batch_share: float = 0.75,
@@ -161,7 +163,6 @@ def down_sample(
     Raises:
       ValueError: total_steps not positive, or a share outside (0, 1].
     """
-    check_count(1, "down_sample", total_steps=total_steps)
     for share in (*group_share, *token_share, batch_share):
         if not 0 < share <= 1:
             raise ValueError(f"down_sample: shares must be in (0, 1], got {share}")
@@ -193,16 +194,8 @@ def down_sample(
         }
         return replace(signals, mask=kept), state, metrics
 
-    label = describe(
-        "down_sample",
-        total_steps=total_steps,
-        group_share=group_share,
-        token_share=token_share,
-        batch_share=float(batch_share),
-    )
-
     def init(spec):
         del spec
         return DownSamplingState(jnp.zeros((), jnp.int32))
 
-    return Transform(init, apply, frozenset({"sampled_entropy"}), label, once=True)
+    return Transform(apply, init=init, reads={"sampled_entropy"}, once=True)

@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_count
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, Share
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "Exploration",
@@ -156,12 +157,13 @@ def every_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
     return mask
 
 
+@part(writes={"advantage"})
 def credit_rank_growth(
-    stride: int,
-    window: int,
-    smoothing: float,
-    gain: float,
-    divisor: float,
+    stride: Count,
+    window: Count,
+    smoothing: Share,
+    gain: NonNegative,
+    divisor: Bound,
     where: Callable[[Array], Array] = every_token,
 ) -> Transform:
     """Pays responses whose hidden states explore: A' = A + `exploration_bonus`.
@@ -182,11 +184,6 @@ def credit_rank_growth(
       ValueError: stride or window below 1, or a number outside its range.
     Source: VERL, https://github.com/hf618/VERL.
     """
-    check_count(1, "credit_rank_growth", stride=stride, window=window)
-    if not 0 < smoothing <= 1:
-        raise ValueError(f"credit_rank_growth: smoothing must be in (0, 1], got {smoothing}")
-    check_at_least(0, "credit_rank_growth", gain=gain)
-    check_bound("credit_rank_growth", divisor=divisor)
 
     def init(spec):
         del spec
@@ -207,13 +204,4 @@ def credit_rank_growth(
         metrics = dict(zip(names, means, strict=True))
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe(
-        "credit_rank_growth",
-        stride=stride,
-        window=window,
-        smoothing=float(smoothing),
-        gain=float(gain),
-        divisor=float(divisor),
-        where=where,
-    )
-    return Transform(init, apply, frozenset({"hidden", "batch_statistics"}), label)
+    return Transform(apply, init=init, reads={"hidden", "batch_statistics"})

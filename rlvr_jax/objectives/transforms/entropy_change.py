@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.masked import (
     masked_count,
@@ -21,6 +20,8 @@ from rlvr_jax.objectives.statistics.masked import (
     share_of,
 )
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Bound, NonNegative, OpenUnit, Share
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "damp_entropy_change",
@@ -52,7 +53,8 @@ def entropy_step(advantage: Tokens, discriminator: Tokens, expected: Tokens) -> 
     return -advantage * (discriminator - expected)
 
 
-def drop_entropy_lowering(deviations: float) -> Transform:
+@part(reads=OF_THE_SAMPLER, writes={"mask"}, once=True)
+def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     """Takes tokens out whose push down would lower the entropy most, against the batch's mean.
 
     With S of the policy that sampled (`entropy_discriminator`), its mean m and population standard
@@ -66,7 +68,6 @@ def drop_entropy_lowering(deviations: float) -> Transform:
       ValueError: negative deviations.
     Source: Clip_B, https://github.com/hiyuchang/Trinity-RFT.
     """
-    _check_deviations("drop_entropy_lowering", deviations)
 
     def apply(signals, context, state):
         mask = signals.mask
@@ -76,11 +77,11 @@ def drop_entropy_lowering(deviations: float) -> Transform:
         metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
         return replace(signals, mask=mask & ~dropped), state, metrics
 
-    label = describe("drop_entropy_lowering", deviations=float(deviations))
-    return stateless(apply, needs=OF_THE_SAMPLER, label=label, once=True)
+    return apply
 
 
-def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Transform:
+@part(writes={"mask"}, once=True)
+def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) -> Transform:
     """Takes tokens out whose push down would lower the entropy most, by the step's own prediction.
 
     With D = E S - S of the policy that sampled and σ its population standard deviation over the n
@@ -98,11 +99,6 @@ def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Trans
       ValueError: negative deviations, or max_fraction outside (0, 1].
     Source: Clip_V, https://github.com/hiyuchang/Trinity-RFT.
     """
-    _check_deviations("drop_entropy_lowering_steps", deviations)
-    if not 0 < max_fraction <= 1:
-        raise ValueError(
-            f"drop_entropy_lowering_steps: max_fraction must be in (0, 1], got {max_fraction}"
-        )
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
@@ -120,13 +116,8 @@ def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Trans
         metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
         return replace(signals, mask=mask & ~dropped), state, metrics
 
-    label = describe(
-        "drop_entropy_lowering_steps",
-        deviations=float(deviations),
-        max_fraction=float(max_fraction),
-    )
-    needs = OF_THE_SAMPLER | {"old_p_squared", "old_p_squared_logp"}
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = OF_THE_SAMPLER | {"old_p_squared", "old_p_squared_logp"}
+    return Transform(apply, reads=reads)
 
 
 def estimated_entropy_change(
@@ -145,6 +136,7 @@ def estimated_entropy_change(
     return jnp.where(jnp.isfinite(change), change, 0)
 
 
+@part(reads={"logp", "entropy", "batch_statistics"}, writes={"weight"})
 def damp_entropy_change(low: float, high: float) -> Transform:
     """Weighs tokens by how little they change the entropy, falling linearly over the batch.
 
@@ -168,10 +160,11 @@ def damp_entropy_change(low: float, high: float) -> Transform:
         falling = jnp.clip(high - share * (high - low), low, high)
         return jnp.where(spread > 0, falling, (low + high) / 2)
 
-    return _damp(weight, describe("damp_entropy_change", low=float(low), high=float(high)))
+    return _damp(weight)
 
 
-def damp_entropy_change_exponentially(low: float, floor: float) -> Transform:
+@part(reads={"logp", "entropy", "batch_statistics"}, writes={"weight"})
+def damp_entropy_change_exponentially(low: OpenUnit, floor: Bound) -> Transform:
     """Weighs tokens by how little they change the entropy, falling exponentially.
 
     With u = |Ω| (`estimated_entropy_change`) and U its largest value in the batch: weight' = weight
@@ -185,20 +178,15 @@ def damp_entropy_change_exponentially(low: float, floor: float) -> Transform:
       ValueError: low outside (0, 1), or floor not positive.
     Source: STEER, https://github.com/zz-haooo/STEER.
     """
-    if not 0 < low < 1:
-        raise ValueError(f"damp_entropy_change_exponentially: low must be in (0, 1), got {low}")
-    if not floor > 0:
-        raise ValueError(f"damp_entropy_change_exponentially: floor must be positive, got {floor}")
 
     def weight(size, mask):
         rate = -jnp.log(jnp.asarray(low, size.dtype)) / jnp.maximum(masked_max(size, mask), floor)
         return jnp.clip(jnp.exp(-rate * size), low, 1)
 
-    label = describe("damp_entropy_change_exponentially", low=float(low), floor=float(floor))
-    return _damp(weight, label)
+    return _damp(weight)
 
 
-def _damp(weight, label):
+def _damp(weight):
     def apply(signals, context, state):
         stats = jax.lax.stop_gradient(context.stats)
         change = estimated_entropy_change(
@@ -209,8 +197,4 @@ def _damp(weight, label):
         metrics = {"entropy_change/max": masked_max(size, signals.mask)}
         return replace(signals, weight=signals.weight * factor), state, metrics
 
-    return stateless(apply, needs={"logp", "entropy", "batch_statistics"}, label=label)
-
-
-def _check_deviations(function, deviations):
-    check_at_least(0, function, deviations=deviations)
+    return apply

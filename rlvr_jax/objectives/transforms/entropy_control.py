@@ -7,12 +7,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_count, check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Count, Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "Controllers",
@@ -38,7 +39,8 @@ def control_temperature(
     return jnp.where(entropy <= target, high, low)
 
 
-def normalized_by_origin(epsilon: float = 1e-6) -> Transform:
+@part
+def normalized_by_origin(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rows of the same group and the same origin.
 
     The policy's own rows and those marked `off_policy` are compared among themselves.
@@ -49,10 +51,8 @@ def normalized_by_origin(epsilon: float = 1e-6) -> Transform:
     Raises:
       ValueError: epsilon not positive.
     """
-    check_positive("normalized_by_origin", epsilon=epsilon)
-    label = describe("normalized_by_origin", epsilon=epsilon)
     return rollout_advantage(
-        lambda rollouts: advantage_by_origin(rollouts, epsilon), label, needs={"off_policy"}
+        lambda rollouts: advantage_by_origin(rollouts, epsilon), reads={"off_policy"}
     )
 
 
@@ -123,7 +123,10 @@ class LastEntropy(NamedTuple):
     entropy: Float[Array, ""]
 
 
-def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int = 60) -> Transform:
+@part(writes={"advantage", "mask"})
+def imitate_controllers(
+    target: Finite, threshold: Finite = 0.05, max_samples: Count = 60
+) -> Transform:
     """Trains on controllers with advantage 1 in place of as many of the policy's own rows.
 
     Imitating right rollouts of a hot sampler raises the entropy, of a cold one lowers it. Rows that
@@ -138,8 +141,6 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
       ValueError: max_samples not positive, or target or threshold not finite.
     Source: https://github.com/597358816/DCPO.
     """
-    check_finite("imitate_controllers", target=target, threshold=threshold)
-    check_count(1, "imitate_controllers", max_samples=max_samples)
 
     def init(spec):
         del spec
@@ -165,11 +166,5 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
         signals = replace(signals, advantage=jnp.where(kept, advantage, 0), mask=kept)
         return signals, state, {"controllers": chosen.count, "entropy_estimate": now}
 
-    label = describe(
-        "imitate_controllers",
-        target=float(target),
-        threshold=float(threshold),
-        max_samples=max_samples,
-    )
-    needs = frozenset({"logp", "off_policy", "batch_statistics"})
-    return Transform(init, apply, needs, label, once=True)
+    reads = frozenset({"logp", "off_policy", "batch_statistics"})
+    return Transform(apply, init=init, reads=reads, once=True)

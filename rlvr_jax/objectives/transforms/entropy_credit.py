@@ -3,17 +3,19 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_all_equal, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, within_response
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Bound, Finite, NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["charge_mean_entropy", "credit_unanimous_groups"]
 
 
-def charge_mean_entropy(threshold: float, coefficient: float) -> Transform:
+@part(reads={"entropy"}, writes={"advantage"})
+def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
     """Charges rollouts for their entropy, and drops the most uncertain.
 
     With H̄ the mean entropy of a rollout's tokens under the current policy: A' = A - c H̄, and
@@ -28,8 +30,6 @@ def charge_mean_entropy(threshold: float, coefficient: float) -> Transform:
       ValueError: threshold not positive, or coefficient not finite.
     Source: GTPO, https://github.com/winstonsmith1897/GTPO.
     """
-    check_bound("charge_mean_entropy", threshold=threshold)
-    check_finite("charge_mean_entropy", coefficient=coefficient)
 
     def apply(signals, context, state):
         mask, entropy = signals.mask, jax.lax.stop_gradient(context.stats.entropy)
@@ -40,13 +40,11 @@ def charge_mean_entropy(threshold: float, coefficient: float) -> Transform:
         metrics = {"dropped_rollouts_share": dropped.astype(mean.dtype)}
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe(
-        "charge_mean_entropy", threshold=float(threshold), coefficient=float(coefficient)
-    )
-    return stateless(apply, needs={"entropy"}, label=label)
+    return apply
 
 
-def credit_unanimous_groups(scale: float) -> Transform:
+@part(reads={"sampled_entropy"}, writes={"advantage"})
+def credit_unanimous_groups(scale: NonNegative) -> Transform:
     """Gives groups of equal rewards an advantage by the entropy of their tokens.
 
     With H the entropy when the token was sampled, in groups whose rewards are all equal:
@@ -65,7 +63,6 @@ def credit_unanimous_groups(scale: float) -> Transform:
       ValueError: a negative scale.
     Source: RL-ZVP, "No Prompt Left Behind"; that 1/2 divides right from wrong is our choice.
     """
-    check_at_least(0, "credit_unanimous_groups", scale=scale)
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
@@ -79,5 +76,4 @@ def credit_unanimous_groups(scale: float) -> Transform:
         metrics = {"unanimous_groups_share": share}
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe("credit_unanimous_groups", scale=float(scale))
-    return stateless(apply, needs={"sampled_entropy"}, label=label)
+    return apply

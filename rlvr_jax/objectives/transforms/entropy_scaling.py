@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_min
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["entropy_z_score", "scale_by_entropy"]
 
@@ -23,7 +24,8 @@ def entropy_z_score(
     return jnp.where(mask, deviation / jnp.where(spread > 0, spread, 1), 0)
 
 
-def scale_by_entropy(coefficient: float) -> Transform:
+@part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
+def scale_by_entropy(coefficient: Finite) -> Transform:
     """Favours uncertain tokens: A' = A (1 + c z), z the `entropy_z_score` of the batch.
 
     Nothing is floored: where z < -1/c the sign of the advantage turns.
@@ -35,7 +37,6 @@ def scale_by_entropy(coefficient: float) -> Transform:
       ValueError: coefficient not finite.
     Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545.
     """
-    check_finite("scale_by_entropy", coefficient=coefficient)
 
     def apply(signals, context, state):
         entropy = jax.lax.stop_gradient(context.stats.entropy)
@@ -44,5 +45,4 @@ def scale_by_entropy(coefficient: float) -> Transform:
         metrics = {"entropy_scale_min": masked_min(scale, signals.mask)}
         return replace(signals, advantage=signals.advantage * scale), state, metrics
 
-    label = describe("scale_by_entropy", coefficient=float(coefficient))
-    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+    return apply

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.scopes import (
@@ -23,6 +22,8 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_group,
 )
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Bound, NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "EntropyScore",
@@ -127,7 +128,8 @@ def token_normalized_parts(
     return TokenNormalized(jnp.where(fell_back, plain, by_tokens / deviation[:, 0]), fell_back)
 
 
-def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False) -> Transform:
+@part(writes={"advantage"})
+def token_normalized(limit: Bound, epsilon: Positive = 1e-6, padding: bool = False) -> Transform:
     """The advantages of `token_normalized_parts`.
 
     Args:
@@ -138,8 +140,6 @@ def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False)
       ValueError: limit or epsilon not positive.
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
-    check_bound("token_normalized", limit=limit)
-    check_positive("token_normalized", epsilon=epsilon)
 
     def apply(signals, context, state):
         parts = token_normalized_parts(context.rollouts, signals.mask, limit, epsilon, padding)
@@ -148,13 +148,11 @@ def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False)
         metrics = {"fell_back_share": share}
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe(
-        "token_normalized", limit=float(limit), epsilon=float(epsilon), padding=padding
-    )
-    return stateless(apply, label=label)
+    return apply
 
 
-def adapt_clip(strength: float, quantile: float, signed: bool = True) -> Transform:
+@part(reads={"entropy", "batch_statistics"}, writes={"clip_high", "clip_low"})
+def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Transform:
     """Widens the trust region of a token on the side its entropy speaks for.
 
     Below the pivot clip_low' = clip_low (1 - α ĥ), above it clip_high' = clip_high (1 + α ĥ): the
@@ -168,7 +166,6 @@ def adapt_clip(strength: float, quantile: float, signed: bool = True) -> Transfo
       ValueError: a negative strength, or quantile outside [0, 1].
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
-    _check_score("adapt_clip", strength, quantile)
 
     def apply(signals, context, state):
         score = _score(signals, context, quantile, signed)
@@ -176,13 +173,11 @@ def adapt_clip(strength: float, quantile: float, signed: bool = True) -> Transfo
         high = jnp.where(score > 0, 1 + strength * score, 1) * signals.clip_high
         return replace(signals, clip_low=low, clip_high=high), state, {}
 
-    label = describe(
-        "adapt_clip", strength=float(strength), quantile=float(quantile), signed=signed
-    )
-    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+    return apply
 
 
-def redistribute_credit(strength: float, quantile: float, signed: bool = True) -> Transform:
+@part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
+def redistribute_credit(strength: NonNegative, quantile: Unit, signed: bool = True) -> Transform:
     """Pays uncertain tokens more once they move, and certain ones less while they do not.
 
     With A^e = A (1 + β ĥ) and the inner half of the trust region, 1 - clip_low/2 < ρ < 1 +
@@ -196,7 +191,6 @@ def redistribute_credit(strength: float, quantile: float, signed: bool = True) -
       ValueError: a negative strength, or quantile outside [0, 1].
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
-    _check_score("redistribute_credit", strength, quantile)
 
     def apply(signals, context, state):
         score = _score(signals, context, quantile, signed)
@@ -206,15 +200,7 @@ def redistribute_credit(strength: float, quantile: float, signed: bool = True) -
         advantage = jnp.where(inside == (score > 0), signals.advantage, scaled)
         return replace(signals, advantage=advantage), state, {}
 
-    label = describe(
-        "redistribute_credit", strength=float(strength), quantile=float(quantile), signed=signed
-    )
-    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
-
-
-def _check_score(function, strength, quantile):
-    check_at_least(0, function, strength=strength)
-    check_within(0, 1, function, quantile=quantile)
+    return apply
 
 
 def _score(signals, context, quantile, signed):

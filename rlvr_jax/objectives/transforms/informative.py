@@ -3,11 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_all_equal, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "amplify_informative",
@@ -42,7 +43,8 @@ def nonzero_scale(reward: Float[Array, "B"]) -> Float[Array, ""]:
     return reward.shape[0] / jnp.maximum(nonzero, 1)
 
 
-def amplify_informative(epsilon: float = 1e-5) -> Transform:
+@part(writes={"advantage"}, once=True)
+def amplify_informative(epsilon: Positive = 1e-5) -> Transform:
     """A' = A / (v + ε), v the share of the rollouts in groups with rewards that differ.
 
     v is the share among the rollouts with tokens: a mean over these becomes one over those that
@@ -55,7 +57,6 @@ def amplify_informative(epsilon: float = 1e-5) -> Transform:
       ValueError: epsilon not positive.
     Source: GPG, https://github.com/AMAP-ML/GPG.
     """
-    check_positive("amplify_informative", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -63,9 +64,10 @@ def amplify_informative(epsilon: float = 1e-5) -> Transform:
         signals = replace(signals, advantage=signals.advantage / (share + epsilon))
         return signals, state, {"informative_share": share}
 
-    return stateless(apply, label=describe("amplify_informative", epsilon=epsilon), once=True)
+    return apply
 
 
+@part(writes={"mask"})
 def drop_neutral_rollouts() -> Transform:
     """Takes rollouts whose advantage is 0 at every token out of the loss and its denominators.
 
@@ -80,9 +82,10 @@ def drop_neutral_rollouts() -> Transform:
         signals = replace(signals, mask=signals.mask & kept[:, None])
         return signals, state, {"neutral_share": share}
 
-    return stateless(apply, label="drop_neutral_rollouts()")
+    return apply
 
 
+@part(writes={"mask"})
 def drop_perfect_groups(max_reward: float) -> Transform:
     """Takes groups whose rewards all equal the highest one out of the loss and its denominators.
 
@@ -99,4 +102,4 @@ def drop_perfect_groups(max_reward: float) -> Transform:
         signals = replace(signals, mask=signals.mask & ~perfect[:, None])
         return signals, state, {"perfect_share": share}
 
-    return stateless(apply, label=describe("drop_perfect_groups", max_reward=float(max_reward)))
+    return apply

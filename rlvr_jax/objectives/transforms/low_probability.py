@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.divergences import k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["low_probability_candidates", "min_p_proxy", "protect_low_probability"]
 
@@ -53,7 +54,10 @@ def low_probability_candidates(
     return lowest & (k > 1), k
 
 
-def protect_low_probability(fraction: float, min_p: float, coefficient: float = 1.0) -> Transform:
+@part(writes={"chosen", "clip_high", "clip_low", "penalty"})
+def protect_low_probability(
+    fraction: float, min_p: float, coefficient: NonNegative = 1.0
+) -> Transform:
     """Pulls a few punished, improbable tokens up to what they have among the sensible ones.
 
     Of the `low_probability_candidates`, those with logp < log π̃ are protected, π̃ the old policy
@@ -72,7 +76,6 @@ def protect_low_probability(fraction: float, min_p: float, coefficient: float = 
       ValueError: fraction or min_p outside (0, 1], or a negative coefficient.
     Source: https://github.com/CarlanLark/Lp-Reg-dev.
     """
-    check_at_least(0, "protect_low_probability", coefficient=coefficient)
     for name, value in (("fraction", fraction), ("min_p", min_p)):
         if not 0 < value <= 1:
             raise ValueError(f"protect_low_probability: {name} must be in (0, 1], got {value}")
@@ -101,12 +104,6 @@ def protect_low_probability(fraction: float, min_p: float, coefficient: float = 
         }
         return signals, state, metrics
 
-    label = describe(
-        "protect_low_probability",
-        fraction=float(fraction),
-        min_p=float(min_p),
-        coefficient=float(coefficient),
-    )
-    needs = {"logp", "old_max_logp", "old_min_p_mass", "batch_statistics"}
+    reads = {"logp", "old_max_logp", "old_min_p_mass", "batch_statistics"}
     options = (("min_p", float(min_p)),)
-    return stateless(apply, needs=needs, label=label, options=options)
+    return Transform(apply, reads=reads, options=options)

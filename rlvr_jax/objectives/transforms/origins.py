@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.divergences import Divergence
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
@@ -17,6 +16,8 @@ from rlvr_jax.objectives.statistics.groups import (
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "average_by_origin",
@@ -29,7 +30,8 @@ __all__ = [
 ]
 
 
-def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
+@part
+def on_policy_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the group's own rollouts; 0 on rows of another policy.
 
     Args:
@@ -38,7 +40,6 @@ def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
     Raises:
       ValueError: epsilon not positive.
     """
-    check_positive("on_policy_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group, own = rollouts.reward, rollouts.group, ~rollouts.off_policy
@@ -46,11 +47,11 @@ def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
         scaled = centered / (group_std(reward, group, where=own) + epsilon)
         return jnp.where(own, scaled, 0)
 
-    label = describe("on_policy_normalized", epsilon=epsilon)
-    return rollout_advantage(advantage, label, needs={"off_policy"})
+    return rollout_advantage(advantage, reads={"off_policy"})
 
 
-def relative_to_own_rows(epsilon: float = 1e-6) -> Transform:
+@part
+def relative_to_own_rows(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) for all rows, mean and std of the policy's own in the group.
 
     The scale is 1 + ε where own rows do not differ; an own row that is alone in its group is its
@@ -63,7 +64,6 @@ def relative_to_own_rows(epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     Source: "grpo_split" of LUFFY, https://github.com/ElliottYan/LUFFY.
     """
-    check_positive("relative_to_own_rows", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group, own = rollouts.reward, rollouts.group, ~rollouts.off_policy
@@ -72,10 +72,10 @@ def relative_to_own_rows(epsilon: float = 1e-6) -> Transform:
         scale = jnp.where(alone | (spread == 0), 1, spread) + epsilon
         return (reward - jnp.where(alone, 0, group_mean(reward, group, where=own))) / scale
 
-    label = describe("relative_to_own_rows", epsilon=epsilon)
-    return rollout_advantage(advantage, label, needs={"off_policy"})
+    return rollout_advantage(advantage, reads={"off_policy"})
 
 
+@part
 def centered_on_own_rows() -> Transform:
     """A_i = R_i - mean over the policy's own rows of the group, for all its rows.
 
@@ -91,10 +91,11 @@ def centered_on_own_rows() -> Transform:
         mean = group_mean(rollouts.reward, rollouts.group, where=own)
         return rollouts.reward - jnp.where(alone, 0, mean)
 
-    return rollout_advantage(advantage, "centered_on_own_rows()", needs={"off_policy"})
+    return rollout_advantage(advantage, reads={"off_policy"})
 
 
-def weigh_unlikely(power: float) -> Transform:
+@part(reads={"logp", "off_policy"}, writes={"weight"})
+def weigh_unlikely(power: NonNegative) -> Transform:
     """Weighs tokens that somebody else wrote by (1 - π)^γ: what the policy would say anyway, less.
 
     Args:
@@ -105,7 +106,6 @@ def weigh_unlikely(power: float) -> Transform:
       ValueError: a negative power.
     Source: RL-PLUS, https://github.com/YihongDong/RL-PLUS.
     """
-    check_at_least(0, "weigh_unlikely", power=power)
 
     def apply(signals, context, state):
         foreign = signals.mask & foreign_tokens(context.rollouts)
@@ -115,10 +115,10 @@ def weigh_unlikely(power: float) -> Transform:
         signals = replace(signals, weight=signals.weight * jnp.where(foreign, factor, 1))
         return signals, state, {"unlikely_weight": masked_mean(factor, foreign)}
 
-    label = describe("weigh_unlikely", power=float(power))
-    return stateless(apply, needs={"logp", "off_policy"}, label=label)
+    return apply
 
 
+@part(reads={"off_policy", "batch_statistics"}, writes={"weight"})
 def average_by_origin() -> Transform:
     """Makes a token mean the sum of two: over own tokens, and over foreign rows of their token
     means. A long worked solution then counts as a short one.
@@ -142,9 +142,10 @@ def average_by_origin() -> Transform:
         signals = replace(signals, weight=signals.weight * count(mask) / share)
         return signals, state, {}
 
-    return stateless(apply, needs={"off_policy", "batch_statistics"}, label="average_by_origin()")
+    return apply
 
 
+@part(reads={"off_policy"}, writes={"mask"})
 def drop_off_policy() -> Transform:
     """Takes the rows of another policy out of the loss and out of its denominators.
 
@@ -155,10 +156,11 @@ def drop_off_policy() -> Transform:
         mask = signals.mask & ~context.rollouts.off_policy[:, None]
         return replace(signals, mask=mask), state, {}
 
-    return stateless(apply, needs={"off_policy"}, label="drop_off_policy()")
+    return apply
 
 
-def off_policy_divergence(coefficient: float, divergence: Divergence) -> Transform:
+@part(reads={"logp", "reference_logp", "off_policy"}, writes={"term"})
+def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> Transform:
     """Adds c · mean of a divergence over the tokens that another policy wrote; 0 without any.
 
     `reference_logp` is what the policy that wrote them gave them, stored with the data.
@@ -171,7 +173,6 @@ def off_policy_divergence(coefficient: float, divergence: Divergence) -> Transfo
     Raises:
       ValueError: a negative coefficient.
     """
-    check_at_least(0, "off_policy_divergence", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -181,5 +182,4 @@ def off_policy_divergence(coefficient: float, divergence: Divergence) -> Transfo
         signals = replace(signals, term=signals.term + coefficient * mean)
         return signals, state, {f"off_policy_divergence/{divergence.__name__}": mean}
 
-    label = describe("off_policy_divergence", coefficient=float(coefficient), divergence=divergence)
-    return stateless(apply, needs={"logp", "reference_logp", "off_policy"}, label=label)
+    return apply

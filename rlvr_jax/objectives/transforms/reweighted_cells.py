@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_count, check_positive, check_within
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["CellWindows", "objective_weights", "pushed", "reweight_cells", "window_progress"]
 
@@ -76,8 +78,9 @@ def objective_weights(
     return jnp.where(known, jnp.sum(known).astype(share.dtype) * share, 1)
 
 
+@part(writes={"weight"})
 def reweight_cells(
-    window: int, temperature: float, mix: float | None = None, most: int = 16
+    window: Count, temperature: Positive, mix: float | None = None, most: Count = 16
 ) -> Transform:
     """Lets every objective count alike, times a weight by how its loss has moved lately.
 
@@ -99,8 +102,6 @@ def reweight_cells(
         outside [0, 1].
     Source: RECAP, https://github.com/VietHoang1512/recap.
     """
-    check_count(1, "reweight_cells", window=window, most=most)
-    check_positive("reweight_cells", temperature=temperature)
     if mix is not None:
         check_within(0, 1, "reweight_cells", mix=mix)
 
@@ -132,6 +133,4 @@ def reweight_cells(
         }
         return signals, state, {name: jnp.where(there.any(), x, 1) for name, x in told.items()}
 
-    more = {} if mix is None else {"mix": float(mix)}
-    label = describe("reweight_cells", window=window, temperature=float(temperature), **more)
-    return Transform(init, apply, frozenset({"cell"}), label, once=True)
+    return Transform(apply, init=init, reads={"cell"}, once=True)

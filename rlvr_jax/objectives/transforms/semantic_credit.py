@@ -5,12 +5,13 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import relative_semantic_entropy
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "Decay",
@@ -45,7 +46,8 @@ def focal_decay(share: Rows, rate: float) -> Rows:
     return (1 - share) ** rate
 
 
-def scale_by_semantic_entropy(rate: float, decay: Decay = hyperbolic_decay) -> Transform:
+@part(reads={"logp", "answer", "batch_statistics"}, writes={"advantage"}, once=True)
+def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> Transform:
     """Shrinks the advantages of a group by how much its answers disagree: A' = A f(u; α).
 
     u is the `relative_semantic_entropy` of the rollouts with tokens, with the mean old log-prob of
@@ -60,7 +62,6 @@ def scale_by_semantic_entropy(rate: float, decay: Decay = hyperbolic_decay) -> T
       ValueError: rate not finite.
     Source: SEED-GRPO, https://github.com/Dreamer312/SEED-GRPO.
     """
-    check_finite("scale_by_semantic_entropy", rate=rate)
 
     def apply(signals, context, state):
         rollouts, written = context.rollouts, has_tokens(signals.mask)
@@ -70,5 +71,4 @@ def scale_by_semantic_entropy(rate: float, decay: Decay = hyperbolic_decay) -> T
         signals = replace(signals, advantage=signals.advantage * scale[:, None])
         return signals, state, {"semantic_entropy_scale": masked_mean(scale, written)}
 
-    label = describe("scale_by_semantic_entropy", rate=float(rate), decay=decay)
-    return stateless(apply, needs={"logp", "answer", "batch_statistics"}, label=label, once=True)
+    return apply

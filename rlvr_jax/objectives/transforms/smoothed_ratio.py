@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["boost_favourites", "is_favourite", "smooth_ratio", "uncertain_tokens"]
 
@@ -26,7 +27,8 @@ def is_favourite(context: Context, mask: Mask) -> Mask:
     return mask & (context.stats.max_id.astype(jnp.int32) == context.rollouts.tokens)
 
 
-def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
+@part(writes={"chosen", "ratio"})
+def smooth_ratio(share: float, top_k: Count, quantile: float) -> Transform:
     """Spreads part of the gradient of uncertain tokens of right answers over the likeliest tokens.
 
     At `uncertain_tokens` of rollouts with outcome 1, with ρ_k the ratio of the k-th likeliest token
@@ -46,7 +48,6 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
     for name, value in (("share", share), ("quantile", quantile)):
         if not 0 <= value <= 1:
             raise ValueError(f"smooth_ratio: {name} must be in [0, 1], got {value}")
-    check_count(1, "smooth_ratio", top_k=top_k)
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
@@ -63,12 +64,12 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
         ratio = jnp.where(chosen, mixed, signals.ratio)
         return replace(signals, ratio=ratio, chosen=signals.chosen | chosen), state, metrics
 
-    label = describe("smooth_ratio", share=float(share), top_k=top_k, quantile=float(quantile))
-    needs = {"entropy", "topk_logp", "old_topk_logp"}
-    return stateless(apply, needs=needs, label=label, options=(("top_k", top_k),))
+    reads = {"entropy", "topk_logp", "old_topk_logp"}
+    return Transform(apply, reads=reads, options=(("top_k", top_k),))
 
 
-def boost_favourites(factor: float, quantile: float) -> Transform:
+@part(reads={"entropy", "max_id"}, writes={"advantage", "chosen"})
+def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     """Pushes harder against the likeliest token where a wrong answer was uncertain: A' = A · f.
 
     At `uncertain_tokens` that are the policy's `is_favourite`, in rollouts whose advantages have a
@@ -83,8 +84,6 @@ def boost_favourites(factor: float, quantile: float) -> Transform:
       ValueError: a negative factor, or quantile outside [0, 1].
     Source: SimKO, https://github.com/CLR-Lab/SimKO.
     """
-    check_at_least(0, "boost_favourites", factor=factor)
-    check_within(0, 1, "boost_favourites", quantile=quantile)
 
     def apply(signals, context, state):
         mask = signals.mask
@@ -95,5 +94,4 @@ def boost_favourites(factor: float, quantile: float) -> Transform:
         signals = replace(signals, advantage=advantage, chosen=signals.chosen | chosen)
         return signals, state, metrics
 
-    label = describe("boost_favourites", factor=float(factor), quantile=float(quantile))
-    return stateless(apply, needs={"entropy", "max_id"}, label=label)
+    return apply

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import Scope, min_max, within_batch, z_score
 from rlvr_jax.objectives.statistics.steps import (
@@ -18,6 +17,8 @@ from rlvr_jax.objectives.statistics.steps import (
     step_mean,
 )
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "StepPotential",
@@ -67,7 +68,8 @@ def step_uncertainty(
     return StepUncertainty(mean, scaled, jnp.where(steps.exists, scale, 0), clarity)
 
 
-def credit_step_entropy(rate: float, future_rate: float, bonus: float, ids: str) -> Transform:
+@part(writes={"advantage"}, once=True)
+def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: str) -> Transform:
     """Scales the advantage of a step by how sure it was, and pays for a sure step after it.
 
     A'_s = A g_s + ζ f_{s+1} (`step_uncertainty`; nothing is paid to the last step). Entropies are
@@ -83,7 +85,6 @@ def credit_step_entropy(rate: float, future_rate: float, bonus: float, ids: str)
       ValueError: a number that is not finite.
     Source: EMPG, "Harnessing Uncertainty".
     """
-    check_finite("credit_step_entropy", rate=rate, future_rate=future_rate, bonus=bonus)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -92,16 +93,10 @@ def credit_step_entropy(rate: float, future_rate: float, bonus: float, ids: str)
         table = step_mean(signals.advantage, steps) * found.scale + bonus * found.clarity
         return replace(signals, advantage=at_tokens(table, steps)), state, {}
 
-    label = describe(
-        "credit_step_entropy",
-        rate=float(rate),
-        future_rate=float(future_rate),
-        bonus=float(bonus),
-        ids=ids,
-    )
-    return stateless(apply, needs={ids, "sampled_entropy"}, label=label, once=True)
+    return Transform(apply, reads={ids, "sampled_entropy"})
 
 
+@part(writes={"advantage"}, once=True)
 def center_over_steps(ids: str) -> Transform:
     """Takes away the mean advantage of all steps of the batch, each counted once.
 
@@ -116,7 +111,7 @@ def center_over_steps(ids: str) -> Transform:
         centered = jnp.where(steps.member, signals.advantage - mean, 0)
         return replace(signals, advantage=centered), state, {}
 
-    return stateless(apply, needs={ids}, label=describe("center_over_steps", ids=ids), once=True)
+    return Transform(apply, reads={ids})
 
 
 def step_confidence(entropy: Float[Array, "B T"], steps: Steps) -> Table:
@@ -170,8 +165,9 @@ def step_potential(
     return StepPotential(potential, factor, bonus)
 
 
+@part(writes={"advantage"}, once=True)
 def credit_potential(
-    bonus: float, fade: float, saturation: float, epsilon: float = 1e-8
+    bonus: Finite, fade: Finite, saturation: Finite, epsilon: Positive = 1e-8
 ) -> Transform:
     """Fades the outcome's credit once a problem is solved, and pays for a rising potential.
 
@@ -189,8 +185,6 @@ def credit_potential(
       ValueError: a number that is not finite, or epsilon not positive.
     Source: SPAE, "Step Potential Advantage Estimation".
     """
-    check_finite("credit_potential", bonus=bonus, fade=fade, saturation=saturation)
-    check_positive("credit_potential", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -202,18 +196,14 @@ def credit_potential(
         advantage = faded + bonus * at_tokens(found.bonus, steps)
         return replace(signals, advantage=advantage), state, {}
 
-    label = describe(
-        "credit_potential",
-        bonus=float(bonus),
-        fade=float(fade),
-        saturation=float(saturation),
-        epsilon=float(epsilon),
-    )
-    needs = {"step", "probe_confidence", "probe_accuracy"}
-    return stateless(apply, needs=needs, label=label, once=True)
+    reads = {"step", "probe_confidence", "probe_accuracy"}
+    return Transform(apply, reads=reads)
 
 
-def standardize_advantage(epsilon: float, scope: Scope = within_batch, ddof: int = 1) -> Transform:
+@part(writes={"advantage"}, once=True)
+def standardize_advantage(
+    epsilon: Positive, scope: Scope = within_batch, ddof: int = 1
+) -> Transform:
     """A' = (A - mean) / (std + ε) over the tokens that are compared.
 
     Args:
@@ -224,13 +214,10 @@ def standardize_advantage(epsilon: float, scope: Scope = within_batch, ddof: int
     Raises:
       ValueError: epsilon not positive.
     """
-    check_positive("standardize_advantage", epsilon=epsilon)
 
     def apply(signals, context, state):
         sets = scope(context.rollouts)
         scaled = z_score(signals.advantage, signals.mask, sets, ddof=ddof, epsilon=epsilon)
         return replace(signals, advantage=scaled), state, {}
 
-    further = {} if ddof == 1 else {"ddof": ddof}
-    label = describe("standardize_advantage", epsilon=float(epsilon), scope=scope, **further)
-    return stateless(apply, label=label, once=True)
+    return apply

@@ -6,11 +6,12 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import Finite, HalfWidth, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "EntropyEstimate",
@@ -62,8 +63,9 @@ def mixture_weight(
     return jnp.where(share > 0, raw / (1 + raw), 0)
 
 
+@part(writes={"advantage"})
 def mix_in_tempered_policy(
-    target: float, hot: float, cold: float, threshold: float, cap: float
+    target: Finite, hot: Positive, cold: Positive, threshold: Finite, cap: HalfWidth
 ) -> Transform:
     """Gives right answers the credit of a hotter or a colder policy: A' = (1 - α) A + α good ρ_T.
 
@@ -85,10 +87,6 @@ def mix_in_tempered_policy(
         a negative cap.
     Source: DCPO, https://github.com/597358816/DCPO.
     """
-    check_finite("mix_in_tempered_policy", target=target, threshold=threshold)
-    if not cap >= 0:
-        raise ValueError(f"mix_in_tempered_policy: cap must be at least 0, got {cap}")
-    check_positive("mix_in_tempered_policy", hot=hot, cold=cold)
 
     def init(spec):
         del spec
@@ -109,14 +107,6 @@ def mix_in_tempered_policy(
         metrics = {"last_entropy_estimate": entropy, "mixture_weight": weight}
         return replace(signals, advantage=advantage), state, metrics
 
-    label = describe(
-        "mix_in_tempered_policy",
-        target=float(target),
-        hot=float(hot),
-        cold=float(cold),
-        threshold=float(threshold),
-        cap=float(cap),
-    )
-    needs = frozenset({"logp", "old_tempered_logp"})
+    reads = frozenset({"logp", "old_tempered_logp"})
     records = (("old_tempered_logp", (float(hot), float(cold))),)
-    return Transform(init, apply, needs, label, once=True, records=records)
+    return Transform(apply, init=init, reads=reads, once=True, records=records)

@@ -3,11 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_sum
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["drop_untaught", "has_right_sibling", "taught_failures", "weigh_certain_teacher"]
 
@@ -24,7 +25,8 @@ def taught_failures(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B 
     return jnp.broadcast_to(route[:, None], rollouts.mask.shape)
 
 
-def drop_untaught(success: float = 0.5) -> Transform:
+@part(writes={"mask"})
+def drop_untaught(success: Finite = 0.5) -> Transform:
     """Takes rows out of the loss and its denominators that no other row of their group could teach.
 
     Args:
@@ -34,7 +36,6 @@ def drop_untaught(success: float = 0.5) -> Transform:
       ValueError: success not finite.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
-    check_finite("drop_untaught", success=success)
 
     def apply(signals, context, state):
         taught = has_right_sibling(context.rollouts, success)[:, None]
@@ -42,10 +43,11 @@ def drop_untaught(success: float = 0.5) -> Transform:
         told = {"taught_share": masked_mean(everywhere, signals.mask)}
         return replace(signals, mask=signals.mask & taught), state, told
 
-    return stateless(apply, label=describe("drop_untaught", success=float(success)))
+    return apply
 
 
-def weigh_certain_teacher(beta: float, success: float = 0.5) -> Transform:
+@part(reads={"teacher_entropy", "batch_statistics"}, writes={"weight"})
+def weigh_certain_teacher(beta: NonNegative, success: float = 0.5) -> Transform:
     """Weighs the tokens of taught failures by exp(-β H), H the teacher's entropy, to mean 1.
 
     Args:
@@ -57,7 +59,6 @@ def weigh_certain_teacher(beta: float, success: float = 0.5) -> Transform:
       ValueError: a negative beta.
     Source: SRPO (the link stands in the method's card).
     """
-    check_at_least(0, "weigh_certain_teacher", beta=beta)
 
     def apply(signals, context, state):
         taught = signals.mask & taught_failures(context.rollouts, success)
@@ -72,5 +73,4 @@ def weigh_certain_teacher(beta: float, success: float = 0.5) -> Transform:
         }
         return replace(signals, weight=weight), state, told
 
-    label = describe("weigh_certain_teacher", beta=float(beta), success=float(success))
-    return stateless(apply, {"teacher_entropy", "batch_statistics"}, label)
+    return apply

@@ -1,12 +1,14 @@
 """One credit for tokens that several rows have because they branched off one another."""
 
-from rlvr_jax.objectives.algebra.parts import Transform, stateless
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.trees import mean_of_copies, parent_rows, token_owner
 from rlvr_jax.types import replace
+from rlvr_jax.types.parts import part
 
 __all__ = ["average_over_copies"]
 
 
+@part(writes={"advantage"}, once=True)
 def average_over_copies() -> Transform:
     """A token that several rows have gets the mean of their advantages in each of them.
 
@@ -23,4 +25,4 @@ def average_over_copies() -> Transform:
         own = mean_of_copies(signals.advantage, mask, owner)
         return replace(signals, advantage=own), state, {}
 
-    return stateless(apply, once=True)
+    return apply

@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
+from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
 
@@ -40,7 +41,8 @@ def pass_rate_widening(
     return 1 + coefficient * 4 * pass_rate * (1 - pass_rate)
 
 
-def elastic_clip(micro: float, macro: float) -> Transform:
+@part(writes={"clip_high", "clip_low"})
+def elastic_clip(micro: NonNegative, macro: NonNegative) -> Transform:
     """Widens both bounds with the size of the advantage and the spread of the group's outcomes.
 
     clip' = clip · `advantage_widening` · `pass_rate_widening`, clip_low' at most 0.99.
@@ -54,7 +56,6 @@ def elastic_clip(micro: float, macro: float) -> Transform:
       ValueError: a negative coefficient.
     Source: 2026, https://arxiv.org/abs/2601.03723; the two functions are ours.
     """
-    check_at_least(0, "elastic_clip", micro=micro, macro=macro)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -64,11 +65,11 @@ def elastic_clip(micro: float, macro: float) -> Transform:
         signals = replace(signals, clip_low=low, clip_high=signals.clip_high * scale)
         return signals, state, {"trust_region_scale": masked_mean(scale, signals.mask)}
 
-    label = describe("elastic_clip", micro=float(micro), macro=float(macro))
-    return stateless(apply, label=label)
+    return apply
 
 
-def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) -> Transform:
+@part(reads={"entropy"}, writes={"chosen", "clip_high", "clip_low"})
+def clip_by_entropy(quantile: Unit, low_entropy: float, high_entropy: float) -> Transform:
     """Gives the tokens of highest entropy of each rollout a trust region of their own.
 
     A token whose entropy lies strictly above the quantile of its rollout has the half-widths
@@ -82,8 +83,6 @@ def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) ->
       ValueError: quantile outside [0, 1], or a negative half-width.
     Source: Wang et al. 2025, https://arxiv.org/abs/2507.15778.
     """
-    if not 0 <= quantile <= 1:
-        raise ValueError(f"clip_by_entropy: quantile must be in [0, 1], got {quantile}")
     for name, value in (("low_entropy", low_entropy), ("high_entropy", high_entropy)):
         if not value >= 0:
             raise ValueError(f"clip_by_entropy: {name} must be at least 0, got {value}")
@@ -97,10 +96,4 @@ def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) ->
         signals = replace(signals, clip_low=width, clip_high=width, chosen=chosen)
         return signals, state, {"high_entropy_share": masked_mean(high, signals.mask)}
 
-    label = describe(
-        "clip_by_entropy",
-        quantile=float(quantile),
-        low_entropy=float(low_entropy),
-        high_entropy=float(high_entropy),
-    )
-    return stateless(apply, needs={"entropy"}, label=label)
+    return apply

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Spec, Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.algebra.parts import Spec, Transform
 from rlvr_jax.objectives.statistics.choices import masked_top_k, random_choice
 from rlvr_jax.objectives.statistics.covariance import token_covariance
 from rlvr_jax.objectives.statistics.groups import has_tokens
@@ -20,6 +19,8 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_response,
 )
 from rlvr_jax.types import Signals, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative, Share
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "by_stored",
@@ -39,7 +40,8 @@ def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
     return signals.chosen | (signals.mask & changed)
 
 
-def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
+@part(writes={"weight"})
+def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
     """Keeps the tokens of highest entropy and gives the others weight 0.
 
     With H the entropy (nats) and τ the (1 - fraction) quantile of H over the response tokens that
@@ -55,7 +57,6 @@ def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
       ValueError: fraction outside (0, 1].
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
     """
-    _check_fraction("keep_top_entropy", fraction)
 
     def apply(signals, context, state):
         entropy = jax.lax.stop_gradient(context.stats.entropy)
@@ -71,13 +72,13 @@ def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
         }
         return signals, state, metrics
 
-    label = describe("keep_top_entropy", fraction=float(fraction), scope=scope)
     compared = set() if scope is within_response else {"batch_statistics"}
-    return stateless(apply, needs={"entropy"} | compared, label=label)
+    return Transform(apply, reads={"entropy"} | compared)
 
 
+@part(reads={"logp", "batch_statistics"}, writes={"weight"})
 def drop_high_covariance(
-    fraction: float, low: float, high: float, choice: Callable = random_choice
+    fraction: Share, low: float, high: float, choice: Callable = random_choice
 ) -> Transform:
     """Gives weight 0 to a few tokens drawn among those of high covariance.
 
@@ -95,7 +96,6 @@ def drop_high_covariance(
       ValueError: fraction outside (0, 1], or low not below high.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
-    _check_fraction("drop_high_covariance", fraction)
     if not low < high:
         raise ValueError(f"drop_high_covariance: low must be below high {high}, got {low}")
 
@@ -112,12 +112,10 @@ def drop_high_covariance(
         }
         return signals, state, metrics
 
-    label = describe(
-        "drop_high_covariance", fraction=float(fraction), low=float(low), high=float(high)
-    )
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+    return apply
 
 
+@part
 def by_stored(new: Transform, stored: Transform) -> Transform:
     """One transform for new rows, another for rows of an earlier step (`Rollouts.stored`).
 
@@ -129,9 +127,9 @@ def by_stored(new: Transform, stored: Transform) -> Transform:
     Raises:
       ValueError: a transform with a state.
     """
-    for name, part in (("new", new), ("stored", stored)):
-        if jax.tree.leaves(part.init(Spec(1, 1, 1))):
-            raise ValueError(f"by_stored: {name} must have no state, got {part.label}")
+    for name, one in (("new", new), ("stored", stored)):
+        if jax.tree.leaves(one.init(Spec(1, 1, 1))):
+            raise ValueError(f"by_stored: {name} must have no state, got {one.label}")
 
     def apply(signals, context, state):
         old = context.rollouts.stored
@@ -146,11 +144,11 @@ def by_stored(new: Transform, stored: Transform) -> Transform:
         told = {f"stored/{name}": value for name, value in more.items()}
         return replace(signals, **merged), state, {**metrics, **told}
 
-    label = f"by_stored({new.label}, {stored.label})"
-    return stateless(apply, needs=new.needs | stored.needs, label=label)
+    return Transform(apply, reads=new.reads | stored.reads)
 
 
-def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
+@part(reads={"logp", "batch_statistics"}, writes={"chosen", "penalty"})
+def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Transform:
     """Holds the tokens of highest covariance at their old log-prob.
 
     With n the number of tokens, the k = max(⌊fraction · n⌋, 1) of largest covariance
@@ -165,11 +163,6 @@ def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
       ValueError: fraction outside (0, 1], or a negative coefficient.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
-    _check_fraction("penalize_high_covariance", fraction)
-    check_at_least(0, "penalize_high_covariance", coefficient=coefficient)
-    label = describe(
-        "penalize_high_covariance", fraction=float(fraction), coefficient=float(coefficient)
-    )
 
     def apply(signals, context, state):
         mask = signals.mask
@@ -184,28 +177,29 @@ def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
 
     def remark(plan):
         if plan.updates_per_batch == 1:
-            return f"{label} has no effect: with one update per batch no log-prob has moved."
+            return "has no effect: with one update per batch no log-prob has moved."
         return None
 
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label, remark=remark)
+    return Transform(apply, remark=remark)
 
 
-def scale_weight(factor: float) -> Transform:
+@part(writes={"weight"})
+def scale_weight(factor: Finite) -> Transform:
     """Multiplies the policy loss of every token by a constant; penalties stay as they are.
 
     Reads: nothing. Writes: weight. Metrics: none.
     Raises:
       ValueError: factor not finite.
     """
-    check_finite("scale_weight", factor=factor)
 
     def apply(signals, context, state):
         del context
         return replace(signals, weight=factor * signals.weight), state, {}
 
-    return stateless(apply, label=describe("scale_weight", factor=float(factor)))
+    return apply
 
 
+@part(writes={"mask"})
 def drop_weightless() -> Transform:
     """Takes tokens of weight 0 out of the denominators too: mask' = mask ∧ (weight ≠ 0).
 
@@ -217,9 +211,10 @@ def drop_weightless() -> Transform:
         del context
         return replace(signals, mask=signals.mask & (signals.weight != 0)), state, {}
 
-    return stateless(apply, label="drop_weightless()")
+    return apply
 
 
+@part(writes={"mask"})
 def drop_truncated() -> Transform:
     """Takes rollouts that the token budget ended out of the loss and out of its denominators.
 
@@ -235,9 +230,4 @@ def drop_truncated() -> Transform:
         metrics = {"dropped_rollouts_share": share}
         return replace(signals, mask=mask), state, metrics
 
-    return stateless(apply, label="drop_truncated()")
-
-
-def _check_fraction(function, fraction):
-    if not 0 < fraction <= 1:
-        raise ValueError(f"{function}: fraction must be in (0, 1], got {fraction}")
+    return apply

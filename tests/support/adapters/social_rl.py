@@ -12,7 +12,7 @@ from rlvr_jax.objectives.advantages.reciprocity import (
     past_mean,
 )
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import stateless
+from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Recipe, replace
@@ -28,7 +28,7 @@ def outputs(case, hyper):
     def values(signals, context, state):
         return replace(signals, advantage=context.rollouts.values), state, {}
 
-    given, weight, gamma = stateless(values, {"values"}), hyper["weight"], hyper["gamma"]
+    given, weight, gamma = Transform(values, reads={"values"}), hyper["weight"], hyper["gamma"]
     batch = golden.rollouts(case)
     advantage = run(given)
     partner = partner_row(batch.group, batch.rollout_id)

@@ -8,8 +8,8 @@ import numpy as np
 
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["branch_at_best", "diversity", "similarity", "top_entropy"]
 
@@ -53,7 +53,8 @@ def diversity(entropy: np.ndarray, likeness: np.ndarray) -> np.ndarray:
     return -likeness * entropy
 
 
-def branch_at_best(fresh: float = 0.5, metric: Metric = diversity, top: int = 20) -> Draw:
+@part
+def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 20) -> Draw:
     """Draws the responses to a prompt one after the other, as branches of earlier ones.
 
     The first begins at the prompt, and so does each later one with probability `fresh`; else it
@@ -70,8 +71,6 @@ def branch_at_best(fresh: float = 0.5, metric: Metric = diversity, top: int = 20
       ValueError: a probability outside [0, 1], or top below 1.
     Source: ROSE draws so (the link stands in the method's card).
     """
-    check_within(0, 1, "branch_at_best", fresh=fresh)
-    check_count(1, "branch_at_best", top=top)
 
     def apply(asks, actor, state, turn):
         pieces = Pieces(actor, turn.key, {"record_top": top})
@@ -106,8 +105,7 @@ def branch_at_best(fresh: float = 0.5, metric: Metric = diversity, top: int = 20
         }
         return pieces.responses([piece for own in rows for piece in own], asks), state, told
 
-    named = {"fresh": float(fresh), "metric": metric, "top": top}
-    return Draw(apply, describe("branch_at_best", **named))
+    return Draw(apply)
 
 
 def _with_places(pieces, places, drawn, metric, embeddings) -> np.ndarray:

@@ -7,8 +7,15 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor
 
-__all__ = ["area_under_curve", "fitted", "head_gradient", "head_loss", "head_scores", "new_head"]
-__all__ += ["states_behind"]
+__all__ = [
+    "area_under_curve",
+    "fitted",
+    "head_gradient",
+    "head_loss",
+    "head_scores",
+    "new_head",
+    "states_behind",
+]
 
 Head = dict[str, np.ndarray]
 

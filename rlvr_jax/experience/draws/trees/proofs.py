@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask, Shown, View
+from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.best_first import (
@@ -18,16 +18,11 @@ from rlvr_jax.experience.draws.trees.best_first import (
     tactic_filter,
 )
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.experience.views import digest
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import (
-    check_at_least,
-    check_count,
-    check_positive,
-    check_within,
-)
+from rlvr_jax.experience.views import showing
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Lost, Reply
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["prove_statements"]
 
@@ -37,16 +32,17 @@ TRIES = 3
 """Of a tactic whose reply is lost."""
 
 
+@part
 def prove_statements(
     environment: Environment | None = None,
-    tactics: int = 4,
-    alpha: float = 2.0,
-    expansions: int = 64,
-    low: float = 0.1,
-    high: float = 0.9,
+    tactics: Count = 4,
+    alpha: NonNegative = 2.0,
+    expansions: Count = 64,
+    low: Unit = 0.1,
+    high: Unit = 0.9,
     separator: str = ":::",
     banned: Sequence[str] = (),
-    temperature: float = 1.3,
+    temperature: Positive = 1.3,
 ) -> Draw:
     """Searches a proof of each prompt (`prove`), and gives the steps of proofs as rows to imitate.
 
@@ -75,10 +71,6 @@ def prove_statements(
     Source: BFS-Prover-V2 trains so (the link stands in the method's card); the quantiles and the
       cap are ours.
     """
-    check_count(1, "prove_statements", tactics=tactics, expansions=expansions)
-    check_at_least(0, "prove_statements", alpha=alpha)
-    check_within(0, 1, "prove_statements", low=low, high=high)
-    check_positive("prove_statements", temperature=temperature)
 
     def init(setting):
         environment_of("prove_statements", environment, setting.task)
@@ -111,20 +103,8 @@ def prove_statements(
         whole = replace(concatenate(parts), sample_seconds=seconds)
         return whole, state, {name: float(value) for name, value in told.items()}
 
-    named = {"tactics": tactics, "alpha": float(alpha), "expansions": expansions, "low": low}
-    label = describe(
-        "prove_statements",
-        environment="task" if environment is None else environment.label,
-        **named,
-        high=high,
-        separator=separator,
-        banned=tuple(banned),
-        temperature=float(temperature),
-    )
     # The view that stands for all of them: what prompts have in common, states need not have.
-    blank = View("proof_state()", lambda prompt, task: Shown(separator))
-    gives = frozenset({"supervised"})
-    return Draw(apply, label, init, gives=gives, fewer=True, views=(blank,))
+    return Draw(apply, init, writes={"supervised"}, fewer=True, views=(showing(separator),))
 
 
 @dataclass
@@ -170,9 +150,8 @@ class _Attempt:
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
         shown = f"{state}{self.separator}"
-        view = View(f"proof_state({digest(shown)})", lambda prompt, task: Shown(shown))
         first = self.ask.first_sample + len(self.drawn) * number
-        ask = replace(self.ask, view=view, samples=number, first_sample=first)
+        ask = replace(self.ask, view=showing(shown), samples=number, first_sample=first)
         batch = self.how.actor.draw([ask], self.how.key, {"temperature": self.temperature})
         batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
         logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])

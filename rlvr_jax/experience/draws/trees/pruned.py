@@ -16,8 +16,8 @@ from rlvr_jax.experience.draws.trees.heads import (
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_positive, check_within
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Share, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["prune", "pruned_choice"]
 
@@ -51,13 +51,14 @@ def pruned_choice(
     return kept
 
 
+@part
 def prune(
-    keep: float = 0.5,
-    check: float = 0.25,
-    share: float = 0.5,
-    least_area: float = 0.6,
-    control: int = 16,
-    rate: float = 1e-2,
+    keep: Share = 0.5,
+    check: Share = 0.25,
+    share: Unit = 0.5,
+    least_area: Unit = 0.6,
+    control: NonNegativeInt = 16,
+    rate: Positive = 1e-2,
 ) -> Draw:
     """Stops some rows of every group at a check on the way, so that those that are left come close
     to a share of right ones.
@@ -87,9 +88,6 @@ def prune(
         width is not known.
     Source: ARRoL prunes so (the link stands in the method's card); all numbers but ρ are ours.
     """
-    check_within(0, 1, "prune", keep=keep, check=check, share=share, least_area=least_area)
-    check_count(0, "prune", control=control)
-    check_positive("prune", keep=keep, check=check, rate=rate)
 
     def init(setting):
         if setting.width < 1:
@@ -148,4 +146,4 @@ def prune(
     named = {"keep": float(keep), "check": float(check), "share": float(share)}
     named |= {"least_area": least_area, "control": control, "rate": rate}
     gives = frozenset({"embedding"})
-    return Draw(apply, describe("prune", **named), init, observe, gives=gives, fewer=True)
+    return Draw(apply, init, observe, writes=gives, fewer=True)

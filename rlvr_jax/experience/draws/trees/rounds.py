@@ -5,14 +5,15 @@ from __future__ import annotations
 from rlvr_jax.experience.draws.trees.branching import Branches, Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["branch_rounds"]
 
 
+@part
 def branch_rounds(
-    tokens: int = 64,
+    tokens: Count = 64,
     weight: float = 0.2,
     base: float = 0.5,
     penalty: float = 0.0,
@@ -48,7 +49,6 @@ def branch_rounds(
         outside [0, 1]; when a run begins, a vocabulary that is not known or smaller than `top`.
     Source: ARPO and AEPO draw so (the links stand in the methods' cards).
     """
-    check_count(1, "branch_rounds", tokens=tokens)
     branches = Branches(weight, base, penalty, share, sensitivity, top, window)
     branches.check("branch_rounds")
 
@@ -81,5 +81,4 @@ def branch_rounds(
         }
         return pieces.responses([row.tip for row in rows], asks), state, told
 
-    named = {"tokens": tokens, **vars(branches)}
-    return Draw(apply, describe("branch_rounds", **named), init)
+    return Draw(apply, init)

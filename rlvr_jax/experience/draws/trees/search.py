@@ -19,8 +19,9 @@ from rlvr_jax.experience.draws.trees.nodes import (
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.parts import Actor, Draw
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
+from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["frontier_score", "overlong_term", "search_tree", "token_rewards"]
 
@@ -61,15 +62,16 @@ def frontier_score(
     return value_weight * np.tanh(quality) + depth_weight * depth
 
 
+@part
 def search_tree(
-    tokens: int = 256,
-    width: int = 8,
+    tokens: Count = 256,
+    width: Count = 8,
     exploration: float = 2.0,
-    least: float = 0.1,
+    least: Positive = 0.1,
     value_weight: float = 0.4,
     depth_weight: float = 0.01,
-    overlong: int = 0,
-    most_expansions: int = 256,
+    overlong: NonNegativeInt = 0,
+    most_expansions: Count = 256,
 ) -> Draw:
     """Searches each prompt's responses as a tree of pieces, for as many as the ask has samples.
 
@@ -99,9 +101,6 @@ def search_tree(
       ValueError: a number that is no count or negative; when a run begins, too few expansions.
     Source: DeepSearch draws so (the link stands in the method's card).
     """
-    check_count(1, "search_tree", tokens=tokens, width=width, most_expansions=most_expansions)
-    check_count(0, "search_tree", overlong=overlong)
-    check_positive("search_tree", least=least)
     weights = {"value_weight": value_weight, "depth_weight": depth_weight}
     check_at_least(0, "search_tree", exploration=exploration, **weights)
 
@@ -183,8 +182,7 @@ def search_tree(
 
     named = {"tokens": tokens, "width": width, "exploration": exploration, "least": least}
     named |= {**weights, "overlong": overlong, "most_expansions": most_expansions}
-    label = describe("search_tree", **named)
-    return Draw(apply, label, init, gives=frozenset({"process_reward"}), fewer=True)
+    return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
 
 
 def _visited(nodes: Nodes, which: np.ndarray) -> Nodes:

@@ -30,26 +30,28 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Draw, Turn
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["step_tree"]
 
 
+@part
 def step_tree(
     separator: str = "\n\n",
     candidates: int = 12,
     iterations: int = 48,
     depth: int = 16,
-    constant: float = 2.0,
+    constant: NonNegative = 2.0,
     traces: int = 2,
     tokens: int | None = None,
-    temperature: float = 0.7,
+    temperature: Positive = 0.7,
     environment: Environment | None = None,
-    reply_tokens: int = 512,
-    guide_rate: float = 0.0,
+    reply_tokens: Count = 512,
+    guide_rate: NonNegative = 0.0,
 ) -> Draw:
     """Searches each prompt's responses step by step (`search_steps`) and gives the best right ones.
 
@@ -95,9 +97,6 @@ def step_tree(
     """
     counts = {"candidates": candidates, "iterations": iterations, "depth": depth, "traces": traces}
     check_count(1, "step_tree", **counts, **({} if tokens is None else {"tokens": tokens}))
-    check_count(1, "step_tree", reply_tokens=reply_tokens)
-    check_at_least(0, "step_tree", constant=constant, guide_rate=guide_rate)
-    check_positive("step_tree", temperature=temperature)
     if not separator:
         raise ValueError(f"step_tree: separator must be a text, got {separator!r}")
 
@@ -153,17 +152,16 @@ def step_tree(
     if guide_rate:
         named["guide_rate"] = guide_rate
     if environment is None:
-        return Draw(apply, describe("step_tree", **named), init, fewer=True)
+        return Draw(apply, init, fewer=True)
     named |= {"environment": environment.label, "reply_tokens": reply_tokens}
     whole = turns(environment, depth, reply_tokens)
     return replace(
         whole,
         apply=apply,
-        label=describe("step_tree", **named),
         init=init,
         evaluation=whole,
         fewer=True,
-        gives=whole.gives | {"origin"},
+        writes=whole.writes | {"origin"},
     )
 
 

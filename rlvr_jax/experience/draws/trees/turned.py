@@ -18,12 +18,13 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
 )
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
 from rlvr_jax.tools import Environment
+from rlvr_jax.types.parts import part
 
 __all__ = ["branch_turns"]
 
 
+@part
 def branch_turns(
     environment: Environment | None = None,
     limit: int = 8,
@@ -94,8 +95,4 @@ def branch_turns(
         counts["lost_answers"] += sum(row.lost for row in rows)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
-    label = "task" if environment is None else environment.label
-    named = {"environment": label, "limit": limit, "reply_tokens": reply_tokens, **vars(branches)}
-    return replace(
-        whole, apply=apply, label=describe("branch_turns", **named), init=init, evaluation=whole
-    )
+    return replace(whole, apply=apply, init=init, evaluation=whole)

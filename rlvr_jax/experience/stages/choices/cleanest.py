@@ -11,11 +11,18 @@ from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.stages.choices.rows import select_rows
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Task
+from rlvr_jax.types.hyperparameters import NonNegativeInt
+from rlvr_jax.types.parts import part
 
-__all__ = ["call_penalty", "cleanest_rows", "missed_rewards", "select_cleanest", "tag_penalty"]
-__all__ += ["untidy_tool_use"]
+__all__ = [
+    "call_penalty",
+    "cleanest_rows",
+    "missed_rewards",
+    "select_cleanest",
+    "tag_penalty",
+    "untidy_tool_use",
+]
 
 Penalty = Callable[[Batch, Task], np.ndarray]
 """(batch, task) -> [B], at least 0: how untidy an answer is."""
@@ -106,11 +113,12 @@ def cleanest_rows(
     return kept
 
 
+@part
 def select_cleanest(
     drawn: int = 2,
     penalty: Penalty = missed_rewards,
-    least_wrong: int = 2,
-    least_right: int = 2,
+    least_wrong: NonNegativeInt = 2,
+    least_right: NonNegativeInt = 2,
 ) -> Stage:
     """Keeps wrong answers as they come and the cleanest right ones, of more that were drawn.
 
@@ -125,8 +133,6 @@ def select_cleanest(
       ValueError: negative minima; when called, more of them than answers to keep.
     Source: https://github.com/microsoft/rStar (rStar2-Agent, resample on correct).
     """
-    check_count(0, "select_cleanest", least_wrong=least_wrong, least_right=least_right)
-    label = f"select_cleanest(drawn={drawn}, {penalty.__name__})"
 
     def choose(batch, rows, number, turn):
         if least_wrong + least_right > number:
@@ -141,4 +147,4 @@ def select_cleanest(
         told = penalty(batch.take(rows), turn.setting.task)
         return rows[cleanest_rows(outcome > 0, told, number, least_wrong, least_right)]
 
-    return select_rows(choose, label, drawn)
+    return select_rows(choose, drawn)

@@ -6,8 +6,9 @@ import numpy as np
 
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.rows import select_rows
-from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Count, NonNegative
+from rlvr_jax.types.parts import part
 
 __all__ = ["consistency", "consistent_rows", "num_right_kept", "select_consistent", "step_means"]
 
@@ -62,8 +63,9 @@ def consistent_rows(right: np.ndarray, agreement: np.ndarray, number: int) -> np
     return kept
 
 
+@part
 def select_consistent(
-    drawn: int = 2, penalty: float = 1.0, most_steps: int = 30, rank_wrong: bool = True
+    drawn: int = 2, penalty: NonNegative = 1.0, most_steps: Count = 30, rank_wrong: bool = True
 ) -> Stage:
     """Keeps right answers of right steps and wrong answers of wrong steps, of more that were drawn.
 
@@ -82,8 +84,6 @@ def select_consistent(
       ValueError: a negative penalty; fewer than one step.
     Source: https://github.com/Chenluye99/PROF.
     """
-    check_at_least(0, "select_consistent", penalty=penalty)
-    check_count(1, "select_consistent", most_steps=most_steps)
 
     def choose(batch, rows, number, turn):
         del turn
@@ -97,4 +97,4 @@ def select_consistent(
             agreement = np.where(right, agreement, 0)
         return rows[consistent_rows(right, agreement, number)]
 
-    return select_rows(choose, f"select_consistent(drawn={drawn})", drawn)
+    return select_rows(choose, drawn)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlvr_jax.experience.batch import GroupTest
-from rlvr_jax.objectives.arguments import check_count, check_finite
+from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
+from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "all_right",
@@ -33,7 +33,8 @@ def all_right(outcomes: np.ndarray) -> np.ndarray:
     return known.any(axis=1) & (~known | (np.nan_to_num(outcomes) >= 1 - ALIKE)).all(axis=1)
 
 
-def solved_at_most(number: int) -> GroupTest:
+@part
+def solved_at_most(number: NonNegativeInt) -> Function:
     """Groups with verdicts, of which at most so many are right (an outcome above ½).
 
     Args:
@@ -41,18 +42,17 @@ def solved_at_most(number: int) -> GroupTest:
     Raises:
       ValueError: a number that is no count.
     """
-    check_count(0, "solved_at_most", number=number)
 
     def few_right(outcomes):
         known = ~np.isnan(outcomes)
         right = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
         return known.any(axis=1) & (right <= number)
 
-    few_right.__name__ = f"solved_at_most({number})"
     return few_right
 
 
-def mean_at_most(bound: float) -> GroupTest:
+@part
+def mean_at_most(bound: Finite) -> Function:
     """Groups with verdicts whose mean outcome is at most a bound.
 
     Args:
@@ -60,17 +60,16 @@ def mean_at_most(bound: float) -> GroupTest:
     Raises:
       ValueError: a bound that is not finite.
     """
-    check_finite("mean_at_most", bound=bound)
 
     def low(outcomes):
         number = (~np.isnan(outcomes)).sum(axis=1)
         return (number > 0) & (np.nansum(outcomes, axis=1) <= bound * number)
 
-    low.__name__ = f"mean_at_most({bound:g})"
     return low
 
 
-def none_above(bound: float) -> GroupTest:
+@part
+def none_above(bound: Finite) -> Function:
     """Groups with verdicts, of which none is above a bound.
 
     Args:
@@ -78,13 +77,11 @@ def none_above(bound: float) -> GroupTest:
     Raises:
       ValueError: a bound that is not finite.
     """
-    check_finite("none_above", bound=bound)
 
     def none(outcomes):
         known = ~np.isnan(outcomes)
         return known.any(axis=1) & ~(known & (outcomes > bound)).any(axis=1)
 
-    none.__name__ = f"none_above({bound:g})"
     return none
 
 
@@ -100,7 +97,8 @@ def uniform(outcomes: np.ndarray) -> np.ndarray:
     return (number == 0) | ((number > 1) & (highest - lowest <= ALIKE))
 
 
-def outside(low: float, high: float) -> GroupTest:
+@part
+def outside(low: float, high: float) -> Function:
     """Groups whose mean outcome is not strictly between two bounds, and those without a verdict.
 
     Args:
@@ -109,12 +107,11 @@ def outside(low: float, high: float) -> GroupTest:
       ValueError: low not below high.
     """
     if not low < high:
-        raise ValueError(f"outside: low must be below high, got {low} and {high}")
+        raise ValueError(f"outside: low must be below high, got {low:g} and {high:g}")
 
     def test(outcomes: np.ndarray) -> np.ndarray:
         number = (~np.isnan(outcomes)).sum(axis=1)
         mean = np.nansum(outcomes, axis=1) / np.maximum(number, 1)
         return (number == 0) | ~((low < mean) & (mean < high))
 
-    test.__name__ = f"outside({low:g}, {high:g})"
     return test

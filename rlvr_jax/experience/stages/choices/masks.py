@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.types.parts import part
 
 __all__ = ["mask_truncated", "mask_void"]
 
 
+@part
 def mask_truncated() -> Stage:
     """Takes responses that the budget cut out of the loss; their rewards stay in their groups.
 
     Reads: truncated. Writes: mask.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor, turn
-        return batch.without(batch.rollouts.truncated), {}
+        return batch.without(batch.rollouts.truncated), state, {}
 
-    return stateless(apply, "mask_truncated()")
+    return apply
 
 
+@part
 def mask_void() -> Stage:
     """Takes responses that asked no environment and gave no answer out of the loss; their rewards
     stay in their groups.
@@ -47,4 +50,4 @@ def mask_void() -> Stage:
         void = ~(asked | answered)
         return batch.without(void), state, {"void_share": float(void.mean())}
 
-    return Stage(apply, "mask_void()", init, of_task=frozenset({"answers"}))
+    return Stage(apply, init, of_task=frozenset({"answers"}))

@@ -11,9 +11,10 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.estimates import estimator
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
-from rlvr_jax.objectives import Transform, describe
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives import Transform
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["priority_rows", "recompose"]
 
@@ -45,7 +46,8 @@ def priority_rows(
     return chosen
 
 
-def recompose(advantage: Transform, fraction: float = 0.5) -> Stage:
+@part
+def recompose(advantage: Transform, fraction: Unit = 0.5) -> Stage:
     """Learns from the shortest right and the longest wrong rows now, from the others later.
 
     Advantages are estimated on whole groups, before these are taken apart. What is not chosen is
@@ -63,7 +65,6 @@ def recompose(advantage: Transform, fraction: float = 0.5) -> Stage:
       ValueError: fraction outside (0, 1]; an advantage that reads a policy.
     Source: RoRecomp, https://arxiv.org/abs/2509.25958.
     """
-    check_within(0, 1, "recompose", fraction=fraction)
     if not fraction:
         raise ValueError(f"recompose: fraction must be above 0, got {fraction}")
     estimate = estimator(advantage)
@@ -102,8 +103,7 @@ def recompose(advantage: Transform, fraction: float = 0.5) -> Stage:
         priority = batch.take(np.flatnonzero(chosen)).renumbered()
         return replace(priority, further=further), state, told
 
-    label = describe("recompose", advantage=advantage.label, fraction=float(fraction))
-    return Stage(apply, label, init, gives=frozenset({"advantage"}), updates=1, by_row=True)
+    return Stage(apply, init, writes=frozenset({"advantage"}), updates=1, by_row=True)
 
 
 def _records(rest: Batch, actor) -> dict[str, np.ndarray]:

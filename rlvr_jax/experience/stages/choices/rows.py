@@ -7,30 +7,30 @@ from collections.abc import Callable
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage, Turn, stateless
+from rlvr_jax.experience.parts import Stage, Turn
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["select_rows"]
 
 
+@part(by_row=True, counts=True)
 def select_rows(
-    choose: Callable[[Batch, np.ndarray, int, Turn], np.ndarray], label: str, drawn: int
+    choose: Callable[[Batch, np.ndarray, int, Turn], np.ndarray], drawn: Count
 ) -> Stage:
     """Keeps some rows of each group, of more that were drawn.
 
     Args:
       choose: (batch, rows of a group, number to keep, turn) -> those that are kept, as many as the
         number; or none, and the group fills its place with its first rows, their mask cleared.
-      label: the call that makes the choice.
       drawn: rows drawn for each that is kept, at least 1.
     Reads: what `choose` reads. Metrics: selected_rows (share of the drawn ones),
       dropped_groups (share).
     Raises:
       ValueError: `drawn` below 1; when called, a choice of another number.
     """
-    if drawn < 1:
-        raise ValueError(f"{label}: drawn must be at least 1, got {drawn}")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor
         wanted = turn.setting.samples
         taken, cleared = [], []
@@ -38,7 +38,7 @@ def select_rows(
             kept = np.asarray(choose(batch, rows, wanted, turn), int)
             if len(kept) not in (0, wanted):
                 raise ValueError(
-                    f"{label}: choose must keep {wanted} rows or none, got {len(kept)}"
+                    f"select_rows: choose must keep {wanted} rows or none, got {len(kept)}"
                 )
             taken.append(kept if len(kept) else rows[:wanted])
             cleared += [not len(kept)] * len(taken[-1])
@@ -47,6 +47,6 @@ def select_rows(
             "selected_rows": float(len(chosen) / len(batch)),
             "dropped_groups": float(np.mean(cleared)),
         }
-        return chosen, told
+        return chosen, state, told
 
-    return stateless(apply, label, size=lambda samples: drawn * samples, by_row=True, counts=True)
+    return Stage(apply, size=lambda samples: drawn * samples)

@@ -9,24 +9,26 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask, View
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
-from rlvr_jax.objectives import describe, teaching_rows
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.objectives import teaching_rows
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["hard_groups", "imitate_hard", "join_groups", "show_to_worst"]
 
 
+@part(by_row=True)
 def join_groups() -> Stage:
     """Makes one group of the groups next to each other that answer one prompt of a round.
 
     Metrics: joined_groups (groups behind it per group before it).
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor, turn
         first = [batch.asks[rows[0]] for rows in batch.groups]
         keys = [(ask.number, ask.round) for ask in first]
@@ -34,11 +36,12 @@ def join_groups() -> Stage:
         number = np.cumsum(fresh).astype(np.int32) - np.int32(1)
         group = np.repeat(number, list(map(len, batch.groups)))
         told = {"joined_groups": sum(fresh) / len(fresh)}
-        return batch.with_rollouts(group=group).renumbered(), told
+        return batch.with_rollouts(group=group).renumbered(), state, told
 
-    return stateless(apply, "join_groups()", by_row=True)
+    return apply
 
 
+@part(writes=GIVES | {"cell"}, by_row=True)
 def show_to_worst(views: Sequence[View]) -> Stage:
     """Gives the right answers of a group's best expert the worst one's prompt as their second one.
 
@@ -49,7 +52,7 @@ def show_to_worst(views: Sequence[View]) -> Stage:
     Source: MEML-GRPO (the link stands in the method's card).
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         rollouts = batch.rollouts
         teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
@@ -60,13 +63,10 @@ def show_to_worst(views: Sequence[View]) -> Stage:
             "second_tokens": np.where(there[:, None], tokens, 0).astype(tokens.dtype),
             "second_length": np.where(there, length, 0).astype(length.dtype),
         }
-        return batch.with_rollouts(**second), {"teaching_rows": float(there.mean())}
+        return batch.with_rollouts(**second), state, {"teaching_rows": float(there.mean())}
 
-    label = f"show_to_worst({', '.join(view.label for view in views)})"
-    needs = frozenset().union(*(view.needs for view in views))
-    return stateless(
-        apply, label, needs=needs, views=tuple(views), gives=GIVES | {"cell"}, by_row=True
-    )
+    needs = frozenset().union(*(view.reads for view in views))
+    return Stage(apply, reads=needs, views=tuple(views))
 
 
 def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
@@ -80,8 +80,9 @@ def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
     return wrong > wrong_above * np.maximum(known.sum(axis=1), 1)
 
 
+@part
 def imitate_hard(
-    views: Sequence[View], wrong_above: float, probability: float, capacity: int
+    views: Sequence[View], wrong_above: Unit, probability: Unit, capacity: Count
 ) -> Stage:
     """Keeps hard prompts, and imitates their solutions under every view once there are enough.
 
@@ -102,8 +103,6 @@ def imitate_hard(
       ValueError: a share or probability outside [0, 1], no capacity.
     Source: MEML-GRPO (the link stands in the method's card).
     """
-    check_within(0, 1, "imitate_hard", wrong_above=wrong_above, probability=probability)
-    check_count(1, "imitate_hard", capacity=capacity)
 
     def init(setting):
         return empty_store(capacity + setting.prompts, number=((), np.int32))
@@ -151,20 +150,13 @@ def imitate_hard(
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
         return replace(rows, grades=[Grade(None)] * len(rows)), long
 
-    label = describe(
-        "imitate_hard",
-        wrong_above=float(wrong_above),
-        probability=float(probability),
-        capacity=capacity,
-    )
-    needs = frozenset({"solution"}).union(*(view.needs for view in views))
+    needs = frozenset({"solution"}).union(*(view.reads for view in views))
     return Stage(
         apply,
-        label,
         init,
-        needs=needs,
+        reads=needs,
         views=tuple(views),
-        gives=frozenset({"supervised"}),
+        writes=frozenset({"supervised"}),
         updates=1,
         by_row=True,
     )

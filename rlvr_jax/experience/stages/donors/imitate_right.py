@@ -18,8 +18,9 @@ from rlvr_jax.experience.store import (
     taken,
     weighted_places,
 )
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["first_of_right", "imitate_right", "to_imitate"]
 
@@ -49,7 +50,8 @@ def to_imitate(batch: Batch, rows: np.ndarray) -> Batch:
     return batch.with_rollouts(mask=nothing, supervised=np.asarray(rows))
 
 
-def imitate_right(capacity: int, round_steps: int, per_prompt: int) -> Stage:
+@part
+def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Stage:
     """Keeps right answers, and gives those of earlier rounds as rows to imitate.
 
     An answer is kept if it is new: not the same tokens as another one to its prompt. The rows that
@@ -69,9 +71,6 @@ def imitate_right(capacity: int, round_steps: int, per_prompt: int) -> Stage:
     Source: Havrilla et al. 2024, "Teaching Large Language Models to Reason with Reinforcement
       Learning".
     """
-    check_count(
-        1, "imitate_right", capacity=capacity, round_steps=round_steps, per_prompt=per_prompt
-    )
 
     def init(setting):
         tokens = (setting.response_tokens,), np.int32
@@ -101,8 +100,7 @@ def imitate_right(capacity: int, round_steps: int, per_prompt: int) -> Stage:
         told["imitated_answers"] = float(len(drawn))
         return _as_batch(actor, state, drawn, batch, turn), state, told
 
-    label = f"imitate_right({capacity}, round_steps={round_steps}, per_prompt={per_prompt})"
-    return Stage(apply, label, init, gives=frozenset({"supervised"}), by_row=True)
+    return Stage(apply, init, writes=frozenset({"supervised"}), by_row=True)
 
 
 def _padded(rollouts) -> np.ndarray:

@@ -8,16 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.objectives import TOOL
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tools import Environment
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["imitate_turns"]
 
 
-def imitate_turns(environment: Environment | None = None, reply_tokens: int = 512) -> Stage:
+@part(reads=frozenset({"solution"}), writes=frozenset({"supervised", "origin"}), by_row=True)
+def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 512) -> Stage:
     """Learns from worked solutions whose steps are turns with an environment.
 
     Each step but the last is said to the environment, and what that says stands behind it, as in a
@@ -36,9 +38,8 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: int = 51
       ValueError: a number that is no count; in its first step, a task without an environment where
         none is given.
     """
-    check_count(1, "imitate_turns", reply_tokens=reply_tokens)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
         asks = [replace(ask, samples=1) for ask in batch.asks_of(every)]
         world = environment_of("imitate_turns", environment, turn.setting.task)
@@ -51,7 +52,7 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: int = 51
             "solutions_too_long": float(np.sum(~fit)),
         }
         if not fit.any():
-            return to_imitate(batch, np.zeros(len(batch), bool)), counts
+            return to_imitate(batch, np.zeros(len(batch), bool)), state, counts
         rows = np.flatnonzero(fit)
         written = actor.written([asks[row] for row in rows], [tokens[row] for row in rows])
         origin = np.zeros(written.rollouts.tokens.shape, np.int32)
@@ -59,16 +60,9 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: int = 51
             origin[place, : len(told[row])] = np.where(told[row], TOOL, 0)
         written = actor.grade(written.with_rollouts(origin=origin))
         written = replace(written, tokenizer=batch.tokenizer, further=batch.further)
-        return to_imitate(written, np.ones(len(written), bool)), counts
+        return to_imitate(written, np.ones(len(written), bool)), state, counts
 
-    label = "task" if environment is None else environment.label
-    return stateless(
-        apply,
-        f"imitate_turns(environment={label!r}, reply_tokens={reply_tokens})",
-        needs=frozenset({"solution"}),
-        gives=frozenset({"supervised", "origin"}),
-        by_row=True,
-    )
+    return apply
 
 
 def _played(how: Driver, asks, tokenizer):

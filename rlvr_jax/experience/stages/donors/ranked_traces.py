@@ -9,10 +9,11 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
-from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
+from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows
-from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks import Prompt
+from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["by_comprehension", "comprehension", "place_ranked_traces", "traces_of"]
 
@@ -48,7 +49,8 @@ def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.n
     return np.lexsort((length, -np.asarray(score)))[:number]
 
 
-def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIGHT) -> Stage:
+@part(reads=frozenset({"solution"}), writes=GIVES, by_row=True)
+def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = RIGHT) -> Stage:
     """Puts worked solutions in the place of wrong answers, where a group needs them.
 
     Of the solutions that a prompt has (`traces_of`) those are taken after whose reasoning the
@@ -69,10 +71,8 @@ def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIG
         solution.
     Source: AMPO, https://github.com/SII-Enigma/AMPO.
     """
-    check_count(1, "place_ranked_traces", most=most)
-    check_finite("place_ranked_traces", right_above=right_above)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         wanted = np.flatnonzero(when(batch.outcomes()))
         batch = own_rows(batch)
         random = turn.random()
@@ -92,7 +92,11 @@ def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIG
             chosen.append(written.take(best))
             scores += score[best].tolist()
         if not chosen:
-            return batch, {"traces": 0.0, "traces_right": 0.0, "traces_too_long": float(long)}
+            return (
+                batch,
+                state,
+                {"traces": 0.0, "traces_right": 0.0, "traces_too_long": float(long)},
+            )
         traces = actor.grade(off_policy_rows(concatenate(chosen)))
         right = float(np.sum(traces.rollouts.outcome > RIGHT))
         traces = traces.with_rollouts(reward=np.ones_like(traces.rollouts.reward))
@@ -100,11 +104,9 @@ def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIG
         whole = concatenate([batch, traces]).take(order).with_rollouts(group=group).renumbered()
         told = {"traces": float(len(traces)), "traces_right": right}
         told |= {"traces_too_long": float(long), "comprehension": float(np.mean(scores))}
-        return whole, told
+        return whole, state, told
 
-    more = "" if right_above == RIGHT else f", right_above={right_above:g}"
-    label = f"place_ranked_traces({when.__name__}, most={most}{more})"
-    return stateless(apply, label, needs=frozenset({"solution"}), gives=GIVES, by_row=True)
+    return apply
 
 
 def _candidates(actor: Actor, ask: Ask, turn: Turn) -> tuple[Batch | None, np.ndarray]:

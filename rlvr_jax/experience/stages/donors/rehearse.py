@@ -18,13 +18,15 @@ from rlvr_jax.experience.store import (
     taken,
     uniform_places,
 )
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types.hyperparameters import Bound, Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["rehearse"]
 
 
-def rehearse(share: float, capacity: int, solved: bool = True) -> Stage:
+@part
+def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
     """Adds answers that the first policy gave to prompts that were rated.
 
     One answer is kept of each prompt that was rated (as `set_solved_aside` and `rate_first` ask
@@ -42,9 +44,6 @@ def rehearse(share: float, capacity: int, solved: bool = True) -> Stage:
       ValueError: share not positive, or no capacity.
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
-    if not share > 0:
-        raise ValueError(f"rehearse: share must be positive, got {share}")
-    check_count(1, "rehearse", capacity=capacity)
 
     def init(setting):
         tokens = (setting.response_tokens,), np.int32
@@ -89,6 +88,5 @@ def rehearse(share: float, capacity: int, solved: bool = True) -> Stage:
                 state = push(state, {"number": numbers, **fields}, turn.step)
         return state, {}
 
-    label = f"rehearse({share:g}, {capacity}, solved={solved})"
     gives = frozenset({"off_policy", "origin"})
-    return Stage(apply, label, init, observe, gives=gives, most=1.0 + share)
+    return Stage(apply, init, observe, writes=gives, most=1.0 + share)

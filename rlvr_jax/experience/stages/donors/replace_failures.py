@@ -8,12 +8,12 @@ import numpy as np
 
 from rlvr_jax.experience.asks import PLAIN, View
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["failure_sources", "replace_failures", "with_rows"]
 
@@ -52,7 +52,8 @@ def with_rows(batch: Batch, rows: np.ndarray, others: Batch, sources: np.ndarray
     return concatenate([batch, others]).take(order).with_rollouts(group=group).renumbered()
 
 
-def replace_failures(view: View, samples: int, share: float) -> Stage:
+@part(writes=frozenset({"off_policy", "origin"}), by_row=True)
+def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
     """Asks groups that are all wrong again with help, and keeps what comes out right.
 
     Right answers that were drawn under the view take the places of failed ones, trained under the
@@ -70,15 +71,13 @@ def replace_failures(view: View, samples: int, share: float) -> Stage:
       ValueError: fewer than one sample, a share outside [0, 1].
     Source: EGSR (the link stands in the method's card).
     """
-    check_count(1, "replace_failures", samples=samples)
-    check_within(0, 1, "replace_failures", share=share)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         batch, outcomes = own_rows(batch), batch.outcomes()
         failed = all_wrong(outcomes)
         told = {"guided_groups": float(failed.mean()), "replaced_rows": 0.0}
         if not failed.any():
-            return batch, told
+            return batch, state, told
         asks = [replace(ask, view=view, samples=samples) for ask in batch.asks_of(failed)]
         drawn = actor.grade(actor.draw(asks, turn.key))
         told["guided_right"] = float(np.mean(drawn.rollouts.outcome > RIGHT))
@@ -89,17 +88,9 @@ def replace_failures(view: View, samples: int, share: float) -> Stage:
             for group, place in np.argwhere(source >= 0)
         ]
         if not pairs:
-            return batch, told
+            return batch, state, told
         rows, sources = np.array(pairs).T
         told["replaced_rows"] = len(rows) / len(batch)
-        return with_rows(batch, rows, under_another_view(drawn, actor, PLAIN), sources), told
+        return with_rows(batch, rows, under_another_view(drawn, actor, PLAIN), sources), state, told
 
-    label = describe("replace_failures", view=view.label, samples=samples, share=float(share))
-    return stateless(
-        apply,
-        label,
-        needs=view.needs,
-        views=(view,),
-        gives=frozenset({"off_policy", "origin"}),
-        by_row=True,
-    )
+    return Stage(apply, reads=view.reads, views=(view,))

@@ -12,8 +12,9 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.objectives import rising_cosine
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Grade, Task
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["ReplayState", "replay_good", "replay_size", "usual_reward"]
 
@@ -48,10 +49,11 @@ def replay_size(number: int, most: int) -> int:
     return 2 ** (number.bit_length() - 1) if number > 0 else 0
 
 
+@part
 def replay_good(
-    rows: int = 32,
-    age: int = 5,
-    groups: int = 32,
+    rows: Count = 32,
+    age: Count = 5,
+    groups: Count = 32,
     rise: Callable[[int], float] = rising_cosine(300),  # noqa: B008 (a function)
     where: Callable[[Batch, Task], np.ndarray] | None = None,
 ) -> Stage:
@@ -76,7 +78,6 @@ def replay_good(
       ValueError: a number below 1.
     Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
     """
-    check_count(1, "replay_good", rows=rows, age=age, groups=groups)
 
     def init(setting):
         tokens = (setting.response_tokens,)
@@ -123,9 +124,7 @@ def replay_good(
         told["kept_rows"] = float(store.held)
         return replace(batch, further=further), ReplayState(store, means), told
 
-    which = "" if where is None else f", {where.__name__}"
-    label = f"replay_good(rows={rows}, age={age}, groups={groups}{which})"
-    return Stage(apply, label, init, updates=1, by_row=True)
+    return Stage(apply, init, updates=1, by_row=True)
 
 
 def _younger(store: Store, step: int) -> Store:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_answer
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["right_siblings", "show_sibling"]
 
@@ -35,7 +35,8 @@ def right_siblings(batch: Batch, success: float) -> np.ndarray:
     return found
 
 
-def show_sibling(success: float = 0.5) -> Stage:
+@part(writes=GIVES, by_row=True, views=(SHOWN,))
+def show_sibling(success: Finite = 0.5) -> Stage:
     """Gives every row a second prompt that shows an answer of its group that was right, not its
     own.
 
@@ -51,9 +52,8 @@ def show_sibling(success: float = 0.5) -> Stage:
         leaves no room for a response.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
-    check_finite("show_sibling", success=success)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         sibling = right_siblings(batch, success)
         texts = [response.text for response in batch.responses]
@@ -68,7 +68,6 @@ def show_sibling(success: float = 0.5) -> Stage:
             "second_tokens": np.where(there[:, None], tokens, 0).astype(tokens.dtype),
             "second_length": np.where(there, length, 0).astype(length.dtype),
         }
-        return batch.with_rollouts(**second), told
+        return batch.with_rollouts(**second), state, told
 
-    label = describe("show_sibling", success=float(success))
-    return stateless(apply, label, views=(SHOWN,), gives=GIVES, by_row=True)
+    return apply

@@ -9,9 +9,10 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, GroupTest
-from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
+from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.objectives import TEACHER
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["add_traces", "demonstrate", "off_policy_rows"]
 
@@ -21,7 +22,8 @@ RIGHT = 0.5
 """An outcome above this counts as right."""
 
 
-def add_traces(per_group: int = 1) -> Stage:
+@part(reads=frozenset({"solution"}), writes=GIVES)
+def add_traces(per_group: Count = 1) -> Stage:
     """Puts the worked solution of every prompt into its group, in the place of a drawn answer.
 
     The solution, its steps joined and ended by the stop token, is graded as an answer is: a wrong
@@ -38,7 +40,6 @@ def add_traces(per_group: int = 1) -> Stage:
         policy, and a prompt without a solution.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
-    check_count(1, "add_traces", per_group=per_group)
 
     def size(samples):
         if samples <= per_group:
@@ -48,18 +49,18 @@ def add_traces(per_group: int = 1) -> Stage:
             )
         return samples - per_group
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
         traces, fit = solutions(actor, batch.asks_of(every), per_group, turn)
         batch = own_rows(batch)
         if traces is not None:
             batch = batch.with_groups(fit, traces, "append")
-        return batch, _told(traces, fit)
+        return batch, state, trace_metrics(traces, fit)
 
-    label = f"add_traces(per_group={per_group})"
-    return stateless(apply, label, needs=frozenset({"solution"}), size=size, gives=GIVES)
+    return Stage(apply, size=size)
 
 
+@part(writes=GIVES, by_row=True)
 def demonstrate(when: GroupTest) -> Stage:
     """Puts the worked solution of some prompts into their groups, in the place of the last row.
 
@@ -73,12 +74,12 @@ def demonstrate(when: GroupTest) -> Stage:
     Source: HPT, https://github.com/TsinghuaC3I/Unify-Post-Training.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         wanted = np.asarray(when(batch.outcomes()))
         batch = own_rows(batch)
         traces, fit = solutions(actor, batch.asks_of(wanted), 1, turn)
         if traces is None:
-            return batch, _told(traces, fit)
+            return batch, state, trace_metrics(traces, fit)
         shown = wanted.copy()
         shown[wanted] = fit
         kept = [
@@ -87,11 +88,10 @@ def demonstrate(when: GroupTest) -> Stage:
         ]
         places = np.repeat(np.arange(len(kept), dtype=np.int32), list(map(len, kept)))
         rest = batch.take(np.concatenate(kept)).with_rollouts(group=places)
-        return rest.with_groups(shown, traces, "append"), _told(traces, fit)
+        return rest.with_groups(shown, traces, "append"), state, trace_metrics(traces, fit)
 
-    label = f"demonstrate({when.__name__})"
     needs = frozenset({"solution"})
-    return stateless(apply, label, needs=needs, gives=GIVES, by_row=True)
+    return Stage(apply, reads=needs)
 
 
 def off_policy_rows(batch: Batch) -> Batch:
@@ -129,7 +129,7 @@ def solutions(
     return actor.grade(off_policy_rows(actor.written(fitting, rows))), fit
 
 
-def _told(traces: Batch | None, fit: np.ndarray) -> dict[str, float]:
+def trace_metrics(traces: Batch | None, fit: np.ndarray) -> dict[str, float]:
     outcomes = np.zeros(0) if traces is None else traces.rollouts.outcome
     return {
         "traces": float(len(outcomes)),

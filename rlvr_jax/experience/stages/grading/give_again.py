@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.siblings import SHOWN
 from rlvr_jax.experience.views import with_answer
+from rlvr_jax.types.parts import part
 
 __all__ = ["NAME", "give_again"]
 
@@ -14,6 +15,7 @@ NAME = "again"
 """Of the number that a grade gets."""
 
 
+@part(at_grading=True, by_row=True, of_task=frozenset({"answers"}), rewards=(NAME,), views=(SHOWN,))
 def give_again() -> Stage:
     """Adds to the grade of an answer whether the policy gives it again once it is shown it.
 
@@ -38,7 +40,7 @@ def give_again() -> Stage:
             )
         return ()
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         asked = batch.decided & [not ask.rating for ask in batch.asks]
         keys = [
             (ask.number, grade.answer) if own and (grade.answer or "").strip() else None
@@ -68,15 +70,6 @@ def give_again() -> Stage:
             for grade, key, own in zip(batch.grades, keys, asked, strict=True)
         ]
         counts = {"shown_answers": len(first), "answers_given_again": sum(again.values())}
-        return replace(batch, grades=grades), {name: float(n) for name, n in counts.items()}
+        return replace(batch, grades=grades), state, {name: float(n) for name, n in counts.items()}
 
-    return stateless(
-        apply,
-        "give_again()",
-        init=init,
-        views=(SHOWN,),
-        by_row=True,
-        at_grading=True,
-        rewards=(NAME,),
-        of_task=frozenset({"answers"}),
-    )
+    return Stage(apply, init=init)

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rlvr_jax.experience.grades import grade
-from rlvr_jax.experience.parts import Setting, Stage, stateless
-from rlvr_jax.tasks import Grade, Prompt, Response, Task
+from rlvr_jax.experience.parts import Setting, Stage
+from rlvr_jax.tasks import Grade, Prompt, Response, Task, verifier
 from rlvr_jax.tasks.base import Verify
+from rlvr_jax.types.parts import part
+from rlvr_jax.verifiers.checks import Check
 
 __all__ = ["grade_also"]
 
 NOTHING = float("nan")
 
 
+@part(at_grading=True, by_row=True)
 def grade_also(
-    verify: Verify, names: Sequence[str], outcome: str = "", behind_prompt: bool = False
+    verify: Verify | Check, names: Sequence[str], outcome: str = "", behind_prompt: bool = False
 ) -> Stage:
     """Adds what another verifier says of an answer to its grade (`Grade.info`).
 
@@ -26,7 +29,7 @@ def grade_also(
     of them where it has no verdict, are NaN.
 
     Args:
-      verify: as of a task, such as `rlvr_jax.tasks.verifier(Check(…))`.
+      verify: as of a task; or a check that cannot take long on any text, run in this process.
       names: of its info that are taken.
       outcome: name that its outcome gets; "": it is not taken.
       behind_prompt: it reads the prompt and the answer as one text.
@@ -38,9 +41,10 @@ def grade_also(
     every = [*([outcome] if outcome else []), *names]
     if not every or isinstance(names, str):
         raise ValueError(f"grade_also: names must be those of numbers, at least one, got {names!r}")
+    verify = verifier(verify, workers=0) if isinstance(verify, Check) else verify
     own = functools.lru_cache(maxsize=2)(functools.partial(_task, verify, behind_prompt))
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor
         told = grade(own(turn.setting), batch).grades
         known = [_numbers(one, names, outcome) for one in told]
@@ -52,10 +56,9 @@ def grade_also(
             "second_verifier_no_verdict": float(sum(one.outcome is None for one in told)),
             "second_verifier_timeouts": float(sum(one.timed_out for one in told)),
         }
-        return replace(batch, grades=grades), counts
+        return replace(batch, grades=grades), state, counts
 
-    label = f"grade_also({', '.join(every)})"
-    return stateless(apply, label, by_row=True, at_grading=True, rewards=tuple(every))
+    return Stage(apply, rewards=tuple(every))
 
 
 def _task(verify: Verify, behind_prompt: bool, setting: Setting) -> Task:

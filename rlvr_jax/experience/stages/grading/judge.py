@@ -12,16 +12,17 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.heard import Heard
-from rlvr_jax.experience.parts import Actor, Stage, stateless
-from rlvr_jax.experience.stages.rewards.tournament import Compare
+from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.judges import Call, Judge, Replies, Reply, Verdicts
 from rlvr_jax.judges.calls import OVER_BUDGET
 from rlvr_jax.judges.judge import alone
 from rlvr_jax.parallel import gather
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["asked_about", "compare_with", "judge", "writing"]
 
 
+@part(at_grading=True, by_row=True)
 def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
     """Adds what a judge says of an answer to its grade: a number for each name (`Grade.info`), NaN
     without a verdict, and its words (`Grade.said`).
@@ -38,10 +39,10 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
     Metrics: counts, see `Verdicts`; a curve info/<name> of each number.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         rows = np.flatnonzero(batch.decided & [not ask.rating for ask in batch.asks])
         if not len(rows):
-            return batch, {}
+            return batch, state, {}
         numbers, words, counts = asked_about(
             asked, batch, rows, actor, turn.step, turn.key, sampling
         )
@@ -51,15 +52,15 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
         for row, own, said in zip(rows.tolist(), numbers.tolist(), words, strict=True):
             told = dict(zip(asked.names, own, strict=True))
             grades[row] = replace(grades[row], info={**grades[row].info, **told}, said=said)
-        return replace(batch, grades=grades), counts
+        return replace(batch, grades=grades), state, counts
 
-    label = f"judge({', '.join(asked.names)})"
-    return stateless(apply, label, by_row=True, at_grading=True, rewards=tuple(asked.names))
+    return Stage(apply, rewards=tuple(asked.names))
 
 
+@part
 def compare_with(
     asked: Judge, both_orders: bool = True, sampling: Mapping[str, Any] | None = None
-) -> Compare:
+) -> Function:
     """Compares two answers by a judge that reads two numbers.
 
     Args:
@@ -98,7 +99,6 @@ def compare_with(
         scores = np.where(np.isnan(one), two, np.where(np.isnan(two), one, (one + two) / 2))
         return scores, counts, heard
 
-    compare.__name__ = "compare_with_judge"
     return compare
 
 

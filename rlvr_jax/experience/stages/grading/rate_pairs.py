@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.heard import Heard, with_heard
-from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.views import digest
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.views import showing
 from rlvr_jax.judges import two_numbers
-from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["ask_to_rate", "rate_pairs", "rating_reward"]
 
@@ -55,9 +55,8 @@ def _ratings(words: str) -> tuple[float, ...] | None:
     return None if read is None or any(value != round(value) for value in read) else tuple(read)
 
 
-def rate_pairs(
-    pairs: int = 2, tolerance: float = 0.2, show: Show = ask_to_rate, label: str = "ask_to_rate"
-) -> Stage:
+@part(by_row=True, counts=True)
+def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate) -> Stage:
     """Adds rows in which the policy rates two answers of a group.
 
     Pairs are drawn among those with a right answer, in a random order of the two; each is rated as
@@ -69,7 +68,6 @@ def rate_pairs(
       pairs: of a group at most.
       tolerance: of a rating, in [0, 1].
       show: (prompt, first answer, second answer) -> what the policy is shown.
-      label: of `show`.
     Reads: outcome, the texts of answers. Draws: a group for each pair. Writes: cell; what was
       said of each answer into its grade.
     Metrics: rated_pairs (per group), unreadable_ratings (share), rating_reward (mean).
@@ -77,10 +75,8 @@ def rate_pairs(
       ValueError: no pairs, or a tolerance out of range; when called, answers that leave no room.
     Source: V_1; the mean of the two ratings is ours.
     """
-    check_count(1, "rate_pairs", pairs=pairs)
-    check_within(0, 1, "rate_pairs", tolerance=tolerance)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         random, texts = turn.random(), [response.text for response in batch.responses]
         right = np.asarray(batch.rollouts.outcome) > RIGHT
         asks, met, truths = [], [], []
@@ -88,26 +84,24 @@ def rate_pairs(
             for first, second in _drawn(rows[batch.decided[rows]], right, pairs, random):
                 shown = show(batch.asks[first].prompt.text, texts[first], texts[second])
                 ask = batch.asks[first]
-                asks.append(replace(ask, view=_view(shown), samples=turn.setting.samples, given=()))
+                asks.append(
+                    replace(ask, view=showing(shown), samples=turn.setting.samples, given=())
+                )
                 met.append((first, second))
                 truths.append((bool(right[first]), bool(right[second])))
         batch = batch.with_rollouts(cell=np.zeros(len(batch), np.int32))
         told = {"rated_pairs": len(asks) / len(batch.groups)}
         if not asks:
-            return batch, told
+            return batch, state, told
         drawn = actor.draw(asks, turn.key)
         rated, earned = _graded(drawn, truths, tolerance)
         unread = np.isnan(earned)
         told["unreadable_ratings"] = float(unread.mean())
         told["rating_reward"] = float(np.where(unread, 0, earned).mean())
-        return with_heard(concatenate([batch, rated]), _heard(drawn, met)), told
+        return with_heard(concatenate([batch, rated]), _heard(drawn, met)), state, told
 
-    named = f"rate_pairs(pairs={pairs}, tolerance={tolerance:g}, {label})"
-    views = (_view(show("", "", "")),)
-    gives = frozenset({"cell"})
-    return stateless(
-        apply, named, views=views, gives=gives, most=1.0 + pairs, by_row=True, counts=True
-    )
+    views = (showing(show("", "", "")),)
+    return Stage(apply, views=views, writes={"cell"}, most=1.0 + pairs)
 
 
 def _drawn(rows, right, pairs, random) -> list[tuple[int, int]]:
@@ -121,11 +115,6 @@ def _drawn(rows, right, pairs, random) -> list[tuple[int, int]]:
     chosen = random.permutation(len(known))[:pairs]
     swapped = random.uniform(size=len(chosen)) < 0.5
     return [known[n][::-1] if swap else known[n] for n, swap in zip(chosen, swapped, strict=True)]
-
-
-def _view(text: str) -> View:
-    # What is shown is made in the step: equal texts are equal views.
-    return View(f"rate_pairs({digest(text)})", lambda prompt, task: Shown(text))
 
 
 def _heard(drawn: Batch, met) -> list[Heard]:

@@ -8,14 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage, stateless
+from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.objectives import odds_of_yes, self_reward
+from rlvr_jax.types.parts import part
 
 __all__ = ["ask_verdict", "asked_rows", "reward_itself", "reward_odds"]
 
 GIVES = frozenset({"asked_tokens", "asked_length", "verdict_ids"})
 
 
+@part(writes=GIVES, by_row=True)
 def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
     """Says what is asked behind each response, and which tokens the answer may be, so that the
     objective can read `verdict_logp`.
@@ -28,16 +30,16 @@ def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
       ValueError: no answers; when a run begins to draw, an answer that is not one token of the
         policy's tokenizer, or two that are the same.
     """
-    answers = _checked("ask_verdict", answers)
+    answers = checked_answers("ask_verdict", answers)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
-        return asked_rows(batch, actor, answers, question), {}
+        return asked_rows(batch, actor, answers, question), state, {}
 
-    label = f"ask_verdict({', '.join(map(repr, answers))})"
-    return stateless(apply, label, gives=GIVES, by_row=True)
+    return apply
 
 
+@part(writes=frozenset({"self_reward"}), by_row=True)
 def reward_itself(scale: float, reference: float) -> Stage:
     """Gives each answer what the policy that wrote it expects of it: `self_reward` of the first
     token that `ask_verdict` before it asks for.
@@ -48,19 +50,19 @@ def reward_itself(scale: float, reference: float) -> Stage:
     Source: LaSeR, https://github.com/RUCBM/LaSeR.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         rollouts = batch.rollouts
         said = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
         finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
         score = np.asarray(self_reward(said, finished, scale, reference), rollouts.reward.dtype)
         told = {"self_reward": float(score[finished].mean())} if finished.any() else {}
-        return batch.with_rollouts(self_reward=score), told
+        return batch.with_rollouts(self_reward=score), state, told
 
-    label = f"reward_itself({scale:g}, {reference:g})"
-    return stateless(apply, label, gives=frozenset({"self_reward"}), by_row=True)
+    return apply
 
 
+@part(at_grading=True, by_row=True)
 def reward_odds(
     question: str, answers: Sequence[str] = (" Yes", " No"), of: str = "start", name: str = "odds"
 ) -> Stage:
@@ -78,13 +80,13 @@ def reward_odds(
       ValueError: not two answers, or another policy; as `ask_verdict`.
     Source: RLBFF, https://arxiv.org/abs/2509.21319.
     """
-    answers = _checked("reward_odds", answers)
+    answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:
         raise ValueError(f"reward_odds: answers must be yes and no, got {answers}")
     if of not in ("start", "current"):
         raise ValueError(f"reward_odds: of must be 'start' or 'current', got {of!r}")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         said = actor.score(asked_rows(batch, actor, answers, question), ["verdict_logp"], of)
         odds = np.asarray(odds_of_yes(said["verdict_logp"])).tolist()
@@ -92,13 +94,12 @@ def reward_odds(
             replace(grade, info={**grade.info, name: own})
             for grade, own in zip(batch.grades, odds, strict=True)
         ]
-        return replace(batch, grades=grades), {}
+        return replace(batch, grades=grades), state, {}
 
-    label = f"reward_odds({question!r}, of={of})"
-    return stateless(apply, label, by_row=True, at_grading=True, rewards=(name,))
+    return Stage(apply, rewards=(name,))
 
 
-def _checked(function: str, answers: Sequence[str]) -> tuple[str, ...]:
+def checked_answers(function: str, answers: Sequence[str]) -> tuple[str, ...]:
     if isinstance(answers, str) or not answers:
         raise ValueError(f"{function}: answers must be texts, at least one, got {answers!r}")
     return tuple(answers)

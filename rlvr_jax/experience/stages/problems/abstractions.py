@@ -8,11 +8,12 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks.hints import gives_away
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["abstraction_rewards", "discover_abstractions"]
 
@@ -39,7 +40,14 @@ def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
     return np.where(leaks, 0, mean)
 
 
-def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
+@part(
+    writes=frozenset({"cell"}),
+    by_row=True,
+    counts=True,
+    most=3.0,
+    views=(with_request(REQUEST, ""), replace(with_note(""), responses=1)),
+)
+def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
     """Has the policy write abstractions of each prompt, and solve it with each of them.
 
     Of N samples of a group, N / m solve with each of the m abstractions; N / u more are answers to
@@ -57,7 +65,6 @@ def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
       ValueError: a number below 1; when a run is set up, samples that m does not divide.
     Source: RLAD (the link stands in the method's card).
     """
-    check_count(1, "discover_abstractions", abstractions=abstractions, unaided=unaided)
 
     def size(samples):
         if samples % abstractions:
@@ -67,7 +74,7 @@ def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
             )
         return max(1, samples // unaided)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         each = turn.setting.samples // abstractions
         plain = batch.asks_of(np.ones(len(batch.groups), bool))
         asks = [replace(a, view=with_request(REQUEST, ""), samples=abstractions) for a in plain]
@@ -96,15 +103,6 @@ def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
             if found.decided.any():
                 told[name] = float(found.rollouts.outcome[found.decided].mean())
         unaided_rows = batch.with_rollouts(cell=cells, reward=nothing)
-        return concatenate([written, solved, unaided_rows]), told
+        return concatenate([written, solved, unaided_rows]), state, told
 
-    return stateless(
-        apply,
-        f"discover_abstractions({abstractions}, unaided={unaided})",
-        views=(with_request(REQUEST, ""), replace(with_note(""), responses=1)),
-        size=size,
-        gives=frozenset({"cell"}),
-        most=3.0,
-        by_row=True,
-        counts=True,
-    )
+    return Stage(apply, size=size)

@@ -20,8 +20,8 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
+from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = [
     "imitate_proofs",
@@ -101,13 +101,14 @@ def matching_weights(
     return weights
 
 
+@part
 def imitate_proofs(
-    hard: float,
-    margin: float,
-    most: float,
-    length_cost: float,
-    time_cost: float,
-    cap: float,
+    hard: Unit,
+    margin: Unit,
+    most: Unit,
+    length_cost: NonNegative,
+    time_cost: NonNegative,
+    cap: Positive,
 ) -> Stage:
     """Imitates right proofs by weight, and conjectures that are hard to prove.
 
@@ -131,9 +132,6 @@ def imitate_proofs(
       ValueError: a rate outside [0, 1], a negative cost, no cap.
     Source: STP, https://github.com/kfdong/STP.
     """
-    check_within(0, 1, "imitate_proofs", hard=hard, margin=margin, most=most)
-    check_at_least(0, "imitate_proofs", length_cost=length_cost, time_cost=time_cost)
-    check_positive("imitate_proofs", cap=cap)
 
     def init(setting):
         return np.zeros(len(setting.task.train))
@@ -187,21 +185,11 @@ def imitate_proofs(
             return to_imitate(batch, np.zeros(len(batch), bool)), best, told
         return concatenate(rows).renumbered(), best, told
 
-    label = describe(
-        "imitate_proofs",
-        hard=float(hard),
-        margin=float(margin),
-        most=float(most),
-        length_cost=float(length_cost),
-        time_cost=float(time_cost),
-        cap=float(cap),
-    )
     return Stage(
         apply,
-        label,
         init,
         views=(replace(with_request(REQUEST, ""), responses=1), WRITTEN),
-        gives=frozenset({"supervised", "cell"}),
+        writes=frozenset({"supervised", "cell"}),
         most=3.0,
         by_row=True,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
@@ -21,8 +21,9 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import adversarial, describe
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives import adversarial
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["ALTERED", "fuse_statements", "prover_rewards", "trains_prover"]
 
@@ -34,11 +35,10 @@ REQUEST = (
 )
 
 
-# The longest pair is not longer than the longest prompt with itself.
-_WITH_ITSELF = View(
-    "with_itself()",
-    lambda prompt, task: with_request(REQUEST, prompt.text).show(prompt, task),
-)
+@part
+def with_itself() -> View:
+    """The longest pair is not longer than the longest prompt with itself."""
+    return View(lambda prompt, task: with_request(REQUEST, prompt.text).show(prompt, task))
 
 
 def prover_rewards(outcome: np.ndarray, altered: np.ndarray, penalty: float) -> np.ndarray:
@@ -51,7 +51,14 @@ def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
     return (rates > 0) & (rates <= most)
 
 
-def fuse_statements(penalty: float, most: float) -> Stage:
+@part(
+    writes=frozenset({"cell"}),
+    by_row=True,
+    most=2.0,
+    size=lambda samples: 1,
+    views=(with_itself(), WRITTEN),
+)
+def fuse_statements(penalty: Unit, most: Unit) -> Stage:
     """Has the policy write a statement from two prompts, and prove what it wrote.
 
     The prompts of a step are partners, each with the next one. What is read from the text of each
@@ -72,9 +79,8 @@ def fuse_statements(penalty: float, most: float) -> Stage:
       ValueError: a share outside [0, 1].
     Source: GAR (the link stands in the method's card).
     """
-    check_within(0, 1, "fuse_statements", penalty=penalty, most=most)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         task, samples = turn.setting.task, turn.setting.samples
         plain = batch.asks_of(np.ones(len(batch.groups), bool))
         partners = [*plain[1:], plain[0]]
@@ -111,15 +117,6 @@ def fuse_statements(penalty: float, most: float) -> Stage:
         # One sample of each: they are compared with one another.
         written = written.with_rollouts(group=np.zeros(len(written), np.int32)).renumbered()
         parts = [written, *(part for part in parts if part is not None)]
-        return concatenate(parts).renumbered(), told
+        return concatenate(parts).renumbered(), state, told
 
-    label = describe("fuse_statements", penalty=float(penalty), most=float(most))
-    return stateless(
-        apply,
-        label,
-        views=(_WITH_ITSELF, WRITTEN),
-        size=lambda samples: 1,
-        gives=frozenset({"cell"}),
-        most=2.0,
-        by_row=True,
-    )
+    return apply

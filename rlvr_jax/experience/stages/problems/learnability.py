@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.objectives import (
     composed_proposer_reward,
     composed_solver_reward,
-    describe,
     learnability,
 )
-from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks.worlds.triplets import graded_proposal, is_proposal, solve_prompt
+from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["earn_learnability"]
 
@@ -24,7 +24,8 @@ READABLE = "readable"
 """Of `Grade.info`: whether there is an answer, or a proposal; there is where that says nothing."""
 
 
-def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0) -> Stage:
+@part(by_row=True)
+def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = -1.0) -> Stage:
     """Pays proposals by how the policy solves them, and answers by whether they are right.
 
     It stands behind `propose_and_solve`. Each valid proposal is answered some times, which is not
@@ -41,10 +42,8 @@ def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0
       ValueError: no samples, a reward that is not finite.
     Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
     """
-    check_count(1, "earn_learnability", samples=samples)
-    check_finite("earn_learnability", wrong=wrong, malformed=malformed)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         task = turn.setting.task
         proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
         right = batch.decided & (batch.rollouts.outcome > RIGHT)
@@ -73,9 +72,6 @@ def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0
             earned = composed_proposer_reward(worth, valid, wrong, malformed)
             reward[proposed] = np.asarray(earned)[proposed]
         reward = np.where(batch.decided, reward, 0).astype(batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=reward), told
+        return batch.with_rollouts(reward=reward), state, told
 
-    label = describe(
-        "earn_learnability", samples=samples, wrong=float(wrong), malformed=float(malformed)
-    )
-    return stateless(apply, label, by_row=True)
+    return apply

@@ -23,11 +23,12 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
-from rlvr_jax.objectives import describe, parabola
-from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
+from rlvr_jax.objectives import parabola
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.tasks.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
+from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["is_question", "pose_questions", "question_to", "read_stored", "stored"]
 
@@ -58,6 +59,7 @@ def is_question(
     return fits and answer not in text and searched
 
 
+@part
 def question_to(searched: bool) -> View:
     """Shows the answer of a prompt without the prompt, and asks for a question to it.
 
@@ -73,7 +75,7 @@ def question_to(searched: bool) -> View:
         answer = _answers(prompt)[0]
         return with_request(request, answer, prompt_shown=False).show(prompt, task)
 
-    return View(describe("question_to", searched=searched), show)
+    return View(show)
 
 
 def stored(problems: Sequence[Prompt]) -> np.ndarray:
@@ -93,14 +95,15 @@ def read_stored(rows: np.ndarray) -> list[Prompt]:
     return [Prompt(*json.loads(line)) for line in lines]
 
 
+@part
 def pose_questions(
-    penalty: float,
-    reuse_below: float,
-    capacity: int,
-    clear_every: int,
+    penalty: Finite,
+    reuse_below: Unit,
+    capacity: Count,
+    clear_every: Count,
     intermediate: bool = False,
     characters: tuple[int, int] = (10, 1000),
-    least_words: int = 10,
+    least_words: NonNegativeInt = 10,
     searched: bool = False,
 ) -> Stage:
     """Has the policy write a question to the answer of every prompt, and answer it.
@@ -130,10 +133,6 @@ def pose_questions(
         that have to be searched for.
     Source: SSP, https://github.com/Alibaba-Quark/SSP.
     """
-    check_finite("pose_questions", penalty=penalty)
-    check_within(0, 1, "pose_questions", reuse_below=reuse_below)
-    check_count(1, "pose_questions", capacity=capacity, clear_every=clear_every)
-    check_count(0, "pose_questions", least_words=least_words)
 
     def init(setting):
         if searched and getattr(setting.task.environment, "style", None) is None:
@@ -189,24 +188,12 @@ def pose_questions(
         told |= {"question_reward": float(reward.mean()), "kept_questions": float(state.held)}
         return concatenate([earned(written, reward, WRITE), *parts]).renumbered(), state, told
 
-    label = describe(
-        "pose_questions",
-        penalty=float(penalty),
-        reuse_below=float(reuse_below),
-        capacity=capacity,
-        clear_every=clear_every,
-        intermediate=intermediate,
-        characters=characters,
-        least_words=least_words,
-        **({"searched": True} if searched else {}),
-    )
     return Stage(
         apply,
-        label,
         init,
         views=(question_to(searched), WRITTEN),
         size=lambda samples: 1,
-        gives=frozenset({"cell"}),
+        writes=frozenset({"cell"}),
         most=2.0,
         by_row=True,
     )

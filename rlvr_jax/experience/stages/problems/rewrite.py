@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import (
     WRITTEN,
     asks_of_problems,
@@ -18,10 +18,9 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.experience.views import digest
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["EASY", "HARD", "MEDIUM", "bands", "rewrite_prompts"]
 
@@ -37,7 +36,8 @@ def bands(accuracy: np.ndarray, hard: float, medium: float) -> np.ndarray:
     return np.where(accuracy <= hard, HARD, np.where(accuracy <= medium, MEDIUM, EASY))
 
 
-def rewrite_prompts(hard: float, medium: float) -> Stage:
+@part(writes=frozenset({"cell"}), by_row=True, most=2.0)
+def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
     """Has the policy write hard prompts simpler and medium ones differently, and asks these, too.
 
     What is written keeps the answer of its prompt, which the policy is shown; one row is drawn for
@@ -55,11 +55,10 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
       ValueError: bounds outside [0, 1], or hard not below medium.
     Source: CLPO, https://github.com/csuking/CLPO.
     """
-    check_within(0, 1, "rewrite_prompts", hard=hard, medium=medium)
     if not hard < medium:
         raise ValueError(f"rewrite_prompts: hard must be below medium {medium}, got {hard}")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         task, setting = turn.setting.task, turn.setting
         outcomes = batch.outcomes()
         number = np.maximum((~np.isnan(outcomes)).sum(axis=1), 1)
@@ -96,14 +95,14 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
         whole = [part for part in parts if part is not None]
         told["kept_groups"] = float(sum(len(part.groups) for part in whole))
         if not whole:
-            return batch.without(np.ones(len(batch), bool)), told
-        return concatenate(whole).renumbered(), told
+            return batch.without(np.ones(len(batch), bool)), state, told
+        return concatenate(whole).renumbered(), state, told
 
-    label = describe("rewrite_prompts", hard=float(hard), medium=float(medium))
     views = (_asking(SIMPLER), _asking(OTHER), WRITTEN)
-    return stateless(apply, label, views=views, gives=frozenset({"cell"}), most=2.0, by_row=True)
+    return Stage(apply, views=views)
 
 
+@part
 def _asking(request: str) -> View:
     """Shows a prompt with its answer, and asks for another version of it."""
 
@@ -111,4 +110,4 @@ def _asking(request: str) -> View:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
         return with_request(request + FORM, answer).show(prompt, task)
 
-    return View(f"with_own_answer({digest(request)})", show)
+    return View(show)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
@@ -21,8 +22,10 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import describe, within_band
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.objectives import within_band
+from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.types.hyperparameters import Count, Range
+from rlvr_jax.types.parts import part
 
 __all__ = ["synthesize_problems"]
 
@@ -37,13 +40,14 @@ RIGHT = 0.5
 """An outcome above this counts as right."""
 
 
+@part(by_row=True)
 def synthesize_problems(
     low: float,
     high: float,
     written_low: float,
     written_high: float,
-    sources: int,
-    most: float = 4.0,
+    sources: Count,
+    most: Annotated[float, Range(1, finite=False)] = 4.0,
 ) -> Stage:
     """Has the policy write variations from right answers to prompts that it solves now and then.
 
@@ -70,16 +74,13 @@ def synthesize_problems(
     """
     bounds = {"low": low, "high": high, "written_low": written_low, "written_high": written_high}
     check_within(0, 1, "synthesize_problems", **bounds)
-    check_count(1, "synthesize_problems", sources=sources)
     if not (low <= high and written_low <= written_high):
         raise ValueError(
             f"synthesize_problems: bounds must not fall, got {low}, {high} and {written_low},"
             f" {written_high}"
         )
-    if not most >= 1:
-        raise ValueError(f"synthesize_problems: most must be at least 1, got {most}")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         task, samples = turn.setting.task, turn.setting.samples
         outcomes = batch.outcomes()
         rates = pass_rates(outcomes)
@@ -127,20 +128,14 @@ def synthesize_problems(
                 told["kept_solved"] = float(good.sum())
         whole = [part for part in parts if part is not None]
         if not whole:
-            return batch.without(np.ones(len(batch), bool)), told
+            return batch.without(np.ones(len(batch), bool)), state, told
         room = int(most * turn.setting.prompts * samples)
-        return _first_rows(concatenate(whole).renumbered(), room), told
+        return _first_rows(concatenate(whole).renumbered(), room), state, told
 
-    label = describe(
-        "synthesize_problems",
-        **{name: float(value) for name, value in bounds.items()},
-        sources=sources,
-        most=float(most),
-    )
     shown = replace(with_request(REQUEST, "", prompt_shown=False), responses=1)
     views = (shown, WRITTEN)
     gives = frozenset({"cell"})
-    return stateless(apply, label, views=views, gives=gives, most=float(most), by_row=True)
+    return Stage(apply, views=views, writes=gives, most=float(most))
 
 
 def _first_rows(batch: Batch, room: int) -> Batch:

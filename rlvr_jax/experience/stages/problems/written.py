@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from rlvr_jax.experience.asks import PLAIN, Ask, Shown, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.tasks import Grade, Prompt, Task
+from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.fences import last_fence
 
 __all__ = [
@@ -22,17 +22,19 @@ __all__ = [
     "mixed",
     "pass_rates",
     "problem_in",
+    "read_problems",
+    "with_request",
 ]
-__all__ += ["read_problems", "with_request"]
 
 SOLVE, WRITE = 0, 1
 """Cells of rows: who solves, and who writes."""
 
 
-WRITTEN = View("written_problem()", lambda prompt, task: Shown(prompt.text), responses=1)
+WRITTEN = replace(PLAIN, responses=1)
 """Of parts that ask what a policy has written: it is a prompt that a response makes longer."""
 
 
+@part
 def with_request(request: str, material: str, prompt_shown: bool = True) -> View:
     """Shows what a new text is to be made of, and what is wanted.
 
@@ -50,8 +52,7 @@ def with_request(request: str, material: str, prompt_shown: bool = True) -> View
         first = [prompt.text] if prompt_shown else []
         return Shown("\n\n".join(text for text in [*first, material, request] if text))
 
-    digest = hashlib.sha256(f"{request}\0{material}\0{prompt_shown}".encode()).hexdigest()[:16]
-    return View(f"with_request({digest})", show)
+    return View(show)
 
 
 def problem_in(prompt: Prompt, text: str, task: Task) -> Prompt | None:

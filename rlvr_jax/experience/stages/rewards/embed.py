@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.types.parts import part
 
 __all__ = ["embed"]
 
 
+@part(writes=frozenset({"embedding"}), by_row=True)
 def embed(of: str = "start") -> Stage:
     """Gives every response an embedding: the mean of the last hidden states of its tokens.
 
@@ -21,11 +23,11 @@ def embed(of: str = "start") -> Stage:
     if of not in ("start", "current"):
         raise ValueError(f"embed: of must be 'start' or 'current', got {of!r}")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         if batch.rollouts.embedding is not None:
-            return batch, {}
+            return batch, state, {}
         found = actor.score(batch, ["mean_hidden"], of)["mean_hidden"]
-        return batch.with_rollouts(embedding=found.astype(batch.rollouts.reward.dtype)), {}
+        return batch.with_rollouts(embedding=found.astype(batch.rollouts.reward.dtype)), state, {}
 
-    return stateless(apply, f"embed({of})", gives=frozenset({"embedding"}), by_row=True)
+    return apply

@@ -23,10 +23,10 @@ def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:
     Raises:
       ValueError: a part that reads statistics of a policy.
     """
-    if advantage.needs & MEASURED:
+    if advantage.reads & MEASURED:
         raise ValueError(
             f"estimator: advantage must read no statistic of a policy, got {advantage.label} that"
-            f" needs {sorted(advantage.needs)}"
+            f" needs {sorted(advantage.reads)}"
         )
 
     @jax.jit

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["equations", "find_formulas", "mark_triggers"]
 
@@ -17,6 +18,7 @@ _ENDS = ".,;:!?"
 _MATHS = re.compile(r"\$([^$\n]{1,200})\$|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL)
 
 
+@part(writes=frozenset({"trigger"}), by_row=True)
 def mark_triggers(words: Sequence[str]) -> Stage:
     """Marks where the likeliest token was one of a list of words, whatever was drawn.
 
@@ -35,7 +37,7 @@ def mark_triggers(words: Sequence[str]) -> Stage:
     if not words:
         raise ValueError("mark_triggers: words must be at least one, got none")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         spelled = [
             form for word in words for form in (word, f" {word}", word.title(), f" {word.title()}")
@@ -49,10 +51,13 @@ def mark_triggers(words: Sequence[str]) -> Stage:
             )
         likeliest = actor.score(batch, ["max_id"])["max_id"]
         trigger = np.isin(likeliest, ids) & batch.rollouts.mask
-        return batch.with_rollouts(trigger=trigger), {"triggers": float(trigger.sum()) / len(batch)}
+        return (
+            batch.with_rollouts(trigger=trigger),
+            state,
+            {"triggers": float(trigger.sum()) / len(batch)},
+        )
 
-    label = f"mark_triggers({', '.join(words)})"
-    return stateless(apply, label, gives=frozenset({"trigger"}), by_row=True)
+    return apply
 
 
 def equations(text: str) -> list[str]:
@@ -73,7 +78,8 @@ def equations(text: str) -> list[str]:
     return ["".join(formula.split()) for formula in found]
 
 
-def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: int = 16) -> Stage:
+@part(writes=frozenset({"formulas"}), by_row=True)
+def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count = 16) -> Stage:
     """Gives the formulas of each response as ids: equal ones have the same id in the step.
 
     Rows that bring formulas keep them.
@@ -85,18 +91,20 @@ def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: int = 
     Raises:
       ValueError: no whole number of formulas, or less than 1.
     """
-    check_count(1, "find_formulas", most=most)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor, turn
         if batch.rollouts.formulas is not None:
-            return batch, {}
+            return batch, state, {}
         known: dict[str, int] = {}
         ids = np.full((len(batch), most), -1, np.int32)
         for row, response in enumerate(batch.responses):
             own = [known.setdefault(one, len(known)) for one in find(response.text)[:most]]
             ids[row, : len(own)] = own
-        return batch.with_rollouts(formulas=ids), {"formulas": float((ids >= 0).sum(axis=1).mean())}
+        return (
+            batch.with_rollouts(formulas=ids),
+            state,
+            {"formulas": float((ids >= 0).sum(axis=1).mean())},
+        )
 
-    label = f"find_formulas({find.__name__}, most={most})"
-    return stateless(apply, label, gives=frozenset({"formulas"}), by_row=True)
+    return apply

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
+from rlvr_jax.types.parts import part
 
 __all__ = ["probe_steps", "steps_of"]
 
@@ -33,6 +34,7 @@ def steps_of(batch: Batch, separator: str) -> list[list[int]]:
     return found
 
 
+@part(by_row=True)
 def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \\boxed{") -> Stage:
     """Asks after every step how sure and how right the policy would be if it had to answer there.
 
@@ -55,7 +57,7 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
     if not separator:
         raise ValueError(f"probe_steps: separator must be a text, got {separator!r}")
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         rollouts, room = batch.rollouts, turn.setting.response_tokens
         begin = list(actor.encode(opening)) if opening else []
         ends = steps_of(batch, separator)
@@ -92,10 +94,10 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
             probe_confidence=known["sure"],
             probe_accuracy=known["right"],
         )
-        return batch, told
+        return batch, state, told
 
     gives = frozenset({"step", "probe_confidence", "probe_accuracy"})
-    return stateless(apply, f"probe_steps({separator!r}, {opening!r})", gives=gives, by_row=True)
+    return Stage(apply, writes=gives)
 
 
 def _answer(batch: Batch, actor, row: int, room: int) -> list[int]:

@@ -17,8 +17,9 @@ from rlvr_jax.objectives import (
     likely_answer_reward,
     spread_floor,
 )
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.tasks import Prompt, Response
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["LikelyAnswerState", "at_last_word", "behind_tags", "likely_answers"]
 
@@ -94,9 +95,10 @@ def _check_answer(spliced: Spliced, prompt: Prompt) -> None:
         )
 
 
+@part
 def likely_answers(
     splice: Splice = behind_tags,
-    form_share: float = 0.1,
+    form_share: Unit = 0.1,
     spread_share: float = 0.5,
     keep: float = 0.99,
     start: int = 11,
@@ -122,7 +124,6 @@ def likely_answers(
         to train on without an answer; in a run, an answer longer than a response may be.
     Source: RLPR, https://github.com/OpenBMB/RLPR.
     """
-    check_within(0, 1, "likely_answers", form_share=form_share)
     filtering = spread_floor(spread_share, keep, start)
 
     def init(setting):
@@ -161,8 +162,7 @@ def likely_answers(
         after = LikelyAnswerState(known, filtering.observe(state.spread, spread[first]))
         return batch.without(low).with_rollouts(reward=earned), after, told
 
-    label = f"likely_answers({splice.__name__}, form_share={form_share:g})"
-    return Stage(apply, label, init, needs=frozenset({"answer"}), by_row=True)
+    return Stage(apply, init, reads=frozenset({"answer"}), by_row=True)
 
 
 def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str) -> np.ndarray:

@@ -12,9 +12,9 @@ import numpy as np
 
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks.synthesis.concepts import slopes
+from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt
+from rlvr_jax.types.parts import part
 
 __all__ = ["NONE", "TIE", "Labels", "Verdict", "judged_label", "relabel"]
 
@@ -88,7 +88,8 @@ def judged_label(
     return Verdict(majority, rate, rise, mode, replaced)
 
 
-def relabel(start: int, slope: float, visits: int) -> Stage:
+@part
+def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
     """Grades a group by its commonest answer where that has become the policy's settled one.
 
     What is asked is `judged_label`, of the visits of the prompt so far; nothing else changes the
@@ -106,9 +107,6 @@ def relabel(start: int, slope: float, visits: int) -> Stage:
         whose grades name no answers.
     Source: OLR, https://github.com/ShenzhiYang2000/OLR.
     """
-    check_count(0, "relabel", start=start)
-    check_finite("relabel", slope=slope)
-    check_count(1, "relabel", visits=visits)
 
     def init(setting):
         if not setting.task.answers:
@@ -158,8 +156,7 @@ def relabel(start: int, slope: float, visits: int) -> Stage:
         batch = batch.with_rollouts(outcome=outcome, reward=reward.astype(outcome.dtype))
         return replace(batch, grades=grades), Labels(majority, rate, count), told
 
-    label = describe("relabel", start=start, slope=float(slope), visits=visits)
-    return Stage(apply, label, init, by_row=True, of_task=frozenset({"answers"}))
+    return Stage(apply, init, by_row=True, of_task=frozenset({"answers"}))
 
 
 def _class(answer: str | None) -> int:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.tasks import Task
+from rlvr_jax.types.parts import part
 
 __all__ = ["score_steps", "scored_steps", "tokens_up_to"]
 
 
+@part(by_row=True)
 def score_steps() -> Stage:
     """Gives the steps of every response the scores that the task says (`Task.score_steps`).
 
@@ -34,18 +36,18 @@ def score_steps() -> Stage:
             )
         return ()
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor
         rollouts = batch.rollouts
         if rollouts.step is not None and rollouts.process_reward is not None:
-            return batch, {}
+            return batch, state, {}
         step, reward, number = scored_steps(batch, turn.setting.task)
         step = np.where(rollouts.mask, step, -1).astype(np.int32)
         told = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
-        return batch.with_rollouts(step=step, process_reward=reward), told
+        return batch.with_rollouts(step=step, process_reward=reward), state, told
 
     gives, of_task = frozenset({"step", "process_reward"}), frozenset({"score_steps"})
-    return stateless(apply, "score_steps()", init=init, gives=gives, by_row=True, of_task=of_task)
+    return Stage(apply, init=init, writes=gives, of_task=of_task)
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:

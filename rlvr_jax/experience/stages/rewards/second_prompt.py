@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.types.parts import part
 
 __all__ = ["second_prompt", "without_prompt"]
 
 GIVES = frozenset({"second_tokens", "second_length"})
 
 
+@part(writes=GIVES)
 def second_prompt(view: View) -> Stage:
     """Says after which other prompt each response is scored: that of a view of its own prompt.
 
@@ -22,16 +24,16 @@ def second_prompt(view: View) -> Stage:
     Writes: second_tokens, second_length.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
         asks = [replace(ask, view=view) for ask in batch.asks]
         tokens, length = actor.prompts(asks)
-        return batch.with_rollouts(second_tokens=tokens, second_length=length), {}
+        return batch.with_rollouts(second_tokens=tokens, second_length=length), state, {}
 
-    label = f"second_prompt({view.label})"
-    return stateless(apply, label, needs=view.needs, views=(view,), gives=GIVES)
+    return Stage(apply, reads=view.reads, views=(view,))
 
 
+@part(writes=GIVES)
 def without_prompt() -> Stage:
     """Says that responses are also scored as texts of their own, behind a start token alone.
 
@@ -42,12 +44,16 @@ def without_prompt() -> Stage:
     Source: https://github.com/Trae1ounG/Pretrain_Space_RLVR, where it is the chat's start token.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor, turn
         prompts, length = batch.rollouts.prompt_tokens, batch.rollouts.prompt_length
         first = prompts[:, :1]
         last = np.take_along_axis(prompts, length[:, None] - 1, axis=1)
         start = first if (first == first[0]).all() else last
-        return batch.with_rollouts(second_tokens=start, second_length=np.ones_like(length)), {}
+        return (
+            batch.with_rollouts(second_tokens=start, second_length=np.ones_like(length)),
+            state,
+            {},
+        )
 
-    return stateless(apply, "without_prompt()", gives=GIVES)
+    return apply

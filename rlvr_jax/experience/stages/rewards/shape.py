@@ -7,11 +7,13 @@ import numpy as np
 from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives import Moment, Reward, Shaping, as_shaping
+from rlvr_jax.types.parts import label_of, part
 
 __all__ = ["shape"]
 
 
-def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
+@part
+def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
     """Gives every rollout the reward that a pure function makes of the batch; outcomes stay.
 
     The function sees rows without a verdict in groups of their own, without tokens, so that no
@@ -20,7 +22,6 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
     Args:
       reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`, which may keep a state and
         know the step.
-      label: of a function, if it was made by another.
       rewards: how many rewards of the task (`Task.rewards`) a function weighs, as
         `component_rewards`; 0: none.
     Reads: what the function reads. Writes: reward. Metrics: what a `Shaping` tells, and
@@ -30,8 +31,8 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
         `Shaping` reads, or without the answers that it reads; in a run, a reward that is infinite.
     """
     own = as_shaping(reward)
-    label = label or f"shape({own.label})"
-    needs = own.needs | ({"component_rewards"} if rewards else set())
+    label = f"shape({label_of(reward)})"
+    reads = own.reads | ({"component_rewards"} if rewards else set())
 
     def init(setting):
         _check(label, own, rewards, setting.task)
@@ -39,7 +40,7 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
 
     def apply(batch, actor, state, turn):
         del actor
-        lacking = {name for name in needs if getattr(batch.rollouts, name) is None}
+        lacking = {name for name in reads if getattr(batch.rollouts, name) is None}
         known = with_grades(batch, turn.setting.task, lacking).rollouts
         prompt = np.array([ask.number for ask in batch.asks], np.int32)
         moment = Moment(turn.step, turn.key, prompt)
@@ -57,9 +58,9 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
         values = np.where(batch.decided, values, 0).astype(values.dtype)
         return batch.with_rollouts(reward=values), state, metrics
 
-    read = {"rewards": "component_rewards" in needs, "answers": "answer" in needs}
+    read = {"rewards": "component_rewards" in reads, "answers": "answer" in reads}
     of_task = frozenset(name for name, there in read.items() if there)
-    return Stage(apply, label, init, of_task=of_task)
+    return Stage(apply, init, of_task=of_task)
 
 
 def _check(label, own, rewards, task):
@@ -74,7 +75,7 @@ def _check(label, own, rewards, task):
             f"{label}: reads {own.columns} rewards of a task (Task.rewards), got"
             f" {len(given)} of task {task.name!r} ({', '.join(given)})"
         )
-    if "answer" in own.needs and not task.answers:
+    if "answer" in own.reads and not task.answers:
         raise ValueError(
             f"{label}: reads answers, which task {task.name!r} does not give (Task.answers)"
         )

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.templates import TEMPLATES, Template, format_score, template_view
+from rlvr_jax.types.parts import part
 
 __all__ = ["reward_template"]
 
 
+@part(by_row=True)
 def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
     """Adds to the reward of every row how well it keeps the form of the template it was asked in.
 
@@ -24,7 +26,7 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
     """
     known = {template_view(template).label: template for template in templates}
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor, turn
         asked = [known.get(ask.view.label) for ask in batch.asks]
         scores = np.array(
@@ -34,6 +36,6 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
             ]
         )
         reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=reward), {"template_score": float(scores.mean())}
+        return batch.with_rollouts(reward=reward), state, {"template_score": float(scores.mean())}
 
-    return stateless(apply, "reward_template()", by_row=True)
+    return apply

@@ -9,8 +9,9 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.heard import Heard, with_heard
-from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
+from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.objectives import Met, Schedule, round_robin
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["compare_by", "tournament"]
 
@@ -22,7 +23,8 @@ Standing = Callable[[int, Sequence[Sequence[Met]]], np.ndarray]
 """(players, rounds) -> [players]."""
 
 
-def compare_by(column: int | None = None) -> Compare:
+@part
+def compare_by(column: int | None = None) -> Function:
     """Compares by a number that each answer has.
 
     Args:
@@ -38,10 +40,10 @@ def compare_by(column: int | None = None) -> Compare:
             numbers = np.asarray(own)[:, column]
         return numbers[np.array(pairs)], {}, ()
 
-    compare.__name__ = "compare_by_outcome" if column is None else f"compare_by_{column}"
     return compare
 
 
+@part(by_row=True)
 def tournament(
     compare: Compare,
     reward: Standing,
@@ -66,7 +68,7 @@ def tournament(
       half), and rows_without_reward where there are any.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         players = [rows[batch.decided[rows]] for rows in batch.groups]
         counts: dict[str, float] = {}
         heard: list[Heard] = []
@@ -95,11 +97,10 @@ def tournament(
         told = counts | _told(batch, players, rounds)
         if without := float(np.isnan(earned).sum()):
             told["rows_without_reward"] = without
-        return with_heard(batch, heard).with_rollouts(**known), told
+        return with_heard(batch, heard).with_rollouts(**known), state, told
 
-    label = f"tournament({compare.__name__}, {reward.__name__}, {schedule.__name__})"
     gives = frozenset({"advantage"} if advantage is not None else ())
-    return stateless(apply, label, gives=gives, by_row=True)
+    return Stage(apply, writes=gives)
 
 
 def _played(players, schedule, compare) -> list[list[list[Met]]]:

@@ -9,6 +9,8 @@ import numpy as np
 from rlvr_jax.experience.batch import GroupTest
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rounds.redraw import refilled
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["KeepRate", "adaptive_refill", "lower_rate", "next_pool"]
 
@@ -33,7 +35,8 @@ def next_pool(missing: int, rate: KeepRate) -> int:
     return -(-missing * int(rate.drawn) // int(rate.kept))
 
 
-def adaptive_refill(when: GroupTest, rounds: int) -> Stage:
+@part
+def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
     """Draws further prompts as `refill` does, as many as are likely to fill the batch.
 
     With ρ = kept / drawn groups of the step so far, ρ̂ = min(ρ̂, ρ) over the run, from 1, and a round
@@ -49,8 +52,6 @@ def adaptive_refill(when: GroupTest, rounds: int) -> Stage:
       ValueError: fewer than one round.
     Source: CodeV-R1, https://github.com/iprc-dip/CodeV-R1 (adaptive DAPO).
     """
-    if rounds < 1:
-        raise ValueError(f"adaptive_refill: rounds must be at least 1, got {rounds}")
 
     def init(setting):
         del setting
@@ -67,5 +68,4 @@ def adaptive_refill(when: GroupTest, rounds: int) -> Stage:
         batch, told = refilled(batch, actor, turn, when, rounds, pool)
         return batch, rate, {**told, "refill/keep_rate": int(rate.kept) / int(rate.drawn)}
 
-    label = f"adaptive_refill({when.__name__}, rounds={rounds})"
-    return Stage(apply, label, init, rounds=rounds - 1)
+    return Stage(apply, init, rounds=rounds - 1)

@@ -8,12 +8,14 @@ import numpy as np
 
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage, stateless
+from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.types.parts import part
 
 __all__ = ["train_under", "under_another_view"]
 
 
+@part
 def train_under(view: View) -> Stage:
     """Learns from all rows under another view of their prompts, as whoever knows more would.
 
@@ -25,13 +27,12 @@ def train_under(view: View) -> Stage:
     Writes: prompt_tokens, prompt_length, shown_tokens, shown_length, off_policy.
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del turn
-        return under_another_view(batch, actor, view), {}
+        return under_another_view(batch, actor, view), state, {}
 
-    label = f"train_under({view.label})"
     gives = frozenset({"off_policy"})
-    return stateless(apply, label, needs=view.needs, views=(view,), gives=gives)
+    return Stage(apply, reads=view.reads, views=(view,), writes=gives)
 
 
 def under_another_view(drawn: Batch, actor: Actor, view: View) -> Batch:

@@ -6,19 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_two_answers
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
 
 __all__ = ["bootstrap_replies"]
 
 REQUEST = "Explain, step by step and so that nothing is left open, how to answer rightly."
 
 
-def bootstrap_replies(temperature: float) -> Stage:
+@part(writes=GIVES, by_row=True)
+def bootstrap_replies(temperature: Positive) -> Stage:
     """Learns from replies that are right, drawn with a right and a wrong answer in sight.
 
     Of each group with both, a right row and a wrong one of the commonest wrong answer are shown
@@ -36,18 +37,17 @@ def bootstrap_replies(temperature: float) -> Stage:
       ValueError: a temperature that is not positive; when called, answers that leave no room.
     Source: SSB, https://github.com/purbeshmitra/semantic-soft-bootstrapping.
     """
-    check_positive("bootstrap_replies", temperature=temperature)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         nothing = batch.without(np.ones(len(batch), bool))
         pairs = contrast_pairs(batch)
         told = {"mixed_groups": len(pairs) / len(batch.groups), "kept_replies": 0.0}
         if not pairs:
-            return nothing, told
+            return nothing, state, told
         drawn = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
         right = np.flatnonzero(drawn.decided & (drawn.rollouts.outcome > RIGHT))
         if not len(right):
-            return nothing, told
+            return nothing, state, told
         drawn = drawn.take(right).renumbered()
         plain = [replace(batch.asks[pairs[place].right], samples=1) for place in right]
         tokens, length = actor.prompts(plain)
@@ -61,8 +61,7 @@ def bootstrap_replies(temperature: float) -> Stage:
             temperature=(temperature * rollouts.temperature).astype(kind),
             drawn_temperature=rollouts.temperature,
         )
-        return replies, told | {"kept_replies": len(replies) / len(batch.groups)}
+        return replies, state, told | {"kept_replies": len(replies) / len(batch.groups)}
 
-    label = describe("bootstrap_replies", temperature=float(temperature))
     view = replace(with_two_answers("", "", REQUEST), responses=2)
-    return stateless(apply, label, views=(view,), gives=GIVES, by_row=True)
+    return Stage(apply, views=(view,))

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.experience.parts import Actor, Stage, Turn
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["branch"]
 
@@ -17,7 +18,8 @@ Places = Callable[[Batch, Turn], np.ndarray]
 """(batch, turn) -> int [B], of each row the first token that is drawn again; 0: the whole row."""
 
 
-def branch(at: Places, samples: int) -> Stage:
+@part(by_row=True, counts=True)
+def branch(at: Places, samples: Count) -> Stage:
     """Draws every row again from a place inside it; the branches join its group.
 
     What stands before the place is given and not trained, so that a branch differs from a fresh
@@ -36,7 +38,6 @@ def branch(at: Places, samples: int) -> Stage:
       ValueError: fewer than one sample; rows per group that are no multiple of 1 + samples.
     Source: CURE draws so (the link stands in the method's card).
     """
-    check_count(1, "branch", samples=samples)
 
     def size(trained: int) -> int:
         if trained % (1 + samples):
@@ -46,7 +47,7 @@ def branch(at: Places, samples: int) -> Stage:
             )
         return trained // (1 + samples)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         positions = np.asarray(at(batch, turn)).astype(np.int32)
         # An opening is what the view shows, not what the policy drew.
         openings = np.array([_opening(ask, actor, turn) for ask in batch.asks], np.int32)
@@ -77,12 +78,9 @@ def branch(at: Places, samples: int) -> Stage:
             "branched_share": float(np.mean(positions > openings)),
             "branch_position": float(positions.mean()),
         }
-        return joined.with_rollouts(parent=parent, branch_position=place), told
+        return joined.with_rollouts(parent=parent, branch_position=place), state, told
 
-    name = at.__qualname__.split(".")[0]
-    return stateless(
-        apply, f"branch({name}, samples={samples})", size=size, by_row=True, counts=True
-    )
+    return Stage(apply, size=size)
 
 
 def _opening(ask, actor: Actor, turn: Turn) -> int:

@@ -12,23 +12,24 @@ from rlvr_jax.objectives import (
     advantage_by_origin,
     choose_controllers,
     control_temperature,
-    describe,
     has_tokens,
     sampled_entropy,
 )
-from rlvr_jax.objectives.arguments import check_count, check_finite, check_positive, check_within
+from rlvr_jax.types.hyperparameters import Count, Finite, Positive, Unit
+from rlvr_jax.types.parts import part
 
 __all__ = ["draw_controllers"]
 
 
+@part
 def draw_controllers(
-    target: float,
-    high: float = 1.2,
-    low: float = 0.8,
-    share: float = 0.25,
-    threshold: float = 0.05,
-    max_samples: int = 60,
-    epsilon: float = 1e-6,
+    target: Finite,
+    high: Positive = 1.2,
+    low: Positive = 0.8,
+    share: Unit = 0.25,
+    threshold: Finite = 0.05,
+    max_samples: Count = 60,
+    epsilon: Positive = 1e-6,
 ) -> Stage:
     """Draws the first prompts of a step again, hotter while the entropy is low and colder above.
 
@@ -50,10 +51,6 @@ def draw_controllers(
         positive, a share outside [0, 1], or no sample.
     Source: https://github.com/597358816/DCPO.
     """
-    check_finite("draw_controllers", target=target, threshold=threshold)
-    check_positive("draw_controllers", high=high, low=low, epsilon=epsilon)
-    check_within(0, 1, "draw_controllers", share=share)
-    check_count(1, "draw_controllers", max_samples=max_samples)
 
     def init(setting):
         del setting
@@ -102,5 +99,4 @@ def draw_controllers(
     named = {"target": float(target), "high": high, "low": low, "share": float(share)}
     named |= {"threshold": threshold, "max_samples": max_samples, "epsilon": epsilon}
     gives = frozenset({"off_policy"})
-    label = describe("draw_controllers", **named)
-    return Stage(apply, label, init, observe, gives=gives, most=2.0)
+    return Stage(apply, init, observe, writes=gives, most=2.0)

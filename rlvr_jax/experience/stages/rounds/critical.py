@@ -9,9 +9,9 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Turn
-from rlvr_jax.experience.stages.rounds.branch import Places
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["barred_tokens", "critical_positions", "critical_token", "drawn_positions", "eligible"]
 
@@ -71,7 +71,8 @@ def drawn_positions(candidates: np.ndarray, random: np.random.Generator) -> np.n
     return np.where(number > 0, reached.argmax(axis=1), 0)
 
 
-def critical_token(top_k: int = 20, barred_characters: int = 1) -> Places:
+@part
+def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> Function:
     """One of the positions where the policy was least certain, for `branch`.
 
     Of the sampled tokens behind the first that are neither special nor short, one of the `top_k` of
@@ -85,8 +86,6 @@ def critical_token(top_k: int = 20, barred_characters: int = 1) -> Places:
       ValueError: fewer than one candidate, a negative number; when called, rows without entropies.
     Source: CURE, https://github.com/bytedance/CURE.
     """
-    check_count(1, "critical_token", top_k=top_k)
-    check_count(0, "critical_token", barred_characters=barred_characters)
 
     def place(batch: Batch, turn: Turn) -> np.ndarray:
         if batch.rollouts.entropy is None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives import extra_rollouts
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.types.hyperparameters import Range
+from rlvr_jax.types.parts import Function, part
 
 __all__ = ["Budget", "budget_for_hard", "draw_more"]
 
@@ -17,7 +19,8 @@ Budget = Callable[[np.ndarray, int], np.ndarray]
 """(outcomes [G, N], NaN without a verdict; most rows of a group) -> int [G], rows to add."""
 
 
-def budget_for_hard(by_hardness: bool = False, normalized: bool = False) -> Budget:
+@part
+def budget_for_hard(by_hardness: bool = False, normalized: bool = False) -> Function:
     """More rows for hard prompts, so that their advantages add up to enough; see `extra_rollouts`.
 
     An outcome counts as right above ½; N is the number of columns.
@@ -35,7 +38,8 @@ def budget_for_hard(by_hardness: bool = False, normalized: bool = False) -> Budg
     return count
 
 
-def draw_more(budget: Budget, most: float) -> Stage:
+@part
+def draw_more(budget: Budget, most: Annotated[float, Range(1)]) -> Stage:
     """Draws more rows for some groups, whose sizes then differ.
 
     The new rows stand behind the first ones, in the same group. Their number depends on the first
@@ -50,9 +54,8 @@ def draw_more(budget: Budget, most: float) -> Stage:
       ValueError: most below 1.
     Source: DARS draws so (the link stands in the method's card).
     """
-    check_at_least(1, "draw_more", most=most)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         outcomes = batch.outcomes()
         limit = int(most * outcomes.shape[1])
         extra = np.clip(budget(outcomes, limit), 0, limit - outcomes.shape[1])
@@ -61,7 +64,7 @@ def draw_more(budget: Budget, most: float) -> Stage:
             "extra_groups": float(np.mean(extra > 0)),
         }
         if not extra.any():
-            return batch, told
+            return batch, state, told
         # Row by row: one program of the sampler, however many a group gets.
         asks = [
             replace(batch.asks[rows[0]], samples=1, first_sample=place)
@@ -72,7 +75,6 @@ def draw_more(budget: Budget, most: float) -> Stage:
         sizes = extra[extra > 0]
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         drawn = drawn.with_rollouts(group=group).renumbered()
-        return batch.with_groups(extra > 0, drawn, "append"), told
+        return batch.with_groups(extra > 0, drawn, "append"), state, told
 
-    name = budget.__qualname__.split(".")[0]
-    return stateless(apply, f"draw_more({name}, most={most:g})", most=float(most))
+    return Stage(apply, most=float(most))

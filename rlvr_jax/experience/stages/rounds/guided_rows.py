@@ -10,8 +10,8 @@ import numpy as np
 
 from rlvr_jax.experience.batch import GIVEN
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["Guidance", "first_rows", "guidance_after", "guide_first_rows"]
 
@@ -64,7 +64,8 @@ def first_rows(groups: Sequence[np.ndarray], number: int) -> np.ndarray:
     return np.concatenate([np.arange(len(rows)) < number for rows in groups])
 
 
-def guide_first_rows(rows: int, longest: int) -> Stage:
+@part
+def guide_first_rows(rows: Count, longest: Count) -> Stage:
     """Lets the first rows of every group begin with the first ℓ tokens of the worked solution.
 
     They are drawn beside the others, from the same prompt; the given tokens are learned from as if
@@ -81,7 +82,6 @@ def guide_first_rows(rows: int, longest: int) -> Stage:
         without a solution.
     Source: G²RPO-A, https://github.com/T-Lab-CUHKSZ/G2RPO-A.
     """
-    check_count(1, "guide_first_rows", rows=rows, longest=longest)
 
     def size(samples):
         if samples <= rows:
@@ -119,6 +119,5 @@ def guide_first_rows(rows: int, longest: int) -> Stage:
             state = guidance_after(state, float(accuracy.mean()), longest)
         return state, {}
 
-    label = describe("guide_first_rows", rows=rows, longest=longest)
     needs, gives = frozenset({"solution"}), frozenset({"origin"})
-    return Stage(apply, label, init, observe, needs, size=size, gives=gives, by_row=True)
+    return Stage(apply, init, observe, needs, size=size, writes=gives, by_row=True)

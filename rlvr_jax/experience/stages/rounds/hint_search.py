@@ -7,16 +7,22 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rounds.response_curve import next_hint
 from rlvr_jax.experience.views import begin_with
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count, OpenUnit
+from rlvr_jax.types.parts import part
 
 __all__ = ["search_hint"]
 
 
-def search_hint(rounds: int, target: float) -> Stage:
+@part(
+    reads=frozenset({"solution"}),
+    writes=frozenset({"origin"}),
+    by_row=True,
+    views=(begin_with(1.0, trained=True, whole_steps=True),),
+)
+def search_hint(rounds: Count, target: OpenUnit) -> Stage:
     """Draws every group in rounds, each with the hint that should bring its accuracy to a target.
 
     A response begins with the first steps of the worked solution, whose tokens are on the mask. The
@@ -33,9 +39,6 @@ def search_hint(rounds: int, target: float) -> Stage:
       ValueError: rounds below 1, a target outside (0, 1); rows per group that are no multiple.
     Source: SEELE (the link stands in the method's card).
     """
-    check_count(1, "search_hint", rounds=rounds)
-    if not 0 < target < 1:
-        raise ValueError(f"search_hint: target must be in (0, 1), got {target}")
 
     def size(samples):
         if samples % rounds:
@@ -45,7 +48,7 @@ def search_hint(rounds: int, target: float) -> Stage:
             )
         return samples // rounds
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
         asks, last = batch.asks_of(every), batch.outcomes()
         points = [[] for _ in asks]
@@ -63,17 +66,9 @@ def search_hint(rounds: int, target: float) -> Stage:
             "hint_share": float(np.mean([ask.view.fraction for ask in asks])),
             "hinted_outcome": float(np.mean(np.nan_to_num(last))),
         }
-        return batch, told
+        return batch, state, told
 
-    return stateless(
-        apply,
-        describe("search_hint", rounds=rounds, target=float(target)),
-        needs=frozenset({"solution"}),
-        views=(begin_with(1.0, trained=True, whole_steps=True),),
-        size=size,
-        gives=frozenset({"origin"}),
-        by_row=True,
-    )
+    return Stage(apply, size=size)
 
 
 def _view(points, ask, target):

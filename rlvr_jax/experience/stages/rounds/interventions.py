@@ -9,13 +9,13 @@ import numpy as np
 
 from rlvr_jax.experience.asks import PLAIN, View
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks import Grade, Task
+from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["imitate_interventions", "imitated_steps"]
 
@@ -30,7 +30,8 @@ def imitated_steps(step: np.ndarray, mask: np.ndarray, first: np.ndarray) -> np.
     return mask & (step >= 0) & (step <= first[:, None])
 
 
-def imitate_interventions(proposer: View, below: float, continuations: int) -> Stage:
+@part(writes=frozenset({"supervised"}), by_row=True)
+def imitate_interventions(proposer: View, below: Finite, continuations: Count) -> Stage:
     """Learns from the right beginning of wrong answers and one step that corrects them.
 
     For every wrong answer with a first wrong step, the policy is shown more (such as the solution)
@@ -50,10 +51,8 @@ def imitate_interventions(proposer: View, below: float, continuations: int) -> S
       ValueError: a bound that is not finite, fewer than one continuation.
     Source: InT (the link stands in the method's card).
     """
-    check_finite("imitate_interventions", below=below)
-    check_count(1, "imitate_interventions", continuations=continuations)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         if batch.rollouts.step is None or batch.rollouts.process_reward is None:
             raise ValueError("imitate_interventions: steps must be scored, put score_steps() first")
         can, start = repairable(batch, below)
@@ -61,7 +60,7 @@ def imitate_interventions(proposer: View, below: float, continuations: int) -> S
         nothing = to_imitate(batch, np.zeros(len(batch), bool))
         told = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
         if not len(rows):
-            return nothing, told
+            return nothing, state, told
         place = np.concatenate([np.arange(len(group)) for group in batch.groups])
 
         def asked(row, view, samples, given):
@@ -76,34 +75,21 @@ def imitate_interventions(proposer: View, below: float, continuations: int) -> S
         targets = [(row, ids) for row, ids in zip(rows, proposed, strict=True) if ids]
         told["proposed_interventions"] = len(targets) / len(batch)
         if not targets:
-            return nothing, told
+            return nothing, state, told
         tries = [asked(row, PLAIN, continuations, ids) for row, ids in targets]
         tried = actor.grade(actor.draw(tries, jax.random.fold_in(turn.key, 1)))
         good = (np.nan_to_num(tried.outcomes()) > RIGHT).any(axis=1)
         kept = [target for target, there in zip(targets, good, strict=True) if there]
         told["kept_interventions"] = len(kept) / len(batch)
         if not kept:
-            return nothing, told
+            return nothing, state, told
         plain = [replace(batch.asks[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
         rows = actor.written(plain, [ids for _, ids in kept])
         # They are the beginning of an answer, which nobody grades.
         rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
-        return to_imitate(rows, np.ones(len(kept), bool)), told
+        return to_imitate(rows, np.ones(len(kept), bool)), state, told
 
-    label = describe(
-        "imitate_interventions",
-        proposer=proposer.label,
-        below=float(below),
-        continuations=continuations,
-    )
-    return stateless(
-        apply,
-        label,
-        needs=proposer.needs,
-        views=(proposer,),
-        gives=frozenset({"supervised"}),
-        by_row=True,
-    )
+    return Stage(apply, reads=proposer.reads, views=(proposer,))
 
 
 def _up_to_the_next_step(written: Batch, start: np.ndarray, task: Task) -> list[list[int]]:

@@ -13,11 +13,18 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.store import repeatable
 from rlvr_jax.objectives import TOOL
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Prompt, Response
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
-__all__ = ["empty_contexts", "newest_contexts", "push_context", "recover", "told_wrong"]
-__all__ += ["last_error"]
+__all__ = [
+    "empty_contexts",
+    "last_error",
+    "newest_contexts",
+    "push_context",
+    "recover",
+    "told_wrong",
+]
 
 _ERROR = re.compile(r"Error: [^\n<]*")
 
@@ -97,12 +104,13 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
     return places, left
 
 
+@part
 def recover(
     feedback: Feedback | None = told_wrong,
-    samples: int | None = None,
-    capacity: int | None = None,
-    per_prompt: int = 2,
-    contexts: int | None = None,
+    samples: Count | None = None,
+    capacity: Count | None = None,
+    per_prompt: Count = 2,
+    contexts: Count | None = None,
 ) -> Stage:
     """Draws groups that go on from failed answers and what was said of them.
 
@@ -132,9 +140,6 @@ def recover(
       ValueError: a count below 1; when a run begins, more samples than a group has.
     Source: Fission-GRPO does so (the link stands in the method's card): a reconstruction.
     """
-    check_count(1, "recover", per_prompt=per_prompt)
-    given = {"samples": samples, "capacity": capacity, "contexts": contexts}
-    check_count(1, "recover", **{name: one for name, one in given.items() if one is not None})
 
     def init(setting):
         if samples is not None and samples > setting.samples:
@@ -171,11 +176,7 @@ def recover(
         drawn = drawn.without(equal[drawn.rollouts.group])
         return concatenate([batch, drawn]), left, told
 
-    name = "last_error" if feedback is None else feedback.__name__
-    label = f"recover({name}, samples={samples}, capacity={capacity},"
-    label += f" per_prompt={per_prompt}, contexts={contexts})"
-    gives = frozenset({"origin"})
-    return Stage(apply, label, init, gives=gives, most=2.0, by_row=True)
+    return Stage(apply, init, writes={"origin"}, most=2.0, by_row=True)
 
 
 def _with_failures(

@@ -9,13 +9,16 @@ import numpy as np
 
 from rlvr_jax.experience.asks import View, shows_nothing
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
-from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state, stateless
+from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["redraw", "redrawn_rows", "refill", "refilled"]
 
 
+@part
 def redraw(
     when: GroupTest,
     view: View,
@@ -46,13 +49,13 @@ def redraw(
       nothing, such as a hint that gives the answer away).
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         again = np.asarray(when(batch.outcomes())) & (turn.step >= after)
         told = {"redrawn_share": float(again.mean())}
         if trained is not None:
             batch = own_rows(batch)
         if not again.any():
-            return batch, told
+            return batch, state, told
         first = [batch.asks[rows[0]] for rows in batch.groups]
         sizes = np.array([samples or len(answers) for answers in batch.answers.groups])
         shown = redrawn_rows(again, sizes, plain)
@@ -72,18 +75,17 @@ def redraw(
             drawn = drawn.with_rollouts(group=group).renumbered()
         if trained is not None:
             drawn = under_another_view(drawn, actor, trained)
-        return batch.with_groups(again, drawn, place), told
+        return batch.with_groups(again, drawn, place), state, told
 
     more = "" if trained is None else f", trained={trained.label}"
     more += "".join(
         f", {name}={value}" for name, value in (("plain", plain), ("after", after)) if value
     )
-    return stateless(
+    return Stage(
         apply,
-        f"redraw({when.__name__}, {view.label}, {place}{more})",
-        needs=view.needs,
+        reads=view.reads,
         views=(view,) if trained is None else (view, trained),
-        gives=frozenset() if trained is None else frozenset({"off_policy"}),
+        writes=frozenset() if trained is None else frozenset({"off_policy"}),
         counts=plain > 0,
         most=2.0 if place == "append" else 1.0,
     )
@@ -101,7 +103,8 @@ def redrawn_rows(again: np.ndarray, samples: np.ndarray, plain: int) -> np.ndarr
     return again[:, None] & (places[None] < (samples - plain)[:, None])
 
 
-def refill(when: GroupTest, rounds: int, stages: Sequence[Stage] = ()) -> Stage:
+@part
+def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stage:
     """Draws further prompts until the batch is full of groups that are not dropped.
 
     Each round asks as many prompts as a step has; of what is kept the first ones are taken, in the
@@ -120,15 +123,13 @@ def refill(when: GroupTest, rounds: int, stages: Sequence[Stage] = ()) -> Stage:
       ValueError: fewer than one round; a stage with state, or one that changes the number of rows.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
     """
-    if rounds < 1:
-        raise ValueError(f"refill: rounds must be at least 1, got {rounds}")
     for stage in stages:
         if stage.init is not no_state or stage.most != 1 or stage.rounds or stage.updates:
             raise ValueError(
                 f"refill: stages must have no state and leave the number of rows, got {stage.label}"
             )
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         told: dict[str, list[float]] = {}
 
         def changed(batch):
@@ -142,15 +143,13 @@ def refill(when: GroupTest, rounds: int, stages: Sequence[Stage] = ()) -> Stage:
             return turn.setting.prompts
 
         full, counts = refilled(batch, actor, turn, when, rounds, pool, changed)
-        return full, counts | {name: float(np.mean(values)) for name, values in told.items()}
+        return full, state, counts | {name: float(np.mean(values)) for name, values in told.items()}
 
-    inner = "".join(f", {stage.label}" for stage in stages)
-    return stateless(
+    return Stage(
         apply,
-        f"refill({when.__name__}, rounds={rounds}{inner})",
-        needs=frozenset().union(*(stage.needs for stage in stages)),
+        reads=frozenset().union(*(stage.reads for stage in stages)),
         views=tuple(view for stage in stages for view in stage.views),
-        gives=frozenset().union(*(stage.gives for stage in stages)),
+        writes=frozenset().union(*(stage.writes for stage in stages)),
         by_row=any(stage.by_row for stage in stages),
         rounds=rounds - 1,
     )

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask, Shown, View
 from rlvr_jax.experience.grades import with_grades
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import Criterion, Shaping, first_of_largest, scored
 from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.types.parts import part
 
 __all__ = ["refine", "unmet"]
 
@@ -34,6 +35,7 @@ def ask_to_revise(task: Task, prompt: Prompt, answer: str, lacking: Sequence[str
     return f"{prompt.text}\n\nAnswer:\n{answer}\n\nRevise it so that these are met:\n{listed}"
 
 
+@part(by_row=True)
 def refine(
     rubric: Sequence[Criterion],
     reward: Shaping,
@@ -83,7 +85,7 @@ def refine(
         known = with_grades(batch, task, lacking).rollouts
         return known, np.where(batch.decided, np.asarray(reward(known)), -np.inf)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         task = turn.setting.task
         known, earned = graded(batch, task)
         earned = np.where(np.isnan(earned), -np.inf, earned)
@@ -99,7 +101,7 @@ def refine(
             if wanted[place]:
                 lacking = [name for name, out in zip(said, open_[place], strict=True) if out]
                 shown = revise(task, ask.prompt, texts[place].text, lacking)
-                ask = _shown(ask, shown, turn.step)
+                ask = replace(ask, view=showing(shown))
             asks.append(ask)
         drawn = actor.grade(actor.draw(asks, turn.key))
         _, gained = graded(drawn, task)
@@ -116,21 +118,14 @@ def refine(
         known = wanted & np.isfinite(gained)
         if known.any():
             told["refined_gain"] = float(np.mean(gained[known] - earned[rows][known]))
-        return batch, told
+        return batch, state, told
 
     gives = frozenset({"off_policy", "origin"})
-    label = f"refine({reward.label})"
     of_task = frozenset({"rewards"})
-    return stateless(apply, label, init=init, size=size, gives=gives, by_row=True, of_task=of_task)
+    return Stage(apply, init=init, size=size, writes=gives, of_task=of_task)
 
 
 def _said(rubric: Sequence[Criterion], rewards: Sequence[str]) -> list[str]:
     """What the policy is told of each criterion: its text, or the name of the task's reward."""
     named = zip(rubric, rewards, strict=True)
     return [one.text or name.removeprefix("judge/") for one, name in named]
-
-
-def _shown(ask: Ask, text: str, step: int) -> Ask:
-    # The answer that is shown is that of this step: no two views are alike.
-    label = f"refine(step={step}, number={ask.number})"
-    return replace(ask, view=View(label, lambda prompt, task: Shown(text)))

@@ -8,11 +8,12 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types.parts import part
 
 __all__ = ["reflect"]
 
@@ -21,6 +22,7 @@ REQUEST = (
 )
 
 
+@part(by_row=True, most=1.5)
 def reflect() -> Stage:
     """Adds what the policy says about a right and a wrong answer as rows to imitate.
 
@@ -37,12 +39,12 @@ def reflect() -> Stage:
     Source: MEL (the link stands in the method's card).
     """
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         batch = batch.with_rollouts(supervised=np.zeros(len(batch), bool))
         pairs = contrast_pairs(batch)
         told = {"mixed_groups": len(pairs) / len(batch.groups), "kept_notes": 0.0}
         if not pairs:
-            return batch, told
+            return batch, state, told
         asks = asked_about(batch, pairs, REQUEST)
         notes = actor.draw(asks, turn.key)
         tries = [
@@ -52,15 +54,15 @@ def reflect() -> Stage:
         tried = actor.grade(actor.draw(tries, jax.random.fold_in(turn.key, 1)))
         good = tried.decided & (tried.rollouts.outcome > RIGHT) & (notes.rollouts.length > 0)
         if not good.any():
-            return batch, told
+            return batch, state, told
         kept = notes.take(np.flatnonzero(good))
         # Nobody grades what is said about answers.
         kept = replace(kept, grades=[Grade(None)] * len(kept))
         rows = to_imitate(kept, np.ones(len(kept), bool))
         told["kept_notes"] = len(kept) / len(batch.groups)
-        return concatenate([batch, rows]), told
+        return concatenate([batch, rows]), state, told
 
     shown = replace(with_two_answers("", "", REQUEST), responses=2)
     views = (shown, replace(with_note(""), responses=1))
     gives = frozenset({"supervised"})
-    return stateless(apply, "reflect()", views=views, gives=gives, most=1.5, by_row=True)
+    return Stage(apply, views=views, writes=gives)

@@ -8,11 +8,12 @@ import numpy as np
 
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
-from rlvr_jax.objectives import TEACHER, describe
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives import TEACHER
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
 
 __all__ = ["rectified_tokens", "salvage"]
 
@@ -28,7 +29,8 @@ def rectified_tokens(mask: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, n
     return mask & kept, mask & ~kept
 
 
-def salvage(teacher: View, below: float) -> Stage:
+@part(writes=frozenset({"off_policy", "origin"}), by_row=True)
+def salvage(teacher: View, below: Finite) -> Stage:
     """Goes on from the right beginning of wrong answers as a teacher would, and learns from both.
 
     The teacher is the policy that is shown more, such as the solution. What it writes behind the
@@ -47,9 +49,8 @@ def salvage(teacher: View, below: float) -> Stage:
       ValueError: a bound that is not finite.
     Source: SCOPE (the link stands in the method's card).
     """
-    check_finite("salvage", below=below)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         if batch.rollouts.step is None or batch.rollouts.process_reward is None:
             raise ValueError("salvage: steps must be scored, put score_steps() before it")
         can, start = repairable(batch, below)
@@ -57,7 +58,7 @@ def salvage(teacher: View, below: float) -> Stage:
         batch = own_rows(batch)
         told = {"salvageable_rows": len(rows) / len(batch), "salvaged_rows": 0.0}
         if not len(rows):
-            return batch, told
+            return batch, state, told
         place = np.concatenate([np.arange(len(group)) for group in batch.groups])
         asks = [
             replace(
@@ -73,23 +74,15 @@ def salvage(teacher: View, below: float) -> Stage:
         right = np.flatnonzero(drawn.rollouts.outcome > RIGHT)
         right = right[_spared(batch, rows[right])]
         if not len(right):
-            return batch, told
+            return batch, state, told
         mended = _mended(batch.take(rows[right]), drawn.take(right), start[rows[right]])
         order = np.arange(len(batch))
         order[rows[right]] = len(batch) + np.arange(len(right))
         group = batch.rollouts.group
         whole = concatenate([batch, mended]).take(order).with_rollouts(group=group).renumbered()
-        return whole, told | {"salvaged_rows": len(right) / len(batch)}
+        return whole, state, told | {"salvaged_rows": len(right) / len(batch)}
 
-    label = describe("salvage", teacher=teacher.label, below=float(below))
-    return stateless(
-        apply,
-        label,
-        needs=teacher.needs,
-        views=(teacher,),
-        gives=frozenset({"off_policy", "origin"}),
-        by_row=True,
-    )
+    return Stage(apply, reads=teacher.reads, views=(teacher,))
 
 
 def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:

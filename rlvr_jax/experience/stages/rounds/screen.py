@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
 
 __all__ = ["screen", "unsolved"]
 
@@ -17,7 +18,8 @@ def unsolved(outcomes: np.ndarray) -> np.ndarray:
     return ~(np.nan_to_num(outcomes) >= 1).any(axis=1)
 
 
-def screen(rounds: int = 1) -> Stage:
+@part(by_row=True, size=lambda samples: 1)
+def screen(rounds: Count = 1) -> Stage:
     """Draws the rollouts of a step for those prompts alone whose first answer was not right.
 
     It stands first, behind `ask_greedily`. Further prompts are asked until there are as many as a
@@ -32,9 +34,8 @@ def screen(rounds: int = 1) -> Stage:
       ValueError: fewer than one round.
     Source: SELF, https://github.com/mail-research/SELF-llm-interference.
     """
-    check_count(1, "screen", rounds=rounds)
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         wanted, asked, kept = turn.setting.prompts, 0, []
         first = batch
         for number in range(rounds):
@@ -47,15 +48,9 @@ def screen(rounds: int = 1) -> Stage:
             batch = actor.grade(actor.draw(more))
         told = {"screened_prompts": float(asked), "solved_greedily": 1 - len(kept) / asked}
         if not kept:
-            return first.without(np.ones(len(first), bool)), told
+            return first.without(np.ones(len(first), bool)), state, told
         samples = turn.setting.samples
         asks = [replace(ask, samples=samples, temperature=None) for ask in kept[:wanted]]
-        return actor.grade(actor.draw(asks, turn.key)), told
+        return actor.grade(actor.draw(asks, turn.key)), state, told
 
-    return stateless(
-        apply,
-        f"screen(rounds={rounds})",
-        size=lambda samples: 1,
-        rounds=rounds - 1,
-        by_row=True,
-    )
+    return Stage(apply, rounds=rounds - 1)

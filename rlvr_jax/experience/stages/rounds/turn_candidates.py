@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage, stateless
-from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.experience.parts import Actor, Stage
+from rlvr_jax.types.hyperparameters import Count, Range
+from rlvr_jax.types.parts import part
 
 __all__ = ["pair_turns"]
 
 
-def pair_turns(view: View, candidates: int = 16, pairs: int = 4) -> Stage:
+@part(by_row=True, counts=True)
+def pair_turns(view: View, candidates: Annotated[int, Range(2)] = 16, pairs: Count = 4) -> Stage:
     """Draws one turn of each group again, many times, and pairs better with worse ones.
 
     Of all turns of a group's answers one is chosen at random. What stands before it is given, and
@@ -37,14 +39,12 @@ def pair_turns(view: View, candidates: int = 16, pairs: int = 4) -> Stage:
       ValueError: numbers outside of what is said.
     Source: SWEET-RL pairs so (the link stands in the method's card), for every turn.
     """
-    check_count(2, "pair_turns", candidates=candidates)
-    check_count(1, "pair_turns", pairs=pairs)
     if 2 * pairs > candidates:
         raise ValueError(
             f"pair_turns: pairs must be at most half of {candidates} candidates, got {pairs}"
         )
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         random, task = turn.random(), turn.setting.task
         asks = []
         for rows in batch.groups:
@@ -67,12 +67,9 @@ def pair_turns(view: View, candidates: int = 16, pairs: int = 4) -> Stage:
             group=np.repeat(np.arange(len(places), dtype=np.int32), 2),
             reward=np.tile([1, 0], len(places)).astype(drawn.rollouts.reward.dtype),
         )
-        return paired.renumbered(), {"turn_gap": float(gap.mean())}
+        return paired.renumbered(), state, {"turn_gap": float(gap.mean())}
 
-    label = describe("pair_turns", view=view.label, candidates=candidates, pairs=pairs)
-    return stateless(
-        apply, label, needs=view.needs, views=(view,), most=2.0 * pairs, by_row=True, counts=True
-    )
+    return Stage(apply, reads=view.reads, views=(view,), most=2.0 * pairs)
 
 
 def _some_turn(batch: Batch, rows: np.ndarray, random: np.random.Generator) -> tuple[int, int]:

@@ -1,8 +1,11 @@
-"""What was made alike is equal, and one static argument."""
+"""Parts are values: equal by maker and arguments, and one static argument."""
 
 import dataclasses
 import functools
+import re
+from typing import Any
 
+import golden_vectors as golden
 import jax
 import numpy as np
 import optax
@@ -12,12 +15,14 @@ from tiny_batch import tiny
 
 from rlvr_jax import methods
 from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import (
+    Transform,
     group_normalized,
     keep_top_entropy,
     objective,
+    part,
     ppo_clip,
-    stateless,
     token_mean,
 )
 from rlvr_jax.parallel import make_mesh
@@ -80,31 +85,98 @@ def test_equal_objectives_are_one_program():
 
 
 def own(strength):
-    def apply(signals, context, state):
-        return replace(signals, weight=signals.weight * strength * HELPER(context)), state, {}
-
+    """A recipe whose part is made outside of the library."""
     return Recipe(
         objective(
             advantage=group_normalized(),
-            transforms=[stateless(apply)],
+            transforms=[scaled(strength)],
             surrogate=ppo_clip(low=0.2, high=0.2),
             aggregation=token_mean(),
         )
     )
 
 
-def HELPER(context):
-    return len(context.rollouts.group)
+def redefined():
+    """A maker as a notebook cell defines it: each call of this function is a run of the cell."""
+
+    @part(writes={"weight"})
+    def scaled(strength: Any) -> Transform:
+        def apply(signals, context, state):
+            return replace(signals, weight=signals.weight * strength), state, {}
+
+        return apply
+
+    return scaled
 
 
-def test_a_function_of_ones_own_is_what_it_closes_over_and_reads(monkeypatch):
+scaled = redefined()
+
+
+def test_a_part_is_its_maker_and_its_arguments():
     before = own(0.5)
     assert before == own(0.5) != own(0.25)
     assert own(1) != own(1.0) and own(np.ones(2)) == own(np.ones(2)) != own(np.zeros(2))
     assert own(float("nan")) == own(float("nan"))
-    # As in a notebook, where a cell is run again.
-    monkeypatch.setitem(globals(), "HELPER", lambda context: 2)
-    assert own(0.5) != before
+    assert redefined()(0.5) != scaled(0.5) == scaled(0.5)
+
+
+def test_a_part_prints_as_the_call_that_makes_it():
+    assert keep_top_entropy(0.25).label == "keep_top_entropy(fraction=0.25)"
+    assert refill(uniform, 2).label == "refill(when=uniform, rounds=2)"
+    long = "a text that is longer than a label may show of a text"
+    assert re.fullmatch(r"showing\(text=[0-9a-f]{16}\)", showing(long).label)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: keep_top_entropy(2), "keep_top_entropy: fraction must be in (0, 1], got 2"),
+        (lambda: keep_top_entropy("a"), "keep_top_entropy: fraction must be a number, got 'a'"),
+        (lambda: keep_top_entropy(True), "keep_top_entropy: fraction must be a number, got True"),
+        (lambda: refill(uniform, 1.5), "refill: rounds must be a whole number, got 1.5"),
+        (lambda: refill(uniform, 0), "refill: rounds must be at least 1, got 0"),
+        (
+            lambda: refill(uniform, 2, stages=refill(uniform, 2)),
+            "refill: stages must be a list or tuple, got refill(when=uniform, rounds=2)",
+        ),
+        (
+            lambda: experience(stages=[refill]),
+            "experience: each of stages must be of kind Stage, got refill; it has to be called:"
+            " refill(…)",
+        ),
+        (
+            lambda: experience(stages=[keep_top_entropy(1)]),
+            "experience: each of stages must be of kind Stage, got keep_top_entropy(fraction=1)",
+        ),
+        (
+            lambda: experience(draw=refill(uniform, 2)),
+            "experience: draw must be of kind Draw, got refill(when=uniform, rounds=2)",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_range(make, message):
+    with pytest.raises(ValueError, match=re.escape(message) + "$"):
+        make()
+
+
+def test_a_missing_argument_is_named():
+    with pytest.raises(TypeError, match=r"keep_top_entropy: missing .*'fraction'; it takes \("):
+        keep_top_entropy()
+
+
+def test_a_part_that_changes_another_signal_than_it_declares_is_refused():
+    @part(writes={"weight"})
+    def quiet() -> Transform:
+        return lambda signals, context, state: (replace(signals, mask=~signals.mask), state, {})
+
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    silent = objective(
+        group_normalized(), [quiet()], surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean()
+    )
+    with pytest.raises(
+        ValueError, match=r"quiet\(\): writes must name .* 'mask', got \['weight'\]"
+    ):
+        golden.step(silent, stats, batch)
 
 
 def test_a_run_shares_programs_with_those_that_are_alike_if_all_their_parts_are_the_librarys():
@@ -137,9 +209,14 @@ class Halved(Called):
     strength: float = 0.5
 
 
-@pytest.mark.parametrize("apply", [Called(), Halved(), Called, HELPER, functools.partial(HELPER)])
+def helper(rollouts):
+    return rollouts.group
+
+
+@pytest.mark.parametrize("apply", [Called(), Halved(), Called, helper, functools.partial(helper)])
 def test_what_may_change_without_a_trace_does_not_last(apply):
-    assert not stateless(apply, label="own").lasting and keep_top_entropy(0.2).lasting
+    assert not Transform(apply).lasting and keep_top_entropy(0.2).lasting
+    assert not scaled(0.5).lasting and not keep_top_entropy(0.2, scope=apply).lasting
 
 
 def test_what_nothing_is_known_of_is_equal_to_itself_alone():

@@ -100,7 +100,7 @@ def test_the_loss_of_the_notebook_can_be_called_by_name(tmp_path, monkeypatch):
     finally:
         sys.modules.pop("my_loss", None)
     assert "mild_on_habits(strength=0.5)" in recipe.objective.labels
-    assert "p_squared" in recipe.objective.needs
+    assert "p_squared" in recipe.objective.reads
 
 
 def test_the_stored_batch_has_moved_a_little_from_the_policy_that_sampled_it():

@@ -35,8 +35,7 @@ TABLE = {
     "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
 TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
-TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks"}
-TABLE["methods"] |= {"pipes", "tools", "verifiers"}
+TABLE["methods"] = {*TABLE} - {"analysis", "public", "sandbox"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # They are a room of the package, too, so that the wheel has them.

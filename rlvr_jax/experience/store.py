@@ -24,7 +24,6 @@ from rlvr_jax.tasks import Task
 __all__ = [
     "Store",
     "empty_store",
-    "newest",
     "oldest",
     "pop_oldest",
     "push",
@@ -32,7 +31,6 @@ __all__ = [
     "rewritten",
     "taken",
     "uniform_places",
-    "weighted_places",
 ]
 
 Rows = Mapping[str, np.ndarray]
@@ -102,30 +100,11 @@ def oldest(store: Store, number: int | None = None) -> np.ndarray:
     return (int(store.first) + np.arange(held)) % store.capacity
 
 
-def newest(store: Store, number: int) -> np.ndarray:
-    """Places of the newest rows, those first."""
-    return oldest(store)[::-1][:number]
-
-
 def uniform_places(store: Store, number: int, random: np.random.Generator) -> np.ndarray:
     """Places of rows drawn without replacement, all alike."""
     held = int(store.held)
     places = random.choice(held, min(number, held), replace=False)
     return (int(store.first) + places) % store.capacity
-
-
-def weighted_places(
-    places: np.ndarray, number: int, weights: np.ndarray, random: np.random.Generator
-) -> np.ndarray:
-    """Places drawn without replacement by weight.
-
-    Args:
-      places: to draw from.
-      weights: of them, positive.
-    """
-    # The least E / w, E exponential, is a draw in proportion to w.
-    waits = random.exponential(size=len(places)) / weights
-    return places[np.argsort(waits, kind="stable")[:number]]
 
 
 def taken(store: Store, places: np.ndarray) -> dict[str, np.ndarray]:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
-
-import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.tasks.hints import augment, gives_away, leaks
-from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.hyperparameters import Unit
 from rlvr_jax.types.parts import part
 
 __all__ = [
-    "augmented",
     "begin_with",
-    "begin_with_flaw",
     "begin_with_most",
-    "guidance",
-    "hide_words",
     "hint",
     "showing",
     "solution_prefix",
@@ -27,7 +19,6 @@ __all__ = [
     "with_note",
     "with_reference",
     "with_two_answers",
-    "written_hint",
 ]
 
 SOLVED = "\n\nThis is a right answer:\n"
@@ -73,72 +64,6 @@ def hint(fraction: Unit, characters: bool = False) -> View:
 
 
 @part
-def written_hint() -> View:
-    """Shows the first hint of a prompt (`Prompt.hints`), if it does not give the answer away.
-
-    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. What says the
-    answer is `rlvr_jax.tasks.hints.answer_texts`.
-    """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        text = prompt.hints[0]
-        if gives_away(text, prompt):
-            return Shown(prompt.text)
-        if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, text))
-        return Shown(f"{prompt.text}{NOTE}{text}")
-
-    return View(show, frozenset({"hints"}))
-
-
-@part
-def guidance(words: Count = 8) -> View:
-    """Shows all hints of a prompt, in order, unless they give its solution away (`leaks`).
-
-    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. The solution
-    is the worked one, or the gold response where there is none. A prompt whose hints are not used
-    is shown as it is.
-
-    Args:
-      words: of the solution, one after the other, that may not stand in the hints.
-    Raises:
-      ValueError: fewer than one word.
-    """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        text = "\n".join(prompt.hints)
-        solution = "".join(prompt.solution) or str(prompt.gold or "")
-        if leaks(text, solution, words):
-            return Shown(prompt.text)
-        return with_note(text).show(prompt, task)
-
-    return View(show, frozenset({"hints"}))
-
-
-@part
-def augmented(fraction: Unit) -> View:
-    """Shows the first characters of the worked solution, as QuestA writes it (`augment`).
-
-    As the task says (`Task.show_hint`), if it does. A prompt whose solution does not hold its
-    answer, or whose hint would, is shown as it is.
-
-    Args:
-      fraction: of the solution's characters, in [0, 1].
-    Raises:
-      ValueError: fraction outside [0, 1].
-    """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        solution = "".join(prompt.solution)
-        if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, solution[: int(fraction * len(solution))]))
-        answer = str(prompt.answer)
-        return Shown(augment(prompt.text, solution, answer, fraction) or prompt.text)
-
-    return View(show, frozenset({"solution"}), fraction)
-
-
-@part
 def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False) -> View:
     """Lets the response begin with the first part of the worked solution.
 
@@ -173,23 +98,6 @@ def begin_with_most(trained: bool = False) -> View:
         return Shown(prompt.text, "".join(prompt.solution[:-1]), trained)
 
     return View(show, frozenset({"solution"}), 1.0)
-
-
-@part
-def begin_with_flaw(kind: str) -> View:
-    """Lets the response begin with a worked solution up to a planted error, which nobody learns.
-
-    It is `Prompt.meta["flawed"][kind]`; a prompt without one is shown as it is.
-
-    Args:
-      kind: of the error, such as "calculation".
-    """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        del task
-        return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
-
-    return View(show, frozenset({"meta"}))
 
 
 @part
@@ -265,33 +173,5 @@ def showing(text: str) -> View:
     def show(prompt: Prompt, task: Task) -> Shown:
         del prompt, task
         return Shown(text)
-
-    return View(show)
-
-
-@part
-def hide_words(share: Unit, filler: str) -> View:
-    """Shows a prompt with some of its words hidden, so that what it asks about is not to be seen.
-
-    Which words is a function of the prompt's text; the last word stays, for it may be what a
-    response is expected behind.
-
-    Args:
-      share: of the words, each by itself, in [0, 1].
-      filler: stands in the place of a hidden word; the policy's tokenizer must know it.
-    Raises:
-      ValueError: share outside [0, 1], or no filler.
-    """
-    if not filler:
-        raise ValueError(f"hide_words: filler must be a text, got {filler!r}")
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        del task
-        words = prompt.text.split(" ")
-        random = np.random.default_rng(zlib.crc32(prompt.text.encode()))
-        hidden = random.uniform(size=len(words)) < share
-        hidden[-1] = False
-        told = (filler if out else word for word, out in zip(words, hidden, strict=True))
-        return Shown(" ".join(told))
 
     return View(show)

@@ -1,17 +1,20 @@
-"""Methods: one file per published method, each a composition of parts with the paper's defaults.
+"""Methods: one file per published paper, in a folder per theme.
 
-The folder is the registry: a file `x.py` holds a function `x(**hyperparameters) -> Recipe` and its
-card `METHOD`. Only the file that is asked for is loaded. `python -m rlvr_jax.methods` prints a
-table, and what is published and has no method (`_untrained`). A method of one's own goes by
-`module:function`, wherever a name is asked for.
+A file `<theme>/<name>.py` is read from the top: the equation, the parts that only this paper uses,
+the function `<name>(**hyperparameters) -> Recipe`, and its card `METHOD`. Names are unique, so a
+method is called by its name alone. A file is imported when its method is asked for.
+`python -m rlvr_jax.methods` prints the table, with the papers that have no method (`_untrained`).
+A custom method is called by `module:function`, wherever a name is expected.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvr_jax.methods._untrained import UNTRAINED
@@ -20,23 +23,43 @@ from rlvr_jax.own import own_function
 if TYPE_CHECKING:
     from rlvr_jax.types import Method, Recipe
 
-__all__ = ["method", "names", "recipe"]
+__all__ = ["method", "names", "recipe", "themes"]
+
+
+@functools.cache
+def themes() -> dict[str, str]:
+    """The theme of each method, by name, sorted by name.
+
+    Raises:
+      ValueError: two themes have a file of one name.
+    """
+    found: dict[str, str] = {}
+    for theme in pkgutil.iter_modules(__path__):
+        if not theme.ispkg:
+            continue
+        for file in pkgutil.iter_modules([str(Path(__path__[0]) / theme.name)]):
+            if file.name in found:
+                raise ValueError(
+                    f"methods: names must be unique, got {found[file.name]}/{file.name}.py and"
+                    f" {theme.name}/{file.name}.py; rename one of them"
+                )
+            found[file.name] = theme.name
+    return dict(sorted(found.items()))
 
 
 def names() -> list[str]:
     """The names of all methods, sorted."""
-    files = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name for name in files if not name.startswith("_"))
+    return list(themes())
 
 
 def method(name: str) -> Method:
     """The card of a method.
 
     Args:
-      name: of a file of this room, or "module:function" for a function of one's own that returns a
+      name: of a file of this subpackage, or "module:function" for a custom function that returns a
         `Recipe`; the current directory is searched first.
     Raises:
-      ValueError: no method has this name; for papers whose parts are functions it says which.
+      ValueError: no method has this name, or its file has no card.
     """
     if ":" in name:
         return _own_method(name)
@@ -45,14 +68,20 @@ def method(name: str) -> Method:
         raise ValueError(
             f"method: name must be a method, got {name!r}: {why}. It is here as {here}"
         )
-    if name not in names():
+    if name not in themes():
         # Of some two hundred names a reader finds none in a list.
         close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
         hint = f"closest: {', '.join(close)}; " if close else ""
         raise ValueError(
             f"method: name must be a method ({hint}all: python -m rlvr_jax.methods), got {name!r}"
         )
-    return importlib.import_module(f"{__name__}.{name}").METHOD
+    file = importlib.import_module(f"{__name__}.{themes()[name]}.{name}")
+    if not hasattr(file, "METHOD"):
+        raise ValueError(
+            f"method: {themes()[name]}/{name}.py must have its card, METHOD = Method({name}, …),"
+            " got none"
+        )
+    return file.METHOD
 
 
 def recipe(name: str, **hyperparameters: Any) -> Recipe:
@@ -62,7 +91,8 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
     a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and says which.
 
     Raises:
-      ValueError: no method has this name, or the method has no such hyperparameter.
+      ValueError: no method has this name, the method has no such hyperparameter, or a value is out
+        of its range.
     """
     factory = method(name).recipe
     known = list(inspect.signature(factory).parameters)
@@ -73,7 +103,9 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
                 f" ({_closest(hyperparameter, known)}), got {hyperparameter!r}"
             )
     from rlvr_jax.types import Recipe
+    from rlvr_jax.types.parts import check_arguments
 
+    check_arguments(factory, hyperparameters)
     made = factory(**hyperparameters)
     if not isinstance(made, Recipe):
         raise ValueError(

@@ -28,21 +28,16 @@ dialogues are worth (`offline_values`), and how many rollouts a prompt is given 
 
 from rlvr_jax.objectives.advantages import *
 from rlvr_jax.objectives.algebra import *
-from rlvr_jax.objectives.arm_budget import *
 from rlvr_jax.objectives.branch_budget import *
 from rlvr_jax.objectives.choice import *
-from rlvr_jax.objectives.noisy_rewards import *
 from rlvr_jax.objectives.offline_values import *
 from rlvr_jax.objectives.regularizers import *
 from rlvr_jax.objectives.rewards import *
-from rlvr_jax.objectives.rollout_budget import *
 from rlvr_jax.objectives.scorers import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
-from rlvr_jax.objectives.step_pairs import *
 from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *
-from rlvr_jax.objectives.tree_choice import *
 from rlvr_jax.public import public_names
 from rlvr_jax.types.parts import part as part
 

@@ -15,21 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_count
-from rlvr_jax.objectives.statistics.group_order import group_index, group_rank
-from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_mean, group_sum
+from rlvr_jax.objectives.statistics.group_order import group_rank
+from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
 
 __all__ = [
     "answer_clusters",
-    "best_answer",
     "choose",
     "first_of_largest",
     "lower_bound",
-    "most_voted_answer",
     "own_score",
     "rarity_penalty",
     "vote_count",
@@ -149,31 +146,3 @@ def lower_bound(strength: float = 0.1, verdicts: int = 1) -> Rule:
         return group_mean(score, cluster) - rarity_penalty(count, number, verdicts, strength)
 
     return rule
-
-
-def most_voted_answer(
-    answer: Int[Array, "B"], votes: Float[Array, "B"], group: Int[Array, "B"]
-) -> Int[Array, "B"]:
-    """The answer of most votes in the group, at each of its rows; the smallest id wins a tie.
-
-    Args:
-      answer: class of the final answer.
-      votes: ≥ 0, of each row; ones for a plain majority.
-      group: id of the group of each row.
-    """
-    of_group, of_answer = group_index(group), group_index(answer)
-    total = group_sum(votes, of_group * group.shape[0] + of_answer)
-    most = total == group_max(total, group)
-    winner = jnp.where(most, answer, jnp.iinfo(answer.dtype).max)
-    return jax.ops.segment_min(winner, of_group, num_segments=group.shape[0])[of_group]
-
-
-def best_answer(
-    answer: Int[Array, "B"],
-    score: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-) -> Int[Array, "B"]:
-    """The answer of the row of highest score, at each row of the group; the first of equals."""
-    best = group_rank(-score, group, rollout_id) == 0
-    return group_sum(jnp.where(best, answer, 0), group)

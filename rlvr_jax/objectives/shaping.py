@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.types import Rollouts
-from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.hyperparameters import Finite
 from rlvr_jax.types.parts import Function, part
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "overlong_penalty",
     "overlong_shaping",
     "plain_outcome",
-    "powered_outcome",
     "signed_outcome",
     "weighted",
 ]
@@ -36,22 +35,6 @@ def plain_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
 def signed_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
     """2 · outcome - 1: right is +1, wrong is -1."""
     return 2 * rollouts.outcome - 1
-
-
-@part
-def powered_outcome(exponent: Positive) -> Function:
-    """outcome^β: of graded answers only the good ones earn much; 0 and 1 stay.
-
-    Args:
-      exponent: β, positive.
-    Raises:
-      ValueError: an exponent that is not positive.
-    """
-
-    def reward(rollouts):
-        return rollouts.outcome**exponent
-
-    return reward
 
 
 def overlong_penalty(

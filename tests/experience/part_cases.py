@@ -8,158 +8,133 @@ from small_environments import Counting, Ending
 
 from rlvr_jax.experience import (
     PLAIN,
-    adaptive_levels,
-    adaptive_refill,
     add_traces,
-    all_right,
     all_wrong,
-    ask_experts,
-    ask_greedily,
     ask_verdict,
-    begin_near_the_end,
-    begin_with_prefixes,
-    bootstrap_replies,
-    branch,
-    branch_at_best,
     branch_rounds,
     branch_turns,
-    budget_for_hard,
     cells_by_kind,
-    chosen_prompts,
-    chunks,
-    climb_formats,
     compare_by,
     compare_with,
-    critical_token,
-    demonstrate,
-    discover_abstractions,
-    draw_controllers,
-    draw_more,
-    earn_learnability,
     embed,
-    entropy_heated,
     experience,
-    find_formulas,
-    from_drafts,
-    fuse_statements,
     give_again,
     grade_also,
-    growing_horizon,
-    guide_first_rows,
-    heat_solved,
-    imitate_hard,
-    imitate_interventions,
-    imitate_proofs,
-    imitate_right,
-    imitate_solutions,
     imitate_turns,
-    in_windows,
-    join_groups,
     judge,
-    kinds_in_order,
-    likely_answers,
-    mark_triggers,
     mask_truncated,
-    mask_void,
-    mastery_pool,
-    mean_at_most,
-    mix_views,
-    none_above,
-    one_level_at_a_time,
     outside,
-    pair_turns,
-    pieces_by_difficulty,
-    place_ranked_traces,
     plain,
-    pose_questions,
-    prioritized,
-    probe_steps,
-    propose_and_solve,
-    prove_hard_ones,
-    prove_statements,
-    prune,
     queued,
-    random_templates,
-    rare_event_pair,
-    rate_first,
-    rate_pairs,
-    recompose,
-    recover,
     redraw,
     refill,
-    refine,
-    reflect,
     rehearse,
-    rejection_sampling,
-    relabel,
-    remember_hints,
-    replace_failures,
-    replay_good,
-    restart_every,
-    reward_itself,
-    reward_odds,
-    reward_template,
-    rewrite_prompts,
-    salvage,
     score_steps,
-    screen,
-    search_hint,
-    search_tree,
-    second_prompt,
-    select_cleanest,
-    select_consistent,
     select_rows,
-    set_solved_aside,
     shape,
-    shift_to_weaknesses,
-    show_as,
     show_sibling,
-    show_to_worst,
-    shrinking_pool,
     shuffled_epochs,
-    soft_prefixes,
-    soft_thinking,
-    solved_at_most,
-    start_from_prefixes,
-    step_tree,
-    summaries,
-    summarized_turns,
-    synthesize_problems,
     tournament,
-    train_under,
-    turn_rows,
     turns,
     uniform,
-    unsolved_pool,
-    variance_promotion,
-    withdraw_skills,
-    without_prompt,
 )
-from rlvr_jax.experience.curricula.prioritized import undecided
-from rlvr_jax.experience.stages.rewards.reference_answer import Spliced
-from rlvr_jax.experience.views import (
-    augmented,
-    begin_with_flaw,
-    hide_words,
-    hint,
-    with_note,
-    written_hint,
-)
+from rlvr_jax.experience.views import hint, with_note
 from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
+from rlvr_jax.methods.agents.epo import turn_rows
+from rlvr_jax.methods.agents.fission_grpo import recover
+from rlvr_jax.methods.agents.grpo_roc import select_cleanest
+from rlvr_jax.methods.agents.skill0 import withdraw_skills
+from rlvr_jax.methods.agents.spear import over_steps, replay_good
+from rlvr_jax.methods.agents.supo import summaries, summarized_turns
+from rlvr_jax.methods.agents.sweet_rl import train_under
+from rlvr_jax.methods.agents.sweet_rl_policy import pair_turns
+from rlvr_jax.methods.agents.verltool import mask_void
+from rlvr_jax.methods.baselines.expert_iteration import imitate_right, restart_every
+from rlvr_jax.methods.baselines.self_data_curation import ask_greedily, screen
+from rlvr_jax.methods.baselines.w_grpo_pairing import rare_event_pair
+from rlvr_jax.methods.clipping.t_ppo import in_windows
+from rlvr_jax.methods.clipping.vpo import rate_first
+from rlvr_jax.methods.credit.delethink import chunks
+from rlvr_jax.methods.credit.prof import select_consistent
+from rlvr_jax.methods.credit.spae import probe_steps
+from rlvr_jax.methods.curricula.clpo import rewrite_prompts
+from rlvr_jax.methods.curricula.cog_drift import climb_formats
+from rlvr_jax.methods.curricula.dr_sci import mastery_pool
+from rlvr_jax.methods.curricula.drive import shrinking_pool
+from rlvr_jax.methods.curricula.dynamic_sampling import adaptive_refill, prioritized, undecided
+from rlvr_jax.methods.curricula.mmr1_vas import variance_promotion
+from rlvr_jax.methods.curricula.multi_domain import one_level_at_a_time
+from rlvr_jax.methods.curricula.one_shot import chosen_prompts
+from rlvr_jax.methods.curricula.prompt_augmentation import random_templates, reward_template
+from rlvr_jax.methods.curricula.rlve import adaptive_levels
+from rlvr_jax.methods.curricula.sws import shift_to_weaknesses
+from rlvr_jax.methods.distillation.mel import reflect
+from rlvr_jax.methods.distillation.meml_grpo import (
+    ask_experts,
+    imitate_hard,
+    join_groups,
+    show_to_worst,
+)
+from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
+from rlvr_jax.methods.entropy.ead import growing_horizon
+from rlvr_jax.methods.entropy.erpo import all_right, heat_solved
+from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated
+from rlvr_jax.methods.exploration.depth_breadth_dars import budget_for_hard, draw_more
+from rlvr_jax.methods.exploration.dph_rl import set_solved_aside
+from rlvr_jax.methods.exploration.dsdr import find_formulas
+from rlvr_jax.methods.exploration.reasoning_palette import soft_prefixes
+from rlvr_jax.methods.exploration.rep_exploration import novelty_bonus
+from rlvr_jax.methods.exploration.rorecomp import recompose
+from rlvr_jax.methods.exploration.soft_grpo import soft_thinking
+from rlvr_jax.methods.guidance.adcl_egsr import pieces_by_difficulty, replace_failures
+from rlvr_jax.methods.guidance.ampo import none_above, place_ranked_traces
+from rlvr_jax.methods.guidance.critique_ft import imitate_solutions
+from rlvr_jax.methods.guidance.flawed_prefix import begin_with_flaw, mix_views
+from rlvr_jax.methods.guidance.g2rpo_a import guide_first_rows
+from rlvr_jax.methods.guidance.guide import mean_at_most
+from rlvr_jax.methods.guidance.hpt import demonstrate, solved_at_most
+from rlvr_jax.methods.guidance.intervention_training import imitate_interventions
+from rlvr_jax.methods.guidance.nurl import unsolved_pool, written_hint
+from rlvr_jax.methods.guidance.prefix_rl import begin_with_prefixes
+from rlvr_jax.methods.guidance.questa import augmented, show_as
+from rlvr_jax.methods.guidance.reverse_curriculum import begin_near_the_end
+from rlvr_jax.methods.guidance.scope import salvage
+from rlvr_jax.methods.guidance.seele import remember_hints, search_hint
+from rlvr_jax.methods.guidance.ssb import bootstrap_replies
+from rlvr_jax.methods.judges.arena_rl import anchor, win_rates, wins
+from rlvr_jax.methods.judges.laser import reward_itself
+from rlvr_jax.methods.judges.rgr_grpo import refine
+from rlvr_jax.methods.judges.rlbff import reward_odds
+from rlvr_jax.methods.judges.v1_pairwise import rate_pairs
+from rlvr_jax.methods.off_policy.arrol import prune
+from rlvr_jax.methods.off_policy.prerl import without_prompt
+from rlvr_jax.methods.off_policy.spec_rl import from_drafts
+from rlvr_jax.methods.rewards.ares import mark_triggers
+from rlvr_jax.methods.rewards.olr import relabel
+from rlvr_jax.methods.rewards.papo import hide_words, second_prompt
+from rlvr_jax.methods.rewards.rewardmap import kinds_in_order
+from rlvr_jax.methods.rewards.rlpr import Spliced, likely_answers
+from rlvr_jax.methods.rewards.spurious_rewards import random_reward
+from rlvr_jax.methods.self_play.absolute_zero import earn_learnability, propose_and_solve
+from rlvr_jax.methods.self_play.gar import fuse_statements
+from rlvr_jax.methods.self_play.rlad import discover_abstractions
+from rlvr_jax.methods.self_play.ssp import pose_questions
+from rlvr_jax.methods.self_play.stp import imitate_proofs, prove_hard_ones
+from rlvr_jax.methods.self_play.svs import synthesize_problems
+from rlvr_jax.methods.trees.bfs_prover_v2 import prove_statements
+from rlvr_jax.methods.trees.cure import branch, critical_token
+from rlvr_jax.methods.trees.deepsearch import search_tree
+from rlvr_jax.methods.trees.rest_rl import start_from_prefixes
+from rlvr_jax.methods.trees.rose import branch_at_best
+from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
 from rlvr_jax.objectives import (
     Criterion,
-    anchor,
     by_rubric,
     column,
     group_normalized,
-    novelty_bonus,
-    over_steps,
-    random_reward,
     signed_outcome,
     total,
     weighted,
-    win_rates,
-    wins,
 )
 from rlvr_jax.rollout import annealed
 from rlvr_jax.tasks import Grade

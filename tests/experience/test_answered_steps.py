@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody
 
-from rlvr_jax.experience import experience, rejection_sampling, step_tree, turns
+from rlvr_jax.experience import experience, turns
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
 from rlvr_jax.objectives import GIVEN, TOOL
 from rlvr_jax.runs.step import collect
 from rlvr_jax.sandbox import Limits

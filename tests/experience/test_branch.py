@@ -5,13 +5,15 @@ import numpy as np
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import Ask, Shown, Turn, View, branch, critical_token, experience
-from rlvr_jax.experience.stages.rounds.critical import (
+from rlvr_jax.experience import Ask, Shown, Turn, View, experience
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.trees.cure import (
     barred_tokens,
+    branch,
     critical_positions,
+    critical_token,
     drawn_positions,
 )
-from rlvr_jax.methods import recipe
 
 SAMPLES = 3
 

@@ -11,10 +11,11 @@ import pytest
 import training_runs
 from numpy_actor import NumpyActor
 
-from rlvr_jax.experience import chunks, experience, from_drafts, plain, redraw
+from rlvr_jax.experience import experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN
-from rlvr_jax.experience.draws.chunks import carried_over
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.credit.delethink import carried_over, chunks
+from rlvr_jax.methods.off_policy.spec_rl import from_drafts
 from rlvr_jax.objectives import (
     group_normalized,
     last_of_trace,

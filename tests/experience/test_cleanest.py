@@ -8,15 +8,16 @@ import pytest
 import training_runs
 from small_environments import Counting
 
-from rlvr_jax.experience import experience, select_cleanest, turns
-from rlvr_jax.experience.stages.choices.cleanest import (
+from rlvr_jax.experience import experience, turns
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.grpo_roc import (
     call_penalty,
     cleanest_rows,
     missed_rewards,
+    select_cleanest,
     tag_penalty,
     untidy_tool_use,
 )
-from rlvr_jax.methods import recipe
 
 
 def counts(wrong, right, number=16, least=2):

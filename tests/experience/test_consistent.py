@@ -4,15 +4,11 @@ import numpy as np
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import branch, experience, score_steps
-from rlvr_jax.experience.stages.choices.consistent import (
-    consistency,
-    consistent_rows,
-    num_right_kept,
-    step_means,
-)
+from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.credit.prof import consistency, consistent_rows, num_right_kept, step_means
+from rlvr_jax.methods.trees.cure import branch
 from rlvr_jax.tasks import Task
 
 RTOL = 1e-6  # float32 sums of at most four ones

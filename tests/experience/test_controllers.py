@@ -8,8 +8,9 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import draw_controllers, experience
+from rlvr_jax.experience import experience
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 scorer, of some nats

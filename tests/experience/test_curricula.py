@@ -7,33 +7,35 @@ import numpy as np
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import (
-    adaptive_levels,
+from rlvr_jax.experience import experience, redraw, uniform
+from rlvr_jax.experience.curricula.history import no_history, visited, visits_of
+from rlvr_jax.experience.curricula.picks import mixed, rarest_order, weighted_order
+from rlvr_jax.experience.stages import all_wrong, outside
+from rlvr_jax.experience.views import hint
+from rlvr_jax.methods.baselines.w_grpo_pairing import choose_pair, rare_event_pair
+from rlvr_jax.methods.curricula.dr_sci import mastery_pool
+from rlvr_jax.methods.curricula.drive import hardest, shrinking_pool
+from rlvr_jax.methods.curricula.dynamic_sampling import (
+    KeepRate,
     adaptive_refill,
-    chosen_prompts,
-    experience,
-    heat_solved,
-    mastery_pool,
+    hard_first,
+    lower_rate,
+    next_pool,
     prioritized,
-    rare_event_pair,
-    redraw,
-    shrinking_pool,
-    uniform,
-    unsolved_pool,
+    undecided,
+)
+from rlvr_jax.methods.curricula.mmr1_vas import (
+    as_they_are,
+    distinct_ngrams,
+    edit_distance,
+    min_max,
+    refreshed,
     variance_promotion,
 )
-from rlvr_jax.experience.curricula.diversity import distinct_ngrams, edit_distance
-from rlvr_jax.experience.curricula.history import no_history, visited, visits_of
-from rlvr_jax.experience.curricula.levels import Levels, counted, raised
-from rlvr_jax.experience.curricula.pairs import choose_pair
-from rlvr_jax.experience.curricula.picks import mixed, rarest_order, weighted_order
-from rlvr_jax.experience.curricula.prioritized import hard_first, undecided
-from rlvr_jax.experience.curricula.shrinking import hardest
-from rlvr_jax.experience.curricula.temperatures import heat, streaks
-from rlvr_jax.experience.curricula.variance import as_they_are, min_max, refreshed
-from rlvr_jax.experience.stages import all_wrong, outside
-from rlvr_jax.experience.stages.rounds.adaptive_refill import KeepRate, lower_rate, next_pool
-from rlvr_jax.experience.views import hint
+from rlvr_jax.methods.curricula.one_shot import chosen_prompts
+from rlvr_jax.methods.curricula.rlve import Levels, adaptive_levels, counted, raised
+from rlvr_jax.methods.entropy.erpo import heat, heat_solved, streaks
+from rlvr_jax.methods.guidance.nurl import unsolved_pool
 from rlvr_jax.tasks import Grade, Prompt, Task
 
 FLOAT32 = 1e-6  # rates of a few visits, one rounding each

@@ -4,8 +4,9 @@ import numpy as np
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import budget_for_hard, draw_more, experience
+from rlvr_jax.experience import experience
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.exploration.depth_breadth_dars import budget_for_hard, draw_more
 
 
 def walked(chain, **sizes):

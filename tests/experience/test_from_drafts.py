@@ -10,9 +10,14 @@ import training_runs
 from everyday import everyday
 from numpy_actor import NumpyActor
 
-from rlvr_jax.experience import Turn, experience, from_drafts, plain, redraw
+from rlvr_jax.experience import Turn, experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN, Ask
-from rlvr_jax.experience.draws.acceptance import accepted_prefix, emitted_distance, residual
+from rlvr_jax.methods.off_policy.spec_rl import (
+    accepted_prefix,
+    emitted_distance,
+    from_drafts,
+    residual,
+)
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer, of at most some nats

@@ -9,8 +9,9 @@ import numpy_actor
 import pytest
 from small_environments import Counting
 
-from rlvr_jax.experience import branch_turns, experience, summarized_turns, turns
+from rlvr_jax.experience import branch_turns, experience, turns
 from rlvr_jax.experience.told import Told
+from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.tools import Lost, Tool, ToolError, between, named_toolbox, search, toolbox
 
 # What the actor of numpy reads: "word3 word5 x", where x ends a call.

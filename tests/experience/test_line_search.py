@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience.draws.trees.line_search import (
-    Continued,
-    best_whole,
-    search_lines,
-    value_targets,
-)
+from rlvr_jax.methods.trees.rest_rl import Continued, best_whole, search_lines, value_targets
 
 FLOAT32 = 1e-6  # the bound is computed in it, what is backed up is not
 

@@ -4,12 +4,12 @@ import numpy as np
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import experience, guide_first_rows, search_hint
-from rlvr_jax.experience.curricula.prefixes import prefix_fraction
-from rlvr_jax.experience.stages.rounds.guided_rows import Guidance, guidance_after
-from rlvr_jax.experience.stages.rounds.response_curve import Curve, fitted_curve, next_hint
+from rlvr_jax.experience import experience
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.g2rpo_a import Guidance, guidance_after, guide_first_rows
+from rlvr_jax.methods.guidance.prefix_rl import prefix_fraction
+from rlvr_jax.methods.guidance.seele import Curve, fitted_curve, next_hint, search_hint
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Prompt
 

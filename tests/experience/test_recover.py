@@ -8,12 +8,13 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import experience, recover
-from rlvr_jax.experience.stages.rounds.recover import (
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.agents.fission_grpo import (
     empty_contexts,
     last_error,
     newest_contexts,
     push_context,
+    recover,
 )
 from rlvr_jax.objectives import (
     GIVEN,

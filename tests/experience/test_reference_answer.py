@@ -7,13 +7,14 @@ import numpy_actor
 import pytest
 from part_cases import answer_alone
 
-from rlvr_jax.experience import experience, likely_answers
-from rlvr_jax.experience.stages.rewards.reference_answer import (
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.rewards.rlpr import (
     at_last_word,
     behind_tags,
     likelihoods,
+    likely_answers,
+    spread_floor,
 )
-from rlvr_jax.objectives import spread_floor
 from rlvr_jax.runs.composition import check_prompts_suffice
 from rlvr_jax.tasks import Grade, Prompt, Response
 

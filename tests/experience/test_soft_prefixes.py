@@ -10,8 +10,12 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import experience, soft_prefixes
-from rlvr_jax.experience.draws.prefixes import falling_share, prefixed_rows
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.exploration.reasoning_palette import (
+    falling_share,
+    prefixed_rows,
+    soft_prefixes,
+)
 from rlvr_jax.policy import Model, named_config, score
 from rlvr_jax.policy.prefixes import (
     decode_prefix,

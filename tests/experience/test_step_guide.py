@@ -9,10 +9,15 @@ import numpy_actor
 import pytest
 from numpy.testing import assert_allclose
 
-from rlvr_jax.experience import experience, step_tree
-from rlvr_jax.experience.draws.trees.step_guide import pair_gradient, step_pairs
-from rlvr_jax.experience.draws.trees.step_search import Candidate, search_steps
-from rlvr_jax.objectives import pair_loss
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.trees.rstar_math import (
+    Candidate,
+    pair_gradient,
+    pair_loss,
+    search_steps,
+    step_pairs,
+    step_tree,
+)
 from rlvr_jax.tasks import Grade
 
 FLOAT64 = 1e-12  # sums of three products

@@ -5,16 +5,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience.draws.trees.answers import compared_value, optimism, search_answers
-from rlvr_jax.experience.draws.trees.best_first import (
-    ERROR,
-    PROVED,
-    SubgoalCache,
-    prove,
-    tactic_filter,
-)
-from rlvr_jax.experience.draws.trees.step_search import Candidate, best_traces, search_steps
 from rlvr_jax.experience.memory import Insights
-from rlvr_jax.objectives import pair_loss, sibling_pairs
+from rlvr_jax.methods.trees.bfs_prover_v2 import ERROR, PROVED, SubgoalCache, prove, tactic_filter
+from rlvr_jax.methods.trees.rstar_math import (
+    Candidate,
+    best_traces,
+    pair_loss,
+    search_steps,
+    sibling_pairs,
+)
 
 # Proofs.
 

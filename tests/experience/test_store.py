@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
-from rlvr_jax.experience.store import (
-    empty_store,
-    newest,
-    oldest,
-    pop_oldest,
-    push,
-    taken,
-    uniform_places,
-    weighted_places,
-)
+from rlvr_jax.experience.store import empty_store, oldest, pop_oldest, push, taken, uniform_places
+from rlvr_jax.methods.baselines.expert_iteration import weighted_places
+from rlvr_jax.methods.self_play.absolute_zero import newest
 
 
 def filled(*pushes, capacity=5):

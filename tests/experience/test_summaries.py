@@ -9,7 +9,8 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import experience, plain, summaries
+from rlvr_jax.experience import experience, plain
+from rlvr_jax.methods.agents.supo import summaries
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.runs.step import collect
 

@@ -13,9 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody, Remembering
 
-from rlvr_jax.experience import Ask, RunActor, Turn, experience, summaries, summarized_turns, turns
+from rlvr_jax.experience import Ask, RunActor, Turn, experience, turns
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.objectives import GIVEN, TOOL
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect

@@ -9,8 +9,9 @@ import pytest
 import training_runs
 from compiling import compilations
 
-from rlvr_jax.experience import Turn, entropy_heated, experience, growing_horizon, plain
-from rlvr_jax.experience.draws.by_entropy import entropy_scale
+from rlvr_jax.experience import Turn, experience, plain
+from rlvr_jax.methods.entropy.ead import growing_horizon
+from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated, entropy_scale
 from rlvr_jax.rollout import annealed, annealed_temperature, entropy_position
 from rlvr_jax.runs.step import collect
 

@@ -5,7 +5,7 @@ import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience, tournament
-from rlvr_jax.methods.arena_rl import ANCHOR, KNOCKOUT, ROBIN, SWISS
+from rlvr_jax.methods.judges.arena_rl import ANCHOR, KNOCKOUT, ROBIN, SWISS
 
 ARENAS = [KNOCKOUT, ANCHOR, ROBIN, SWISS]
 

@@ -9,8 +9,11 @@ import training_runs
 from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import branch_at_best, branch_rounds, experience, plain, prune, search_tree
+from rlvr_jax.experience import branch_rounds, experience, plain
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.off_policy.arrol import prune
+from rlvr_jax.methods.trees.deepsearch import search_tree
+from rlvr_jax.methods.trees.rose import branch_at_best
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats

@@ -8,18 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import Ask
 from rlvr_jax.experience.draws.trees.branching import branch_probability, first_entropy
-from rlvr_jax.experience.draws.trees.heads import (
-    area_under_curve,
-    fitted,
-    head_gradient,
-    head_loss,
-    head_scores,
-    new_head,
-)
+from rlvr_jax.experience.draws.trees.heads import fitted, head_loss, new_head
 from rlvr_jax.experience.draws.trees.nodes import (
-    back_up_bounded,
     back_up_mixed,
-    back_up_sum,
     children,
     path_to,
     roots,
@@ -27,7 +18,14 @@ from rlvr_jax.experience.draws.trees.nodes import (
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples, kinship
-from rlvr_jax.experience.draws.trees.pruned import pruned_choice
+from rlvr_jax.methods.off_policy.arrol import (
+    area_under_curve,
+    head_gradient,
+    head_scores,
+    pruned_choice,
+)
+from rlvr_jax.methods.trees.deepsearch import back_up_bounded
+from rlvr_jax.methods.trees.rstar_math import back_up_sum
 
 PRINTED = 5e-7  # half a unit of the sixth digit
 

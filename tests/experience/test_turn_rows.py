@@ -7,8 +7,9 @@ import training_runs
 from numpy_actor import NumpyActor
 from small_environments import Answering, Counting
 
-from rlvr_jax.experience import experience, turn_rows, turns
+from rlvr_jax.experience import experience, turns
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.runs.step import collect
 from rlvr_jax.types import Recipe
 

@@ -14,9 +14,8 @@ from small_environments import Counting
 from transformers import AutoTokenizer
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
-from rlvr_jax.experience.curricula.skills import skill_reward
 from rlvr_jax.experience.draws.asking import Driver, as_message
-from rlvr_jax.objectives import outcome_and_turns
+from rlvr_jax.methods.agents.skill0 import outcome_and_turns, skill_reward
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply

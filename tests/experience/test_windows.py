@@ -11,8 +11,9 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import experience, in_windows
-from rlvr_jax.objectives import GIVEN, critic_of_finished, critic_targets
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.clipping.t_ppo import critic_of_finished, critic_targets, in_windows
+from rlvr_jax.objectives import GIVEN
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats

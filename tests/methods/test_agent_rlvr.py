@@ -9,8 +9,8 @@ import pytest
 import training_runs
 from golden_vectors import array
 
-from rlvr_jax.experience.views import guidance
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.agent_rlvr import guidance
 from rlvr_jax.objectives.regularizers.preferences import first_pairs
 from rlvr_jax.types import Rollouts, TokenStats
 

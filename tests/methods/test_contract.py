@@ -11,8 +11,8 @@ from everyday import everyday
 from golden_vectors import array, assert_agrees
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from rlvr_jax.methods import method, names, recipe
-from rlvr_jax.objectives import subset_normalized
+from rlvr_jax.methods import method, names, recipe, themes
+from rlvr_jax.methods.exploration.passk_advantage import subset_normalized
 from rlvr_jax.types import Method, replace
 
 # Compiled in the fast set: between them they use every kind of part. The others are slow.
@@ -169,7 +169,7 @@ def test_card_is_complete(name):
     card = method(name)
     assert isinstance(card, Method)
     assert card.recipe.__name__ == name
-    assert card.recipe.__module__ == f"rlvr_jax.methods.{name}"
+    assert card.recipe.__module__ == f"rlvr_jax.methods.{themes()[name]}.{name}"
     assert card.title and (not card.url or card.url.startswith("https://"))
 
 

@@ -5,10 +5,8 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.curricula.experts import shares
-from rlvr_jax.experience.stages.donors.experts import hard_groups
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import teaching_rows
+from rlvr_jax.methods.distillation.meml_grpo import hard_groups, shares, teaching_rows
 
 
 def test_samples_are_split_as_equally_as_they_can_be():

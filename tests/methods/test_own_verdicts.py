@@ -11,8 +11,10 @@ import training_runs
 from training_runs import metrics, quietly, settings, values
 
 from rlvr_jax import policy
-from rlvr_jax.experience import ask_verdict, experience, find_formulas, mark_triggers, reward_odds
-from rlvr_jax.experience.stages.rewards.marks import equations
+from rlvr_jax.experience import ask_verdict, experience
+from rlvr_jax.methods.exploration.dsdr import equations, find_formulas
+from rlvr_jax.methods.judges.rlbff import reward_odds
+from rlvr_jax.methods.rewards.ares import mark_triggers
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.types import Rollouts, replace
 

@@ -8,9 +8,9 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.curricula.shown import exact_shares
-from rlvr_jax.experience.templates import TEMPLATES, format_score, template_of
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.curricula.prompt_augmentation import TEMPLATES, format_score, template_of
+from rlvr_jax.methods.guidance.flawed_prefix import exact_shares
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks.base import Response
 from rlvr_jax.tasks.partial_sums import carried_through, flawed_sum, partial_sums

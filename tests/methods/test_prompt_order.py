@@ -10,14 +10,13 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import Stage, experience
-from rlvr_jax.experience.curricula.difficulty_batches import difficulty_batches, resort
-from rlvr_jax.experience.curricula.formats import Climb, climbed, easiest
-from rlvr_jax.experience.curricula.level_stages import level_stage, one_level_at_a_time
-from rlvr_jax.experience.curricula.mastery import exchanged
-from rlvr_jax.experience.curricula.skills import most_skills, next_active, skill_reward
-from rlvr_jax.experience.curricula.solution_stages import given_steps
-from rlvr_jax.experience.stages.donors.replace_failures import failure_sources
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.skill0 import most_skills, next_active, skill_reward
+from rlvr_jax.methods.curricula.cog_drift import Climb, climbed, easiest
+from rlvr_jax.methods.curricula.dr_sci import exchanged
+from rlvr_jax.methods.curricula.multi_domain import level_stage, one_level_at_a_time
+from rlvr_jax.methods.guidance.adcl_egsr import difficulty_batches, failure_sources, resort
+from rlvr_jax.methods.guidance.reverse_curriculum import given_steps
 from rlvr_jax.runs import TrainConfig
 from rlvr_jax.tasks.arithmetic_forms import arithmetic_forms
 from rlvr_jax.tasks.base import Prompt, Response

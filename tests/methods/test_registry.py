@@ -31,7 +31,7 @@ BESIDE = {
 
 def test_names_are_the_files_of_the_room():
     folder = Path(printed.__file__).parent
-    assert names() == sorted(p.stem for p in folder.glob("*.py") if not p.stem.startswith("_"))
+    assert names() == sorted(p.stem for p in folder.glob("*/*.py") if not p.stem.startswith("_"))
     assert "clip_cov" in names()
 
 

@@ -12,8 +12,8 @@ from rlvr_jax.experience.stages.rounds.first_errors import (
     repairable,
     tokens_before,
 )
-from rlvr_jax.experience.stages.rounds.salvage import _spared
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.scope import _spared
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.tasks.base import Grade, Prompt
 from rlvr_jax.tasks.bracket_paths import path_scores

@@ -8,9 +8,8 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.stages.choices.recompose import priority_rows
-from rlvr_jax.experience.stages.rewards.estimates import estimator
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.exploration.rorecomp import estimator, priority_rows
 from rlvr_jax.objectives import (
     group_normalized,
     importance_weighted,

@@ -5,9 +5,9 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.curricula.self_play import as_bytes, cell_of, to_solve
 from rlvr_jax.experience.store import empty_store, push
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.self_play.absolute_zero import as_bytes, cell_of, to_solve
 from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, is_proposal, verify_in
 from rlvr_jax.types import replace

@@ -7,8 +7,8 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience import experience, probe_steps
-from rlvr_jax.experience.stages.rewards.probes import steps_of
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.credit.spae import probe_steps, steps_of
 
 
 def collected(stage):

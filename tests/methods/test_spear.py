@@ -9,21 +9,18 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience import experience, replay_good, shape
-from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
+from rlvr_jax.experience import experience, shape
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    Spec,
+from rlvr_jax.methods.agents.spear import (
     by_stored,
     call_bonus,
-    group_centered,
-    objective,
-    reinforce,
+    replay_good,
+    replay_size,
     reply_bonus,
     rollout_mean_fixed_length,
-    scale_weight,
-    token_mean,
+    usual_reward,
 )
+from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, scale_weight, token_mean
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
 

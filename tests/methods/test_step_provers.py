@@ -10,8 +10,10 @@ import training_runs
 from numpy_actor import NumpyActor
 from small_environments import Counters, Ending
 
-from rlvr_jax.experience import experience, prove_statements, rejection_sampling, step_tree
+from rlvr_jax.experience import experience
 from rlvr_jax.experience.told import Told
+from rlvr_jax.methods.trees.bfs_prover_v2 import prove_statements
+from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
 

@@ -9,18 +9,10 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience import experience, rate_pairs
-from rlvr_jax.experience.stages.grading.rate_pairs import rating_reward
-from rlvr_jax.objectives import (
-    Met,
-    Spec,
-    cells_alike,
-    group_centered,
-    objective,
-    reinforce,
-    token_mean,
-    win_rates,
-)
+from rlvr_jax.experience import experience
+from rlvr_jax.methods.judges.arena_rl import win_rates
+from rlvr_jax.methods.judges.v1_pairwise import cells_alike, rate_pairs, rating_reward
+from rlvr_jax.objectives import Met, Spec, group_centered, objective, reinforce, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
 
 PRINTED = 1e-6

@@ -7,9 +7,14 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience import experience, none_above, place_ranked_traces
-from rlvr_jax.experience.stages.donors.ranked_traces import by_comprehension, traces_of
+from rlvr_jax.experience import experience
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.ampo import (
+    by_comprehension,
+    none_above,
+    place_ranked_traces,
+    traces_of,
+)
 from rlvr_jax.tasks import Grade, Prompt
 
 GUESSES = {"traces": 2}

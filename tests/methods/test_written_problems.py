@@ -10,30 +10,18 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import experience
-from rlvr_jax.experience.stages.problems.abstractions import UNAIDED, abstraction_rewards
-from rlvr_jax.experience.stages.problems.conjectures import matching_weights
-from rlvr_jax.experience.stages.problems.questions import (
-    is_question,
-    question_to,
-    read_stored,
-    stored,
-)
-from rlvr_jax.experience.stages.problems.synthesize import SOLVE_WRITTEN
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, problem_in
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    TOOL,
-    Spec,
+from rlvr_jax.methods.self_play.absolute_zero import (
     composed_proposer_reward,
     composed_solver_reward,
-    group_normalized,
     learnability,
-    objective,
-    parabola,
-    ppo_clip,
-    token_mean,
-    within_band,
 )
+from rlvr_jax.methods.self_play.rlad import UNAIDED, abstraction_rewards
+from rlvr_jax.methods.self_play.ssp import is_question, parabola, question_to, read_stored, stored
+from rlvr_jax.methods.self_play.stp import matching_weights
+from rlvr_jax.methods.self_play.svs import SOLVE_WRITTEN, within_band
+from rlvr_jax.objectives import TOOL, Spec, group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.tasks import load, lookup
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.hinted_brackets import hinted_brackets, read_problem

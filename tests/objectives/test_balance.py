@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.objectives.transforms.balance import Search, balance_signs, balanced_bounds
+from rlvr_jax.methods.clipping.bapo import Search, balance_signs, balanced_bounds
 
 LOW, HIGH, EPSILON = Search(0.6, 0.8, 0.05), Search(1.2, 2.0, 0.05), 1e-8
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from rlvr_jax import methods
+from rlvr_jax.methods.agents.supo import drop_truncated
+from rlvr_jax.methods.entropy.kl_cov import penalize_high_covariance
+from rlvr_jax.methods.entropy.siren import anchored_entropy
+from rlvr_jax.methods.judges.cgpo import constrained_reward
 from rlvr_jax.objectives import (
     Spec,
     Transform,
-    anchored_entropy,
-    constrained_reward,
-    drop_truncated,
     group_normalized,
     is_chosen,
     keep_top_entropy,
     objective,
-    penalize_high_covariance,
     ppo_clip,
     token_mean,
 )
@@ -290,7 +290,7 @@ def test_an_empty_batch_has_a_loss_of_0():
         ("hpt", {"solved": np.nan}, "solved must be a whole number, got nan"),
         ("epo", {"max_steps": 2.5}, "steps must be a whole number, got 2.5"),
         ("siren", {"anchor_updates": 1.5}, "anchor_updates must be a whole number, got 1.5"),
-        ("ngrpo", {"num_virtual": 1.5}, "number must be a whole number, got 1.5"),
+        ("ngrpo", {"num_virtual": 1.5}, "num_virtual must be a whole number, got 1.5"),
         ("laser", {"scale": 0.0}, "scale must be positive, got 0"),
         ("gtpo", {"entropy_threshold": np.nan}, "threshold must be positive, got nan"),
         (

@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.objectives.transforms.conflicts import conflict_length, find_conflicts
+from rlvr_jax.methods.entropy.gtpo import conflict_length, find_conflicts
 from rlvr_jax.types import replace
 
 RANDOM = np.random.default_rng(11)

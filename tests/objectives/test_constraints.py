@@ -5,18 +5,15 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.advantages.constraints import (
+from rlvr_jax.methods.baselines.w_grpo_pairing import penalized_outcome, rare_event_advantage
+from rlvr_jax.methods.entropy.lp_reg import low_probability_candidates, min_p_proxy
+from rlvr_jax.methods.judges.cgpo import (
     ConstrainedReward,
     best_of_group,
     constrained_reward,
     feasible_preference_choice,
+    where_judged,
 )
-from rlvr_jax.objectives.advantages.rare_events import (
-    penalized_outcome,
-    rare_event_advantage,
-)
-from rlvr_jax.objectives.rewards.verdicts import where_judged
-from rlvr_jax.objectives.transforms.low_probability import low_probability_candidates, min_p_proxy
 from rlvr_jax.types import Rollouts
 
 GROUP = array([4, 4, 4, 1, 1], np.int32)

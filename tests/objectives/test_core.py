@@ -6,12 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlvr_jax.methods.agents.supo import drop_truncated
+from rlvr_jax.methods.baselines.rloo import leave_one_out
+from rlvr_jax.methods.entropy.entropy_bonus import adaptive_entropy_bonus
+from rlvr_jax.methods.entropy.kl_cov import penalize_high_covariance
 from rlvr_jax.objectives import (
     Transform,
     UpdatePlan,
-    adaptive_entropy_bonus,
     drop_high_covariance,
-    drop_truncated,
     entropy_bonus,
     fixed_length_mean,
     group_normalized,
@@ -21,11 +23,9 @@ from rlvr_jax.objectives import (
     is_clipped,
     keep_top_entropy,
     kl_penalty,
-    leave_one_out,
     objective,
     overlong_shaping,
     part,
-    penalize_high_covariance,
     ppo_clip,
     reinforce,
     token_mean,

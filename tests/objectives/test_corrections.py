@@ -5,15 +5,16 @@ import numpy as np
 import pytest
 from golden_vectors import assert_agrees
 
-from rlvr_jax.objectives import Context, masked_mean, product_ratio
-from rlvr_jax.objectives.transforms.corrections import (
-    band_importance,
+from rlvr_jax.methods.agents.asearcher import band_importance
+from rlvr_jax.methods.clipping.f_dpg import product_ratio
+from rlvr_jax.methods.off_policy.rollout_correction import (
     drop_by_divergence,
     drop_by_ratio,
     drop_drifted_failures,
     mean_of_rollouts,
-    truncate_importance,
 )
+from rlvr_jax.objectives import Context, masked_mean
+from rlvr_jax.objectives.transforms.corrections import truncate_importance
 from rlvr_jax.types import Signals, replace
 
 ALL = {

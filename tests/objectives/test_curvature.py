@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.transforms.curvature import drop_unstable_steps, is_stable, predicted_step
+from rlvr_jax.methods.clipping.capo_curvature import drop_unstable_steps, is_stable, predicted_step
 
 RATE = 0.3
 

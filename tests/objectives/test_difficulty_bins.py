@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 from golden_vectors import rollouts, spec, stats
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.arm_budget import arm_probabilities, choose_arms
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.objectives.transforms.difficulty_bins import (
+from rlvr_jax.methods.curricula.gdro import (
     adversarial_shares,
+    arm_probabilities,
     bin_losses,
+    choose_arms,
     difficulty_bins,
     hard_bins_first,
     updated_scores,
 )
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 
 EDGES = (0.4, 0.75)
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.advantages.distribution_matching import (
+from rlvr_jax.methods.clipping.f_dpg import (
     BaselineState,
     log_partition,
     log_target_ratio,
@@ -20,6 +19,7 @@ from rlvr_jax.objectives.advantages.distribution_matching import (
     target_reverse_kl,
     target_total_variation,
 )
+from rlvr_jax.objectives import Context
 from rlvr_jax.types import Signals, replace
 
 GENERATORS = {

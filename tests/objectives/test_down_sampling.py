@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.objectives.transforms.down_sampling import keep_top_scores, most_varied
+from rlvr_jax.methods.exploration.d3s import keep_top_scores, most_varied
 
 RANDOM = np.random.default_rng(3)
 MOST_VARIED = jax.jit(most_varied)

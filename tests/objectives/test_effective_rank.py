@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.objectives.transforms.effective_rank import effective_rank, rank_trend
+from rlvr_jax.methods.entropy.verl_effective_rank import effective_rank, rank_trend
 
 # p and its logarithm carry 1e-8 each; some ten terms.
 TOLERANCE = 1e-6

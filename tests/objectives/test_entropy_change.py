@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.transforms.entropy_change import (
+from rlvr_jax.methods.entropy.entropy_dynamics import (
     drop_entropy_lowering,
     entropy_discriminator,
-    entropy_step,
     expected_discriminator,
 )
+from rlvr_jax.objectives.transforms.entropy_change import entropy_step
 from rlvr_jax.types import replace
 
 RTOL = 1e-9  # float64; differences of sums over a vocabulary of 13

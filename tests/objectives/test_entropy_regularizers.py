@@ -6,16 +6,16 @@ import numpy as np
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import UpdatePlan
-from rlvr_jax.objectives.regularizers.anchored_entropy import anchored_entropy, peak_entropy
-from rlvr_jax.objectives.regularizers.entropy_band import (
+from rlvr_jax.methods.agents.epo import (
     BandState,
     band_penalty,
     banded_entropy_bonus,
     phase_weight,
     step_entropy,
 )
-from rlvr_jax.objectives.transforms.entropy_control import choose_controllers
+from rlvr_jax.methods.entropy.arbitrary_entropy import choose_controllers
+from rlvr_jax.methods.entropy.siren import anchored_entropy, peak_entropy
+from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.types import replace
 
 MASK = array(np.ones((2, 2)), bool)

@@ -8,30 +8,23 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts, spec, stats
 
-from rlvr_jax.objectives.advantages.conditional import (
+from rlvr_jax.methods.baselines.gpg import amplify_informative
+from rlvr_jax.methods.baselines.ngrpo import drop_perfect_groups
+from rlvr_jax.methods.baselines.nsr import drop_neutral_rollouts, signed_by_outcome
+from rlvr_jax.methods.baselines.opo import length_centered
+from rlvr_jax.methods.credit.apo import long_error_factor
+from rlvr_jax.methods.entropy.ace import amplify_confident_errors
+from rlvr_jax.methods.entropy.canon import (
     conditional_advantages,
     in_high_half,
     warmup_cosine_restarts,
 )
-from rlvr_jax.objectives.advantages.group_relative import (
-    group_centered,
-    length_centered,
-    plain_reward,
-    relative_to,
-)
-from rlvr_jax.objectives.advantages.outcome_credit import signed_by_outcome
+from rlvr_jax.objectives.advantages.group_relative import group_centered, plain_reward, relative_to
 from rlvr_jax.objectives.advantages.whitening import whitened
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import batch_mean
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.objectives.transforms.confident_errors import amplify_confident_errors
-from rlvr_jax.objectives.transforms.difficulty import long_error_factor
-from rlvr_jax.objectives.transforms.informative import (
-    amplify_informative,
-    drop_neutral_rollouts,
-    drop_perfect_groups,
-)
 from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, a handful of operations on numbers of order one

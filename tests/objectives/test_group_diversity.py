@@ -3,7 +3,7 @@
 import numpy as np
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.regularizers.group_diversity import (
+from rlvr_jax.methods.exploration.dsdr import (
     diversity_weights,
     formula_uniqueness,
     semantic_distance,

@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.advantages.hesitation_reward import (
+from rlvr_jax.methods.rewards.ares import (
     EASY,
     HARD,
     MEDIUM,
     HesitationScale,
     difficulty_level,
+    hesitation,
     hesitation_advantage,
     hesitation_score,
     hesitation_target,
-)
-from rlvr_jax.objectives.statistics.window_entropy import (
-    hesitation,
     response_threshold,
     window_entropy,
 )

@@ -9,21 +9,20 @@ from adapters.common import only
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.distillation.meml_grpo import cell_normalized, groups_by_cell
+from rlvr_jax.methods.guidance.hpt import off_policy_tokens
+from rlvr_jax.methods.self_play.absolute_zero import whitened_by_cell
 from rlvr_jax.objectives import (
     by_origin,
-    cell_normalized,
     group_centered,
-    groups_by_cell,
     imitate,
     importance_weighted,
     objective,
-    off_policy_tokens,
     plain_reward,
     ppo_clip,
     shaped_probability,
     token_mean,
     whitened,
-    whitened_by_cell,
 )
 from rlvr_jax.types import replace
 

@@ -3,14 +3,9 @@
 import numpy as np
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.statistics.implicit_rewards import (
-    cumulative_reward,
-    following_value,
-    shaped_reward,
-    step_ends,
-    step_scores,
-    worst_step,
-)
+from rlvr_jax.methods.clipping.dpo_q import following_value, shaped_reward
+from rlvr_jax.methods.credit.implicit_prm import cumulative_reward, step_scores, worst_step
+from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.steps import find_steps
 
 MASK = array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)

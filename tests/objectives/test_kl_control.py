@@ -8,15 +8,16 @@ import pytest
 from adapters.common import only
 from golden_vectors import assert_agrees
 
-from rlvr_jax.objectives.advantages.pessimistic_critics import pessimistic_advantage, soft_min
-from rlvr_jax.objectives.regularizers.predictive_kl import (
+from rlvr_jax.methods.clipping.safe import (
     CLIMBING,
     CONVERGED,
     PLATEAU,
     WARMUP,
     control_kl,
     initial_kl_control,
+    pessimistic_advantage,
     predictive_kl_penalty,
+    soft_min,
 )
 from rlvr_jax.types import replace
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.advantages.macros import (
+from rlvr_jax.methods.credit.ma_rlhf import (
     last_token_weights,
     macro_advantages,
     macro_mean,

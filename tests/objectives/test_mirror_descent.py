@@ -5,12 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlvr_jax.methods.clipping.mdpo import MirrorState, mirror_descent_kl, step_size
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.regularizers.mirror_descent import (
-    MirrorState,
-    mirror_descent_kl,
-    step_size,
-)
 from rlvr_jax.types import Signals
 
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlvr_jax.objectives.advantages.multi_reward import component_advantages, weighted_sum
+from rlvr_jax.methods.baselines.gdpo import component_advantages, weighted_sum
 
 GROUP = np.array([0, 0, 0, 1, 1, 1])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from golden_vectors import rollouts
 
-from rlvr_jax.objectives.noisy_rewards import (
+from rlvr_jax.methods.credit.noisy_reward_correction import (
     advantage_audit,
     backward_corrected,
     forward_corrected,

@@ -8,18 +8,18 @@ import pytest
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.advantages.demonstrations import imitate_demonstrations, num_solved
-from rlvr_jax.objectives.advantages.reweighted_values import (
+from rlvr_jax.methods.exploration.dph_rl import (
+    alpha_generator,
+    forward_kl_generator,
+    jensen_shannon_generator,
+    off_policy_divergence,
+)
+from rlvr_jax.methods.guidance.hpt import imitate_demonstrations, num_solved
+from rlvr_jax.methods.off_policy.rapid import (
     capped_rollout_weight,
     reweighted_value,
     self_normalized_value,
 )
-from rlvr_jax.objectives.statistics.f_divergences import (
-    alpha_generator,
-    forward_kl_generator,
-    jensen_shannon_generator,
-)
-from rlvr_jax.objectives.transforms.origins import off_policy_divergence
 from rlvr_jax.types import replace
 
 GENERATORS = (forward_kl_generator, jensen_shannon_generator, alpha_generator(0.2))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.surrogates.outcome_classification import (
+from rlvr_jax.methods.clipping.pacs import (
     balance_outcomes,
     leave_one_out_score,
     outcome_classification,
     outcome_residual,
 )
+from rlvr_jax.objectives import Context
 from rlvr_jax.types import Signals, replace
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts
 
-from rlvr_jax.objectives.advantages.passk import (
+from rlvr_jax.methods.exploration.passk_advantage import (
     best_of_n,
     pass_at_k,
     pass_at_k_centered,

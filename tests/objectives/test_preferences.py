@@ -8,13 +8,11 @@ import pytest
 from adapters.common import only
 from golden_vectors import array
 
+from rlvr_jax.methods.credit.implicit_prm import contrastive_pairs, cross_entropy, prospect
 from rlvr_jax.objectives.regularizers.preferences import (
     ImplicitRewards,
-    contrastive_pairs,
-    cross_entropy,
     implicit_reward_loss,
     logistic_pairs,
-    prospect,
     right_wrong_pairs,
 )
 from rlvr_jax.types import replace

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.objectives import (
-    clip_and_delta,
-    discounted_returns,
-    final_scores,
-    largest_in_response,
-    nothing_at_the_end,
-    paid_tokens,
-    per_response,
-    thought_rewards,
-)
+from rlvr_jax.methods.credit.designing_rewards import clip_and_delta, final_scores
+from rlvr_jax.methods.credit.gen_prm_thoughts import nothing_at_the_end, thought_rewards
+from rlvr_jax.methods.credit.rlfr import largest_in_response, per_response
+from rlvr_jax.objectives import discounted_returns, paid_tokens
 from rlvr_jax.types import Rollouts
 
 

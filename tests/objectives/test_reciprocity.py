@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.advantages.reciprocity import (
+from rlvr_jax.methods.agents.social_rl import (
     alignment_term,
     discounted_past,
     partner_row,

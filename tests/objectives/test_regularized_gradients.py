@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.surrogates.regularized_gradients import (
+from rlvr_jax.methods.clipping.rpg import (
     forward_kl,
     old_policy_kl,
     regularized_clip,
@@ -16,6 +15,7 @@ from rlvr_jax.objectives.surrogates.regularized_gradients import (
     unnormalized_forward_kl,
     unnormalized_reverse_kl,
 )
+from rlvr_jax.objectives import Context
 from rlvr_jax.types import Signals, replace
 
 ALL = [forward_kl, reverse_kl, unnormalized_forward_kl, unnormalized_reverse_kl]

@@ -6,33 +6,33 @@ import pytest
 from everyday import everyday
 from golden_vectors import array
 
+from rlvr_jax.methods.agents.automated_tool_envs import turn_without_calls
+from rlvr_jax.methods.exploration.rep_exploration import (
+    leave_one_out_leverage,
+    leverage,
+    novelty_bonus,
+)
+from rlvr_jax.methods.judges.rgr_grpo import all_factual_or_share
+from rlvr_jax.methods.judges.rubric_rewards import anchored
+from rlvr_jax.methods.rewards.carr_cgrpo import with_evidence
+from rlvr_jax.methods.rewards.length_rewards import length_cosine, short_of_group
+from rlvr_jax.methods.rewards.longrlvr import f_score, grounded
+from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
+from rlvr_jax.methods.rewards.rlsp import decoupled_exploration
+from rlvr_jax.methods.rewards.salu import confident_abstention
 from rlvr_jax.objectives import (
     Criterion,
     Moment,
     agreement,
-    all_factual_or_share,
-    anchored,
     by_rubric,
-    by_start_quartiles,
     choose,
-    confident_abstention,
     counted_calls,
-    decoupled_exploration,
-    f_score,
-    grounded,
-    leave_one_out_leverage,
-    length_cosine,
-    leverage,
     lower_bound,
-    novelty_bonus,
     own_score,
     reached_share,
     share_of_rubric,
-    short_of_group,
-    turn_without_calls,
     vote_count,
     vote_sum,
-    with_evidence,
 )
 from rlvr_jax.types import Rollouts, replace
 

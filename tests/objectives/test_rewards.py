@@ -7,20 +7,14 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.objectives import (
-    Moment,
-    Shaping,
-    bounded,
-    column,
+from rlvr_jax.methods.agents.spear import (
     falling_cosine,
     falling_exponential,
-    gated,
     over_steps,
-    plain_outcome,
-    random_reward,
     rising_cosine,
-    total,
 )
+from rlvr_jax.methods.rewards.spurious_rewards import random_reward
+from rlvr_jax.objectives import Moment, Shaping, bounded, column, gated, plain_outcome, total
 from rlvr_jax.types import Rollouts
 
 NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))

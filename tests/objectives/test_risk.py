@@ -5,8 +5,12 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts, spec, stats
 
-from rlvr_jax.objectives.advantages.risk import TRACKED_LEVELS, bundled, risk_sensitive
-from rlvr_jax.objectives.advantages.risk_credit import relative_credit
+from rlvr_jax.methods.exploration.riskpo import (
+    TRACKED_LEVELS,
+    bundled,
+    relative_credit,
+    risk_sensitive,
+)
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce

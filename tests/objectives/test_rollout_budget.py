@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.objectives.rollout_budget import extra_rollouts, total_advantage
+from rlvr_jax.methods.exploration.depth_breadth_dars import extra_rollouts, total_advantage
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 8, 60])

@@ -9,17 +9,18 @@ from everyday import everyday
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import relative_semantic_entropy, self_certainty
-from rlvr_jax.objectives.advantages.conditional import in_high_half, mean_sampling_entropy
-from rlvr_jax.objectives.regularizers.anchored_entropy import peak_entropy
+from rlvr_jax.methods.clipping.copg import group_pair_spread
+from rlvr_jax.methods.credit.apo import long_error_factor
+from rlvr_jax.methods.entropy.canon import in_high_half, mean_sampling_entropy
+from rlvr_jax.methods.entropy.ppl_position_shaping import standardized_perplexity
+from rlvr_jax.methods.entropy.siren import peak_entropy
+from rlvr_jax.methods.entropy.ucas import standardized_certainty
+from rlvr_jax.methods.exploration.d3s import down_sampling_rows
+from rlvr_jax.methods.exploration.seed_grpo import relative_semantic_entropy
+from rlvr_jax.objectives import self_certainty
 from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import within_batch
-from rlvr_jax.objectives.surrogates.sequence_regression import group_pair_spread
-from rlvr_jax.objectives.transforms.certainty_credit import standardized_certainty
-from rlvr_jax.objectives.transforms.confidence import standardized_perplexity
-from rlvr_jax.objectives.transforms.difficulty import long_error_factor
-from rlvr_jax.objectives.transforms.down_sampling import down_sampling_rows
 from rlvr_jax.types import replace
 
 GONE = 0

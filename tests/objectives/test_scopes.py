@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
+from rlvr_jax.methods.entropy.hapo import scoped_nearest_quantile
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.scopes import (
     above_quantile,
@@ -17,7 +18,6 @@ from rlvr_jax.objectives.statistics.scopes import (
     scoped_max,
     scoped_mean,
     scoped_min,
-    scoped_nearest_quantile,
     scoped_quantile,
     scoped_std,
     within_batch,

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.advantages.score_norms import (
+from rlvr_jax.methods.credit.oblr_po import (
     last_layer_score,
     score_weighted_mean,
     signal_to_noise,

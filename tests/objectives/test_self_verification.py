@@ -5,14 +5,9 @@ import numpy as np
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import best_answer, most_voted_answer
-from rlvr_jax.objectives.advantages.self_verification import (
-    class_balance,
-    finished_rows,
-    self_advantage,
-    self_reward_loss,
-    verdict_loss,
-)
+from rlvr_jax.methods.judges.laser import class_balance, self_advantage, self_reward_loss
+from rlvr_jax.methods.judges.rl_v import best_answer, most_voted_answer, verdict_loss
+from rlvr_jax.objectives.advantages.self_verification import finished_rows
 from rlvr_jax.types import replace
 
 GROUP = array([5, 5, 5, -1, -1], np.int32)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import Context, reinforce
-from rlvr_jax.objectives.surrogates.sequence_regression import (
+from rlvr_jax.methods.clipping.copg import (
     group_pair_spread,
     pairwise_regression,
     regularized_leave_one_out,
 )
+from rlvr_jax.objectives import Context, reinforce
 from rlvr_jax.types import Signals, replace
 
 GROUP = np.array([7, 7, 2, 7, 9, 2])  # of three, two and one

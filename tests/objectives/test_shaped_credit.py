@@ -8,11 +8,13 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import relative_semantic_entropy, semantic_entropy
-from rlvr_jax.objectives.surrogates.prompt_free import stage_weights
-from rlvr_jax.objectives.transforms.confidence import low_probability_tokens, relative_position
-from rlvr_jax.objectives.transforms.heterogeneity import entropy_score, token_normalized_parts
-from rlvr_jax.objectives.transforms.target_temperature import mixture_weight
+from rlvr_jax.methods.entropy.dcpo import mixture_weight
+from rlvr_jax.methods.entropy.hapo import entropy_score, token_normalized_parts
+from rlvr_jax.methods.entropy.ppl_position_shaping import relative_position
+from rlvr_jax.methods.exploration.progrpo import low_probability_tokens
+from rlvr_jax.methods.exploration.seed_grpo import relative_semantic_entropy
+from rlvr_jax.methods.off_policy.prerl import stage_weights
+from rlvr_jax.objectives import semantic_entropy
 from rlvr_jax.types import replace
 
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")

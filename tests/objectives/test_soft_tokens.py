@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from golden_vectors import array
 
+from rlvr_jax.methods.exploration.soft_grpo import with_soft_tokens
 from rlvr_jax.objectives import Context, ppo_clip
 from rlvr_jax.objectives.surrogates.soft_tokens import (
     GumbelNoise,
@@ -13,7 +14,6 @@ from rlvr_jax.objectives.surrogates.soft_tokens import (
     nucleus_candidates,
     perturbed,
     soft_token_logp,
-    with_soft_tokens,
 )
 from rlvr_jax.types import Signals, replace
 

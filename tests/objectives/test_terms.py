@@ -9,10 +9,10 @@ import pytest
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.methods.entropy.entropy_bonus import scheduled
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.regularizers.token_penalties import (
     entropy_bonus,
-    scheduled,
     statistic_penalty,
     statistic_term,
 )

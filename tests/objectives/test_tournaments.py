@@ -5,20 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.judges.arena_rl import (
     anchor,
     anchor_scores,
     bracket,
-    difference_advantage,
-    difference_table,
     knockout_places,
     minimum_degree,
     place_rewards,
-    play,
     rank_rewards,
     ranks,
-    rating_rewards,
-    round_robin,
     seeded_knockout,
     shared_place_rewards,
     swiss,
@@ -26,6 +21,9 @@ from rlvr_jax.objectives import (
     win_rates,
     wins,
 )
+from rlvr_jax.methods.judges.think_rm import difference_advantage, difference_table
+from rlvr_jax.methods.judges.v1_pairwise import rating_rewards
+from rlvr_jax.objectives import play, round_robin
 
 ROUNDED = 1e-6  # the examples have six digits
 

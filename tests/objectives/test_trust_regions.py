@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.methods.clipping.etr import elastic_clip
+from rlvr_jax.methods.entropy.archer import clip_by_entropy, kl_by_entropy
 from rlvr_jax.objectives import Context, masked_mean
-from rlvr_jax.objectives.regularizers.class_penalties import kl_by_entropy
 from rlvr_jax.objectives.statistics.divergences import k3_clamped
-from rlvr_jax.objectives.transforms.trust_regions import clip_by_entropy, elastic_clip
 from rlvr_jax.types import Signals, replace
 
 

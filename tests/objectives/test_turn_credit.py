@@ -5,15 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.testing import assert_allclose
 
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.agents.social_rl import (
     aligned_with_partner,
-    generalized_advantages,
     generalized_turn_advantage,
-    no_policy_loss,
-    objective,
-    token_mean,
     turn_values,
 )
+from rlvr_jax.objectives import generalized_advantages, no_policy_loss, objective, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
 
 RTOL = 1e-12  # float64 sums of at most 12 terms

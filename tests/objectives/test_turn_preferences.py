@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts
 
+from rlvr_jax.methods.agents.sweet_rl import turn_advantages, turn_sum_score
 from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_against_rest,
     best_in_group,
     pair_losses,
     pairs_with_best,
-    turn_advantages,
-    turn_sum_score,
 )
 from rlvr_jax.types import replace
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
+from rlvr_jax.methods.clipping.rover import next_value, uniform_value_regression
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.surrogates.value_regression import next_value, uniform_value_regression
 from rlvr_jax.types import Signals, replace
 
 

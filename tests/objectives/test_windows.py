@@ -3,8 +3,8 @@
 import numpy as np
 from golden_vectors import array
 
+from rlvr_jax.methods.clipping.t_ppo import critic_targets, extended_advantages
 from rlvr_jax.objectives.advantages.returns import generalized_advantages, token_rewards
-from rlvr_jax.objectives.advantages.windows import critic_targets, extended_advantages
 
 MASK = array([[1, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]], bool)
 VALUES = array([[0.1, 0.4, 0.3, 9], [0.5, 9, 0.2, 0.6], [9, 9, 9, 9], [0.7, 9, 9, 9]], float)

@@ -13,24 +13,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tiny_batch import ROWS, batch, tiny
 
 from rlvr_jax import methods
-from rlvr_jax.objectives import (
-    critic_of,
-    generalized_advantage,
-    generalized_advantages,
-    macro_mean,
-    masked_count,
-    ngram_macros,
-    token_rewards,
-    value_loss,
-)
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.advantages.hybrid_critic import (
+from rlvr_jax.methods.credit.ma_rlhf import macro_mean, ngram_macros
+from rlvr_jax.methods.entropy.dcpo import mix_in_tempered_policy
+from rlvr_jax.methods.off_policy.hybrid_npg import (
     bootstrap_targets,
     hybrid_critic,
     hybrid_critic_loss,
 )
+from rlvr_jax.objectives import (
+    critic_of,
+    generalized_advantage,
+    generalized_advantages,
+    masked_count,
+    token_rewards,
+    value_loss,
+)
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.advantages.returns import discounted_returns
-from rlvr_jax.objectives.transforms.target_temperature import mix_in_tempered_policy
 from rlvr_jax.policy import products
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.abstract import abstract_run

@@ -11,7 +11,9 @@ import pytest
 from training_runs import contents, metrics, quietly, settings, sums, values
 
 from rlvr_jax import policy
-from rlvr_jax.objectives import Scorer, flow_scorer, implicit_scorer, pessimistic_scorer, soft_min
+from rlvr_jax.methods.clipping.safe import pessimistic_scorer, soft_min
+from rlvr_jax.methods.credit.rlfr import flow_scorer, implicit_scorer
+from rlvr_jax.objectives import Scorer
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.training.critic import critic_params, initial_critic
 from rlvr_jax.training.scorers import fit_scorer, seen_by

@@ -1,16 +1,10 @@
 """Methods of a user's own, named on command lines of tests."""
 
-from rlvr_jax.experience import experience, rate_pairs
+from rlvr_jax.experience import experience
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    ProcessReward,
-    implicit_scorer,
-    objective,
-    ppo_clip,
-    process_to_go,
-    standardized_reward,
-    token_mean,
-)
+from rlvr_jax.methods.credit.rlfr import implicit_scorer, standardized_reward
+from rlvr_jax.methods.judges.v1_pairwise import rate_pairs
+from rlvr_jax.objectives import ProcessReward, objective, ppo_clip, process_to_go, token_mean
 from rlvr_jax.types import Recipe
 
 

@@ -179,7 +179,7 @@ class NumpyActor:
     def prompts(self, asks):
         tokens = np.zeros((len(asks), self.prompt_tokens), np.int32)
         tokens[:, 0] = [ask.number % WORDS for ask in asks]
-        tokens[:, 1] = [1 + len(ask.view.label) % (WORDS - 1) for ask in asks]
+        tokens[:, 1] = [1 + zlib.crc32(ask.view.label.encode()) % (WORDS - 1) for ask in asks]
         return tokens, np.full(len(asks), 2, np.int32)
 
     def written(self, asks, responses):

@@ -11,48 +11,9 @@ before prompts, `soft_thinking` thinks in mixtures of tokens. Those of `trees/` 
 share their beginnings.
 """
 
-from rlvr_jax.experience.draws.by_entropy import entropy_heated
-from rlvr_jax.experience.draws.chunks import chunks
-from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
-from rlvr_jax.experience.draws.prefixes import soft_prefixes
 from rlvr_jax.experience.draws.queued import queued
-from rlvr_jax.experience.draws.schedules import growing_horizon
-from rlvr_jax.experience.draws.soft import soft_thinking
-from rlvr_jax.experience.draws.summaries import summaries
-from rlvr_jax.experience.draws.summarized_turns import summarized_turns
-from rlvr_jax.experience.draws.trees import (
-    branch_at_best,
-    branch_rounds,
-    branch_turns,
-    prove_statements,
-    prune,
-    search_tree,
-    step_tree,
-)
-from rlvr_jax.experience.draws.turn_rows import turn_rows
+from rlvr_jax.experience.draws.trees import branch_rounds, branch_turns
 from rlvr_jax.experience.draws.turns import turns
-from rlvr_jax.experience.draws.windows import in_windows
 
-__all__ = [
-    "branch_at_best",
-    "branch_rounds",
-    "branch_turns",
-    "chunks",
-    "entropy_heated",
-    "from_drafts",
-    "growing_horizon",
-    "in_windows",
-    "plain",
-    "prove_statements",
-    "prune",
-    "queued",
-    "search_tree",
-    "soft_prefixes",
-    "soft_thinking",
-    "step_tree",
-    "summaries",
-    "summarized_turns",
-    "turn_rows",
-    "turns",
-]
+__all__ = ["branch_rounds", "branch_turns", "plain", "queued", "turns"]

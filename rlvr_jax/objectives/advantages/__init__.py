@@ -28,36 +28,13 @@ one advantage stand beside it (`weigh_by_token_ratio`, `weigh_by_trace`, `drop_d
 """
 
 from rlvr_jax.objectives.advantages.cells import *
-from rlvr_jax.objectives.advantages.certainty import *
-from rlvr_jax.objectives.advantages.conditional import *
-from rlvr_jax.objectives.advantages.constraints import *
 from rlvr_jax.objectives.advantages.critics import *
-from rlvr_jax.objectives.advantages.demonstrations import *
-from rlvr_jax.objectives.advantages.distillation import *
-from rlvr_jax.objectives.advantages.distribution_matching import *
 from rlvr_jax.objectives.advantages.group_relative import *
-from rlvr_jax.objectives.advantages.hesitation_reward import *
-from rlvr_jax.objectives.advantages.hybrid_critic import *
-from rlvr_jax.objectives.advantages.macros import *
-from rlvr_jax.objectives.advantages.multi_reward import *
-from rlvr_jax.objectives.advantages.outcome_credit import *
-from rlvr_jax.objectives.advantages.passk import *
-from rlvr_jax.objectives.advantages.pessimistic_critics import *
 from rlvr_jax.objectives.advantages.process_credit import *
-from rlvr_jax.objectives.advantages.rare_events import *
-from rlvr_jax.objectives.advantages.reciprocity import *
 from rlvr_jax.objectives.advantages.returns import *
-from rlvr_jax.objectives.advantages.reweighted_values import *
-from rlvr_jax.objectives.advantages.rewriter_credit import *
-from rlvr_jax.objectives.advantages.risk import *
-from rlvr_jax.objectives.advantages.risk_credit import *
-from rlvr_jax.objectives.advantages.score_norms import *
 from rlvr_jax.objectives.advantages.self_verification import *
 from rlvr_jax.objectives.advantages.traces import *
-from rlvr_jax.objectives.advantages.trees import *
-from rlvr_jax.objectives.advantages.turn_credit import *
 from rlvr_jax.objectives.advantages.whitening import *
-from rlvr_jax.objectives.advantages.windows import *
 from rlvr_jax.public import public_names
 
 __all__ = public_names(globals())

@@ -18,22 +18,18 @@ from rlvr_jax.objectives.statistics.groups import (
     group_others_mean,
     group_std,
 )
-from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import Rollouts, replace
-from rlvr_jax.types.hyperparameters import Bound, Finite, Positive
+from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
 __all__ = [
     "group_centered",
     "group_normalized",
     "group_of_one_remark",
-    "leave_one_out",
-    "length_centered",
     "no_advantage",
     "plain_reward",
     "relative_to",
     "rollout_advantage",
-    "scaled_centered",
 ]
 
 # Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
@@ -66,59 +62,6 @@ def group_centered() -> Transform:
     Source: Liu et al. 2025, https://arxiv.org/abs/2503.20783.
     """
     return advantage_of_rewards(group_deviation)
-
-
-@part
-def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf) -> Transform:
-    """A_i = clip((R_i - mean + bias) · scale, ± limit) over the rollouts of a prompt.
-
-    Args:
-      scale: factor, positive.
-      bias: added to every centered reward; what whitens the advantages behind takes it away again.
-      limit: bound of the advantage, positive.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: scale or limit not positive, or a bias that is not finite.
-    Source: ASearcher, https://github.com/inclusionAI/ASearcher (`ppo/actor.py`).
-    """
-
-    def advantage(reward, group):
-        return jnp.clip((group_deviation(reward, group) + bias) * scale, -limit, limit)
-
-    return advantage_of_rewards(advantage)
-
-
-@part
-def leave_one_out() -> Transform:
-    """A_i = R_i - mean over the other rollouts of the prompt.
-
-    N / (N - 1) times `group_centered`; the baseline does not depend on the own reward, so the
-    policy gradient is unbiased.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Source: Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740.
-    """
-
-    def advantage(reward, group):
-        return reward - group_others_mean(reward, group)
-
-    return advantage_of_rewards(advantage)
-
-
-@part
-def length_centered() -> Transform:
-    """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens.
-
-    The baseline of least variance if the squared norm of a response's score grows like its length;
-    the advantages of a group sum to 0 over its tokens.
-    Reads: reward, group, mask. Writes: advantage. Metrics: none.
-    Source: OPO, https://github.com/volcengine/verl (docs/algo/opo.md).
-    """
-
-    def advantage(rollouts):
-        length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
-        return group_deviation(rollouts.reward, rollouts.group, weights=length)
-
-    return rollout_advantage(advantage, remark=group_of_one_remark)
 
 
 @part

@@ -7,27 +7,18 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
-    generalized_advantages,
     token_rewards,
 )
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.process import ProcessReward
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Rollouts, replace
-from rlvr_jax.types.hyperparameters import Finite, NonNegative, Unit
-from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import part
 
-__all__ = [
-    "generalized_process_advantage",
-    "nothing_at_the_end",
-    "own_reward",
-    "paid_tokens",
-    "process_metrics",
-    "process_to_go",
-    "standardized_reward",
-]
+__all__ = ["own_reward", "paid_tokens", "process_metrics", "process_to_go"]
 
 AtEnd = Callable[[Rollouts], Array]
 """(rollouts) -> [B], what the last token is paid."""
@@ -36,28 +27,6 @@ AtEnd = Callable[[Rollouts], Array]
 def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
     """The reward of the response."""
     return rollouts.reward
-
-
-def nothing_at_the_end(rollouts: Rollouts) -> Float[Array, "B"]:
-    """0: the way is all that is paid."""
-    return jnp.zeros_like(rollouts.reward)
-
-
-@part
-def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
-    """(R - mean) / (std + ε) over the group, std with n - 1.
-
-    Args:
-      epsilon: ε.
-    Raises:
-      ValueError: a negative epsilon.
-    """
-
-    def standardized(rollouts):
-        reward, group = rollouts.reward, rollouts.group
-        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
-
-    return standardized
 
 
 def paid_tokens(
@@ -115,32 +84,3 @@ def process_to_go(
         return replace(signals, advantage=returns), state, metrics
 
     return Transform(apply, reads=process.reads)
-
-
-@part(writes={"advantage"}, once=True)
-def generalized_process_advantage(
-    process: ProcessReward,
-    coefficient: Finite = 1.0,
-    discount: Unit = 1.0,
-    trace_decay: Unit = 1.0,
-) -> Transform:
-    """`generalized_advantages` of what tokens are paid on their way and the reward at the end.
-
-    Args:
-      process: what tokens are paid on the way; of a row alone, where a critic is fitted to it.
-      coefficient: α of it.
-      discount, trace_decay: γ and λ, in [0, 1].
-    Reads: reward, values, mask, what the process reward reads. Writes: advantage.
-    Metrics: as `process_to_go`.
-    Raises:
-      ValueError: discount or trace_decay outside [0, 1], or a coefficient that is not finite.
-    """
-
-    def apply(signals, context, state):
-        rollouts, mask = context.rollouts, signals.mask
-        paid = paid_tokens(rollouts, mask, process, coefficient, own_reward)
-        own = generalized_advantages(paid, rollouts.values, mask, discount, trace_decay)
-        metrics = process_metrics(rollouts, mask, process)
-        return replace(signals, advantage=own), state, metrics
-
-    return Transform(apply, reads={"values", *process.reads})

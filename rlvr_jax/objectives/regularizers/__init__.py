@@ -11,18 +11,8 @@
 The divergences that some of them take are `rlvr_jax.objectives.statistics.divergences`.
 """
 
-from rlvr_jax.objectives.regularizers.anchored_entropy import *
-from rlvr_jax.objectives.regularizers.calibration import *
-from rlvr_jax.objectives.regularizers.class_penalties import *
-from rlvr_jax.objectives.regularizers.entropy_band import *
-from rlvr_jax.objectives.regularizers.group_diversity import *
 from rlvr_jax.objectives.regularizers.imitation import *
-from rlvr_jax.objectives.regularizers.induced_value import *
-from rlvr_jax.objectives.regularizers.mirror_descent import *
-from rlvr_jax.objectives.regularizers.mutual import *
-from rlvr_jax.objectives.regularizers.predictive_kl import *
 from rlvr_jax.objectives.regularizers.preferences import *
-from rlvr_jax.objectives.regularizers.second_prompt import *
 from rlvr_jax.objectives.regularizers.token_penalties import *
 from rlvr_jax.objectives.regularizers.turn_preferences import *
 from rlvr_jax.public import public_names

@@ -10,7 +10,7 @@ from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.parts import part
 
-__all__ = ["by_reward", "imitate", "off_policy_tokens", "supervised_tokens"]
+__all__ = ["imitate", "supervised_tokens"]
 
 Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
 Factor = Callable[[Rollouts], Float[Array, "B T"]]
@@ -19,16 +19,6 @@ Factor = Callable[[Rollouts], Float[Array, "B T"]]
 def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """The tokens of supervised rows."""
     return rollouts.supervised_tokens
-
-
-def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
-    """The reward of a row as the weight of its imitation, for `imitate(…, factor=by_reward)`."""
-    return rollouts.reward[:, None]
-
-
-def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
-    """The tokens on the mask that another policy wrote."""
-    return rollouts.mask & rollouts.off_policy[:, None]
 
 
 @part(writes={"term"})

@@ -31,16 +31,12 @@ from rlvr_jax.types.parts import part
 __all__ = [
     "ImplicitLoss",
     "ImplicitRewards",
-    "contrastive_pairs",
-    "cross_entropy",
     "first_pairs",
     "implicit_reward_loss",
     "log_ratio_sum",
     "logistic_pairs",
     "outcome_is_right",
-    "prospect",
     "right_wrong_pairs",
-    "zero_point",
 ]
 
 
@@ -139,39 +135,6 @@ def logistic_pairs(given: ImplicitRewards) -> Float[Array, ""]:
     """
     better, worse = given.reward, given.reward[given.partner]
     return masked_mean(-jax.nn.log_sigmoid(better - worse), first_of_pairs(given))
-
-
-def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the pairs of -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): level and difference.
-
-    Source: NCA, https://github.com/huggingface/trl ("nca_pair").
-    """
-    better, worse = given.reward, given.reward[given.partner]
-    pushed_up = -jax.nn.log_sigmoid(better)
-    pushed_down = -(jax.nn.log_sigmoid(-better) + jax.nn.log_sigmoid(-worse)) / 2
-    return masked_mean(pushed_up + pushed_down, first_of_pairs(given))
-
-
-def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the rollouts with tokens of the cross entropy of σ(r) and being right."""
-    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
-    return -masked_mean(jax.nn.log_sigmoid(sign * given.reward), given.written)
-
-
-def prospect(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the rollouts with tokens of 1 - σ(±(r - βK)), + if right; each is bounded.
-
-    Source: Ethayarajh et al. 2024, https://arxiv.org/abs/2402.01306, with the K of the batch itself
-    in place of mismatched pairs of prompt and response.
-    """
-    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
-    distance = given.reward - zero_point(given.reward, given.written)
-    return masked_mean(1 - jax.nn.sigmoid(sign * distance), given.written)
-
-
-def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Array, ""]:
-    """max(0, mean) without gradient: of log-ratios K, of implicit rewards β K."""
-    return jnp.maximum(masked_mean(jax.lax.stop_gradient(values), where), 0)
 
 
 @part(writes={"term"})

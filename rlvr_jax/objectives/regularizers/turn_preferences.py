@@ -14,7 +14,6 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
 from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
@@ -25,29 +24,14 @@ __all__ = [
     "pair_losses",
     "pairs_with_best",
     "token_mean_score",
-    "turn_advantages",
-    "turn_sum_score",
 ]
 
 Score = Callable[[Array, Rollouts], Array]
 
 
-def turn_advantages(
-    log_ratio: Float[Array, "B T"], turn: Int[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """Mean of logp - reference_logp over the tokens of the turn, at each of them."""
-    turns = find_steps(turn, mask)
-    return at_tokens(step_mean(log_ratio, turns), turns)
-
-
 def token_mean_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
     """Mean log ratio over all tokens of the trajectory: long turns dominate."""
     return masked_mean(log_ratio, rollouts.mask, axis=1)
-
-
-def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
-    """Sum over the turns of their mean log ratios: turns count alike. Needs `rollouts.turn`."""
-    return jnp.sum(step_mean(log_ratio, find_steps(rollouts.turn, rollouts.mask)), axis=1)
 
 
 def best_in_group(

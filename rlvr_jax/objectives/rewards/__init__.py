@@ -24,33 +24,18 @@ A reward is computed of numpy or jax arrays, in the dtype of the outcomes. The s
 it to rollouts. Everything in the `__all__` of the modules below can be imported from here.
 """
 
-from rlvr_jax.objectives.rewards.abstention import *
 from rlvr_jax.objectives.rewards.call_match import *
-from rlvr_jax.objectives.rewards.certainty import *
 from rlvr_jax.objectives.rewards.composition import *
 from rlvr_jax.objectives.rewards.consensus import *
-from rlvr_jax.objectives.rewards.controls import *
-from rlvr_jax.objectives.rewards.edits import *
-from rlvr_jax.objectives.rewards.evidence import *
-from rlvr_jax.objectives.rewards.exploration import *
-from rlvr_jax.objectives.rewards.flow import *
 from rlvr_jax.objectives.rewards.lengths import *
-from rlvr_jax.objectives.rewards.novelty import *
-from rlvr_jax.objectives.rewards.partial import *
 from rlvr_jax.objectives.rewards.parts import *
-from rlvr_jax.objectives.rewards.potentials import *
 from rlvr_jax.objectives.rewards.process import *
 from rlvr_jax.objectives.rewards.proposals import *
-from rlvr_jax.objectives.rewards.quartiles import *
-from rlvr_jax.objectives.rewards.reference_answers import *
 from rlvr_jax.objectives.rewards.rubric_reward import *
 from rlvr_jax.objectives.rewards.rubrics import *
-from rlvr_jax.objectives.rewards.schedules import *
 from rlvr_jax.objectives.rewards.standings import *
-from rlvr_jax.objectives.rewards.thoughts import *
 from rlvr_jax.objectives.rewards.tool_calls import *
 from rlvr_jax.objectives.rewards.tournaments import *
-from rlvr_jax.objectives.rewards.verdicts import *
 from rlvr_jax.public import public_names
 
 __all__ = public_names(globals())

@@ -14,7 +14,7 @@ from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 from rlvr_jax.types.parts import part
 
-__all__ = ["bounded", "column", "gated", "over_steps", "product", "total"]
+__all__ = ["bounded", "column", "gated", "total"]
 
 Part = Reward | Shaping
 
@@ -46,28 +46,6 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, Finite] | None = None
         return sum(terms, start=jnp.zeros_like(values[0]))
 
     return combined(parts, add)
-
-
-@part
-def product(parts: Mapping[str, Part]) -> Shaping:
-    """R = Π_k r_k; a part of 0 hides the others, each of which has a curve of its own.
-
-    Args:
-      parts: r, by the name of the curve.
-    Metrics: reward/<name>, the mean of each part, and what the parts tell.
-    Raises:
-      ValueError: no parts.
-    """
-    if not parts:
-        raise ValueError("product: parts must be at least one, got none")
-
-    def multiply(values):
-        kind, whole = values[0].dtype, values[0]
-        for value in values[1:]:
-            whole = whole * value.astype(kind)
-        return whole
-
-    return combined(parts, multiply)
 
 
 @part
@@ -107,25 +85,6 @@ def bounded(reward: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shapi
     def apply(rollouts, state, moment):
         value, state, metrics = own.apply(rollouts, state, moment)
         return jnp.clip(value, low, high), state, metrics
-
-    return replace(own, apply=apply)
-
-
-@part
-def over_steps(reward: Part, factor: Callable[[int], float]) -> Shaping:
-    """μ(s) r: a reward whose weight changes with the step s of the run; 0 where μ is, known or not.
-
-    Args:
-      factor: μ, such as `falling_cosine(200)`.
-    Metrics: reward_factor (μ), and what the part tells.
-    """
-    own = as_shaping(reward)
-
-    def apply(rollouts, state, moment):
-        value, state, metrics = own.apply(rollouts, state, moment)
-        weight = float(factor(moment.step))
-        weighed = weight * value if weight else jnp.zeros_like(value)
-        return weighed, state, {**metrics, "reward_factor": weight}
 
     return replace(own, apply=apply)
 

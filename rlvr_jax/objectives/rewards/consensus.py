@@ -28,9 +28,7 @@ __all__ = [
     "answers_agree",
     "confident_only",
     "disagreement",
-    "most_frequent",
     "most_voted",
-    "unanimous_mass",
 ]
 
 Answers = Int[Array, "B"]
@@ -57,11 +55,6 @@ def confident_only(share: Float[Array, "B"], group: Groups, least: float) -> Flo
     return jnp.where(group_max(share, group) < least, 0, share)
 
 
-def most_frequent(share: Float[Array, "B"], group: Groups) -> Bool[Array, "B"]:
-    """Rows with an answer of the largest share of their group, ties included."""
-    return share == group_max(share, group)
-
-
 def most_voted(share: Float[Array, "B"], clusters: Answers, rollouts: Rollouts) -> Bool[Array, "B"]:
     """Rows with the answer of most rows of their group; of equal ones that which comes first.
 
@@ -75,20 +68,6 @@ def _label(share, rollouts):
     """The row of each group whose answer is that of most."""
     given = rollouts.answer >= 0
     return first_of_largest(share, rollouts.group, rollouts.rollout_id, given)
-
-
-def unanimous_mass(share: Float[Array, "B"], beta: float) -> Float[Array, "B"]:
-    """p e^{1/β} / (p e^{1/β} + 1 - p): a share after one ideal step towards it under a KL of β.
-
-    Repeated it goes to 1: what is rewarded for agreeing sharpens what it began with, right or
-    wrong.
-
-    Args:
-      share: p, of what is rewarded.
-      beta: β of the KL, positive.
-    """
-    grown = share * jnp.exp(1 / beta)
-    return grown / (grown + 1 - share)
 
 
 @part

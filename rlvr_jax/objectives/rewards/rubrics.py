@@ -6,28 +6,16 @@ and a row without any score has no reward (NaN). Who scores (a judge, a check) i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_positive
 
-__all__ = [
-    "Criterion",
-    "criteria_met",
-    "factual_or_share",
-    "reached_share",
-    "relative_to_best",
-    "saturated",
-    "scored",
-    "vetoed",
-    "weighted_share",
-    "with_synergy",
-]
+__all__ = ["Criterion", "reached_share", "scored", "vetoed", "weighted_share"]
 
 Scores = Float[Array, "B K"]
 Rows = Float[Array, "B"]
@@ -102,60 +90,10 @@ def weighted_share(scores: Scores, weights: Sequence[float]) -> Rows:
     return jnp.where(mass > 0, mean, jnp.nan)
 
 
-def criteria_met(scores: Scores, columns: Sequence[int], least: float = 0.5) -> Bool[Array, "B"]:
-    """Whether all of some criteria have at least this score; one without a score does not."""
-    return jnp.all(scores[:, list(columns)] >= least, axis=1)
-
-
-def factual_or_share(
-    scores: Scores, weights: Sequence[float], factual: Sequence[int], least: float = 0.5
-) -> Rows:
-    """1 if all factual criteria are met, else the weighted share of criteria that are.
-
-    Args:
-      scores: in [0, 1]; a criterion is met from `least` on.
-      weights: of the criteria.
-      factual: columns of the factual ones; none: the share alone.
-      least: of a score.
-    Source: RGR-GRPO, https://arxiv.org/abs/2511.12344.
-    """
-    met = jnp.where(jnp.isnan(scores), jnp.nan, (scores >= least).astype(scores.dtype))
-    share = weighted_share(met, weights)
-    if not len(factual):
-        return share
-    return jnp.where(criteria_met(scores, factual, least), 1, share)
-
-
 def vetoed(reward: Rows, scores: Scores, columns: Sequence[int], least: float) -> Rows:
     """0 where one of some criteria has less than `least`; one without a score vetoes nothing."""
     failed = jnp.any(scores[:, list(columns)] < least, axis=1)
     return jnp.where(failed & ~jnp.isnan(reward), 0, reward)
-
-
-def saturated(scores: Scores, scale: float) -> Scores:
-    """(1 - e^{-s/τ}) / (1 - e^{-1/τ}): the first points count for more; 0 and 1 stay.
-
-    Args:
-      scale: τ, positive.
-    """
-    check_positive("saturated", scale=scale)
-    return (1 - jnp.exp(-scores / scale)) / (1 - math.exp(-1 / scale))
-
-
-def with_synergy(reward: Rows, scores: Scores, pair: tuple[int, int], coefficient: float) -> Rows:
-    """(R + c s_a s_b) / (1 + c): what two criteria are worth together; below 0 if they conflict.
-
-    Args:
-      pair: columns a and b.
-      coefficient: c, above -1.
-    """
-    first, second = (scores[:, column] for column in pair)
-    return (reward + coefficient * first * second) / (1 + coefficient)
-
-
-def relative_to_best(share: Rows, largest: Rows) -> Rows:
-    """share / largest of the group; the share where that is 0."""
-    return share / jnp.where(largest > 0, largest, 1)
 
 
 def reached_share(

@@ -17,7 +17,6 @@ from rlvr_jax.objectives.statistics.certainty import *
 from rlvr_jax.objectives.statistics.choices import *
 from rlvr_jax.objectives.statistics.covariance import *
 from rlvr_jax.objectives.statistics.divergences import *
-from rlvr_jax.objectives.statistics.f_divergences import *
 from rlvr_jax.objectives.statistics.group_order import *
 from rlvr_jax.objectives.statistics.groups import *
 from rlvr_jax.objectives.statistics.implicit_rewards import *
@@ -29,7 +28,6 @@ from rlvr_jax.objectives.statistics.semantic_entropy import *
 from rlvr_jax.objectives.statistics.steps import *
 from rlvr_jax.objectives.statistics.traces import *
 from rlvr_jax.objectives.statistics.trees import *
-from rlvr_jax.objectives.statistics.window_entropy import *
 from rlvr_jax.public import public_names
 
 __all__ = public_names(globals())

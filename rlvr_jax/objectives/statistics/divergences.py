@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["Divergence", "absolute", "k1", "k2", "k3", "k3_clamped", "k3_importance", "k3_plus"]
+__all__ = ["Divergence", "absolute", "k1", "k3", "k3_clamped", "k3_importance"]
 
 Values = Float[Array, "..."]
 Divergence = Callable[[Array, Array, Array], Array]
@@ -42,12 +42,6 @@ def absolute(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     return jnp.abs(logp - reference_logp)
 
 
-def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """The square d²/2: biased, with the right gradient."""
-    del old_logp
-    return (logp - reference_logp) ** 2 / 2
-
-
 def k3(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     """x + d - 1 ≥ 0: unbiased with low variance, with the gradient of the other divergence."""
     del old_logp
@@ -63,13 +57,6 @@ def k3_clamped(logp: Values, reference_logp: Values, old_logp: Values) -> Values
     d = jnp.where(inside, d, jax.lax.stop_gradient(jnp.clip(d, -20, 20)))
     value = jnp.expm1(-d) + d
     return jnp.where(value <= 10, value, 10)
-
-
-def k3_plus(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """The value of `k3` with the gradient of `k2`."""
-    value = k3(logp, reference_logp, old_logp)
-    slope = k2(logp, reference_logp, old_logp)
-    return slope - jax.lax.stop_gradient(slope) + jax.lax.stop_gradient(value)
 
 
 def k3_importance(logp: Values, reference_logp: Values, old_logp: Values) -> Values:

@@ -17,16 +17,7 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.kernels import selection_search
 from rlvr_jax.kernels.selection_search import kth_largest, ordered_bits, row_counts
 
-__all__ = [
-    "MAX",
-    "MIN",
-    "SUM",
-    "Reduce",
-    "kth_largest",
-    "nearest_quantile",
-    "ordered_bits",
-    "quantile",
-]
+__all__ = ["MAX", "MIN", "SUM", "Reduce", "kth_largest", "ordered_bits", "quantile"]
 
 SUM = (jnp.sum, jax.ops.segment_sum)
 MIN = (jnp.min, jax.ops.segment_min)
@@ -54,26 +45,6 @@ def quantile(
         return reduce(MIN, candidates)
 
     return selection_search.quantile(values, mask, fraction, count, smallest)
-
-
-def nearest_quantile(
-    values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float, reduce: Reduce
-) -> Float[Array, "..."]:
-    """The value of rank fraction · (n - 1), rounded, halves to the even rank; 0 if there is none.
-
-    Args:
-      values: finite on the mask.
-      fraction: in [0, 1].
-    """
-
-    def count(chosen):
-        return count_of_sets(chosen, reduce)
-
-    values = jax.lax.stop_gradient(values)
-    total = count(mask)
-    last = jnp.maximum(total - 1, 0)
-    rank = jnp.round(fraction * last.astype(values.dtype)).astype(jnp.int32)
-    return jnp.where(total > 0, selection_search.of_rank(rank, values, mask, count), 0)
 
 
 def count_of_sets(chosen, reduce):

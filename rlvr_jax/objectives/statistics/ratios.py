@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Signals
 
 __all__ = [
@@ -20,8 +19,6 @@ __all__ = [
     "clip_to_trusted",
     "is_clipped",
     "on_policy_ratio",
-    "product_ratio",
-    "sequence_ratio",
     "token_ratio",
 ]
 
@@ -51,30 +48,6 @@ def on_policy_ratio(
     """
     del old_logp
     return jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
-
-
-def sequence_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """Geometric mean of the token ratios of a rollout, at each of its tokens.
-
-    s_i = exp((1/n_i) Σ_t (logp_it - old_logp_it)). The value is s_i; the gradient at token t is
-    s_i ∇logp_it, so that a mean over the tokens of a rollout has the gradient of s_i.
-    """
-    value = jnp.exp(masked_mean(logp - old_logp, mask, axis=1))[:, None]
-    own = jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
-    return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
-
-
-def product_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """Product of the token ratios of a rollout, at each of its tokens, with its whole gradient.
-
-    ρ_i = exp(Σ_t (logp_it - old_logp_it)): the exact ratio of the response, of huge variance.
-    """
-    product = guarded_exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
-    return jnp.where(mask, product, 1)
 
 
 def clip_to_trusted(signals: Signals) -> Float[Array, "B T"]:

@@ -19,14 +19,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.statistics.order_statistics import (
-    MAX,
-    MIN,
-    SUM,
-    Reduce,
-    nearest_quantile,
-    quantile,
-)
+from rlvr_jax.objectives.statistics.order_statistics import MAX, MIN, SUM, Reduce, quantile
 from rlvr_jax.types import Rollouts
 
 __all__ = [
@@ -39,7 +32,6 @@ __all__ = [
     "scoped_max",
     "scoped_mean",
     "scoped_min",
-    "scoped_nearest_quantile",
     "scoped_quantile",
     "scoped_std",
     "within_batch",
@@ -135,17 +127,6 @@ def scoped_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> 
       fraction: in [0, 1].
     """
     return quantile(values, mask, fraction, sets.reduce)
-
-
-def scoped_nearest_quantile(
-    values: Values, mask: Mask, sets: Sets, fraction: float
-) -> Float[Array, "..."]:
-    """The element of the set at rank fraction · (n - 1), rounded, halves to the even rank.
-
-    Args:
-      fraction: in [0, 1].
-    """
-    return nearest_quantile(values, mask, fraction, sets.reduce)
 
 
 def above_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Mask:

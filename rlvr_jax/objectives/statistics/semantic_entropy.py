@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.statistics.groups import group_count, group_sum
+from rlvr_jax.objectives.statistics.groups import group_sum
 
-__all__ = ["relative_semantic_entropy", "semantic_entropy"]
+__all__ = ["semantic_entropy"]
 
 Rows = Float[Array, "B"]
 
@@ -36,16 +36,3 @@ def semantic_entropy(
     share = group_sum(own, cluster)
     terms = -own * jnp.log(jnp.where(share > 0, share, 1))
     return jnp.maximum(group_sum(terms, group), 0)
-
-
-def relative_semantic_entropy(
-    loglik: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Rows:
-    """u = SE / ln n in [0, 1], n the rollouts of the group that count; 0 for a group of one."""
-    number = jnp.maximum(group_count(group, where), 1)
-    largest = jnp.log(number.astype(loglik.dtype))
-    entropy = semantic_entropy(loglik, answer, group, where)
-    return jnp.clip(entropy / jnp.where(largest > 0, largest, 1), 0, 1)

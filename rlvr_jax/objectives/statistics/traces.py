@@ -8,9 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.groups import group_max, group_sum
-from rlvr_jax.objectives.statistics.masked import masked_count
 
-__all__ = ["last_of_trace", "of_last_row", "trace_ids", "trace_tokens"]
+__all__ = ["last_of_trace", "of_last_row", "trace_ids"]
 
 
 def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -34,8 +33,3 @@ def of_last_row(
 ) -> Float[Array, "B"]:
     """The value that the last row of the trace has."""
     return group_sum(values, ids, where=last_of_trace(ids, rollout_id))
-
-
-def trace_tokens(mask: Bool[Array, "B T"], ids: Int[Array, "B"]) -> Int[Array, "B"]:
-    """Tokens on the mask in all rows of the trace."""
-    return group_sum(masked_count(mask, axis=1), ids)

@@ -21,17 +21,9 @@ from rlvr_jax.objectives.surrogates.by_origin import *
 from rlvr_jax.objectives.surrogates.distillation import *
 from rlvr_jax.objectives.surrogates.foreign_ratios import *
 from rlvr_jax.objectives.surrogates.frozen_weights import *
-from rlvr_jax.objectives.surrogates.outcome_classification import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *
-from rlvr_jax.objectives.surrogates.prompt_free import *
-from rlvr_jax.objectives.surrogates.random_rewards import *
-from rlvr_jax.objectives.surrogates.reference_weights import *
-from rlvr_jax.objectives.surrogates.refined import *
-from rlvr_jax.objectives.surrogates.regularized_gradients import *
-from rlvr_jax.objectives.surrogates.sequence_regression import *
 from rlvr_jax.objectives.surrogates.soft_clips import *
 from rlvr_jax.objectives.surrogates.soft_tokens import *
-from rlvr_jax.objectives.surrogates.value_regression import *
 from rlvr_jax.public import public_names
 
 __all__ = public_names(globals())

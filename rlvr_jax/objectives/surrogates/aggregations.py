@@ -26,7 +26,6 @@ from rlvr_jax.types.parts import part
 __all__ = [
     "fixed_length_mean",
     "fixed_length_sum",
-    "rollout_mean_fixed_length",
     "rollout_mean_token_mean",
     "rollout_mean_token_sum",
     "row_mean_token_mean",
@@ -102,24 +101,6 @@ def fixed_length_sum(length: Count) -> Aggregation:
 
     def weights(mask, dtype):
         return jnp.full(mask.shape, 1 / length, dtype)
-
-    return Aggregation(weights)
-
-
-@part
-def rollout_mean_fixed_length(length: Count) -> Aggregation:
-    """Mean over the rollouts with tokens of the sum over their tokens by a constant: Σ l / (S L).
-
-    Args:
-      length: L, one constant for the whole run: the budget of response tokens.
-    Raises:
-      ValueError: length not positive.
-    """
-
-    def weights(mask, dtype):
-        return jnp.full(mask.shape, 1 / length, dtype) / at_least_one(
-            rollouts_with_tokens(mask), dtype
-        )
 
     return Aggregation(weights)
 

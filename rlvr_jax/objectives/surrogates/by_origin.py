@@ -19,7 +19,6 @@ __all__ = [
     "TOOL",
     "by_origin",
     "foreign_tokens",
-    "hint_tokens",
     "own_words",
     "shaped_probability",
 ]
@@ -38,11 +37,6 @@ def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """Tokens that another policy wrote: of rows that are `off_policy`, or of a teacher's origin."""
     foreign = jnp.broadcast_to(rollouts.off_policy[:, None], rollouts.mask.shape)
     return foreign if rollouts.origin is None else foreign | (rollouts.origin == TEACHER)
-
-
-def hint_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
-    """Tokens that responses were made to begin with; none where nobody says so."""
-    return rollouts.mask & False if rollouts.origin is None else rollouts.origin == GIVEN
 
 
 def own_words(rollouts: Rollouts) -> Bool[Array, "B T"]:

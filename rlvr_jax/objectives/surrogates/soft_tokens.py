@@ -17,20 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import replace
-from rlvr_jax.types.parts import part
 
-__all__ = [
-    "GumbelNoise",
-    "mixture_weights",
-    "nucleus_candidates",
-    "perturbed",
-    "soft_token_logp",
-    "with_soft_tokens",
-]
+__all__ = ["GumbelNoise", "mixture_weights", "nucleus_candidates", "perturbed", "soft_token_logp"]
 
 
 class GumbelNoise(NamedTuple):
@@ -101,41 +90,3 @@ def soft_token_logp(
     bound = jax.lax.stop_gradient(jnp.clip(noise, bounds.low, bounds.high))
     noise = jnp.where(inside, noise, bound)
     return masked_mean(-noise - jnp.exp(-noise), q > bounds.floor, axis=-1)
-
-
-@part
-def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
-    """The same loss, with `soft_token_logp` as log-prob where a mixture was fed.
-
-    That of the old policy is made of `old_candidate_logp` in the same way.
-
-    Args:
-      surrogate: any; its ratio and its log-probs become those of soft tokens.
-      bounds: of the noise.
-    Raises:
-      ValueError: bounds whose low is not below their high, whose floor is not negative, or whose
-        epsilon is not positive.
-    """
-    if not bounds.low < bounds.high:
-        raise ValueError(
-            f"with_soft_tokens: low must be below high {bounds.high}, got {bounds.low}"
-        )
-    if not bounds.floor < 0:
-        raise ValueError(f"with_soft_tokens: floor must be negative, got {bounds.floor}")
-    check_positive("with_soft_tokens", epsilon=bounds.epsilon)
-
-    def soft(context):
-        stats, rollouts = context.stats, context.rollouts
-        own = soft_token_logp(stats.candidate_logp, rollouts.candidate_noisy_logp, bounds)
-        logp = jnp.where(rollouts.soft, own, stats.logp)
-        old = soft_token_logp(rollouts.old_candidate_logp, rollouts.candidate_noisy_logp, bounds)
-        old_logp = jnp.where(rollouts.soft, old, context.old_logp)
-        return replace(context, stats=replace(stats, logp=logp), old_logp=old_logp)
-
-    return Surrogate(
-        lambda signals, context: surrogate.prepare(signals, soft(context)),
-        lambda signals, context: surrogate.loss(signals, soft(context)),
-        surrogate.remark,
-        surrogate.reads | {"candidate_logp", "old_candidate_logp", "candidate_noisy_logp", "soft"},
-        surrogate.options,
-    )

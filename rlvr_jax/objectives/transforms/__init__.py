@@ -26,34 +26,12 @@ Advantages and terms that belong to one of these stand beside it: `normalized_by
 `off_policy_divergence`.
 """
 
-from rlvr_jax.objectives.transforms.balance import *
-from rlvr_jax.objectives.transforms.cell_shares import *
-from rlvr_jax.objectives.transforms.certainty_credit import *
 from rlvr_jax.objectives.transforms.confidence import *
-from rlvr_jax.objectives.transforms.confident_errors import *
-from rlvr_jax.objectives.transforms.conflicts import *
 from rlvr_jax.objectives.transforms.corrections import *
-from rlvr_jax.objectives.transforms.curvature import *
-from rlvr_jax.objectives.transforms.difficulty import *
-from rlvr_jax.objectives.transforms.difficulty_bins import *
-from rlvr_jax.objectives.transforms.down_sampling import *
-from rlvr_jax.objectives.transforms.effective_rank import *
 from rlvr_jax.objectives.transforms.entropy_change import *
-from rlvr_jax.objectives.transforms.entropy_control import *
-from rlvr_jax.objectives.transforms.entropy_credit import *
-from rlvr_jax.objectives.transforms.entropy_scaling import *
-from rlvr_jax.objectives.transforms.heterogeneity import *
-from rlvr_jax.objectives.transforms.informative import *
-from rlvr_jax.objectives.transforms.low_probability import *
 from rlvr_jax.objectives.transforms.origins import *
-from rlvr_jax.objectives.transforms.reweighted_cells import *
-from rlvr_jax.objectives.transforms.semantic_credit import *
-from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *
-from rlvr_jax.objectives.transforms.target_temperature import *
 from rlvr_jax.objectives.transforms.teachers import *
-from rlvr_jax.objectives.transforms.tree_credit import *
-from rlvr_jax.objectives.transforms.trust_regions import *
 from rlvr_jax.objectives.transforms.weights import *
 from rlvr_jax.public import public_names
 

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Spec, Transform
-from rlvr_jax.objectives.statistics.choices import masked_top_k, random_choice
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.choices import random_choice
 from rlvr_jax.objectives.statistics.covariance import token_covariance
-from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
 from rlvr_jax.objectives.statistics.ratios import is_clipped
 from rlvr_jax.objectives.statistics.scopes import (
@@ -19,19 +18,10 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_response,
 )
 from rlvr_jax.types import Signals, replace
-from rlvr_jax.types.hyperparameters import Finite, NonNegative, Share
+from rlvr_jax.types.hyperparameters import Finite, Share
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "by_stored",
-    "drop_high_covariance",
-    "drop_truncated",
-    "drop_weightless",
-    "is_chosen",
-    "keep_top_entropy",
-    "penalize_high_covariance",
-    "scale_weight",
-]
+__all__ = ["drop_high_covariance", "is_chosen", "keep_top_entropy", "scale_weight"]
 
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
@@ -115,74 +105,6 @@ def drop_high_covariance(
     return apply
 
 
-@part
-def by_stored(new: Transform, stored: Transform) -> Transform:
-    """One transform for new rows, another for rows of an earlier step (`Rollouts.stored`).
-
-    Each sees the tokens of its own rows alone; a batch that does not say has new rows.
-
-    Args:
-      new, stored: without state, which change no more than numbers of tokens.
-    Metrics: those of `new`, and stored/<name> of the other where there are such rows.
-    Raises:
-      ValueError: a transform with a state.
-    """
-    for name, one in (("new", new), ("stored", stored)):
-        if jax.tree.leaves(one.init(Spec(1, 1, 1))):
-            raise ValueError(f"by_stored: {name} must have no state, got {one.label}")
-
-    def apply(signals, context, state):
-        old = context.rollouts.stored
-        if old is None:
-            own, _, metrics = new.apply(signals, context, ())
-            return own, state, metrics
-        rows = old[:, None]
-        one, _, metrics = new.apply(replace(signals, mask=signals.mask & ~rows), context, ())
-        two, _, more = stored.apply(replace(signals, mask=signals.mask & rows), context, ())
-        names = ("advantage", "weight", "chosen", "clip_low", "clip_high", "ratio", "penalty")
-        merged = {name: jnp.where(rows, getattr(two, name), getattr(one, name)) for name in names}
-        told = {f"stored/{name}": value for name, value in more.items()}
-        return replace(signals, **merged), state, {**metrics, **told}
-
-    return Transform(apply, reads=new.reads | stored.reads)
-
-
-@part(reads={"logp", "batch_statistics"}, writes={"chosen", "penalty"})
-def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Transform:
-    """Holds the tokens of highest covariance at their old log-prob.
-
-    With n the number of tokens, the k = max(⌊fraction · n⌋, 1) of largest covariance
-    (`token_covariance`; ties by rollout_id, then position) get coefficient · |logp - old_logp|
-    as penalty: a pull of constant size towards the old policy, 0 where nothing has moved.
-
-    Args:
-      fraction: share of all response tokens, in (0, 1].
-      coefficient: weight of the penalty, at least 0.
-    Reads: advantage, mask, logp, old_logp. Writes: penalty, chosen. Metrics: chosen_share.
-    Raises:
-      ValueError: fraction outside (0, 1], or a negative coefficient.
-    Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
-    """
-
-    def apply(signals, context, state):
-        mask = signals.mask
-        logp = jax.lax.stop_gradient(context.stats.logp)
-        covariance = token_covariance(signals.advantage, logp, mask)
-        k = jnp.maximum(share_of(fraction, masked_count(mask)), 1)
-        held = masked_top_k(covariance, mask, k, context.rollouts.rollout_id)
-        distance = jnp.abs(context.stats.logp - context.old_logp)
-        penalty = signals.penalty + jnp.where(held, coefficient * distance, 0)
-        signals = replace(signals, penalty=penalty, chosen=signals.chosen | held)
-        return signals, state, {"chosen_share": masked_mean(held, mask)}
-
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "has no effect: with one update per batch no log-prob has moved."
-        return None
-
-    return Transform(apply, remark=remark)
-
-
 @part(writes={"weight"})
 def scale_weight(factor: Finite) -> Transform:
     """Multiplies the policy loss of every token by a constant; penalties stay as they are.
@@ -195,39 +117,5 @@ def scale_weight(factor: Finite) -> Transform:
     def apply(signals, context, state):
         del context
         return replace(signals, weight=factor * signals.weight), state, {}
-
-    return apply
-
-
-@part(writes={"mask"})
-def drop_weightless() -> Transform:
-    """Takes tokens of weight 0 out of the denominators too: mask' = mask ∧ (weight ≠ 0).
-
-    After a transform that drops tokens by their weight, an average is over those that are kept.
-    Reads: weight. Writes: mask. Metrics: none.
-    """
-
-    def apply(signals, context, state):
-        del context
-        return replace(signals, mask=signals.mask & (signals.weight != 0)), state, {}
-
-    return apply
-
-
-@part(writes={"mask"})
-def drop_truncated() -> Transform:
-    """Takes rollouts that the token budget ended out of the loss and out of its denominators.
-
-    Their reward stays in the statistics of their group.
-    Reads: truncated. Writes: mask. Metrics: dropped_rollouts_share (of those with tokens).
-    Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
-    """
-
-    def apply(signals, context, state):
-        truncated = context.rollouts.truncated
-        mask = signals.mask & ~truncated[:, None]
-        share = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
-        metrics = {"dropped_rollouts_share": share}
-        return replace(signals, mask=mask), state, metrics
 
     return apply

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group
 
-from rlvr_jax.experience.curricula.self_play import cell_of
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.self_play.absolute_zero import (
+    cell_of,
     composed_proposer_reward,
     composed_solver_reward,
     learnability,

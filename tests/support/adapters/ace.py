@@ -5,11 +5,11 @@ import jax
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.ace import confidence_shift, confident_error_factor
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.objectives.transforms.confident_errors import confidence_shift, confident_error_factor
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

@@ -4,9 +4,9 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score, scale_by_entropy, turn_entropies
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
-from rlvr_jax.objectives.branch_budget import num_from_prompt, turn_entropies
-from rlvr_jax.objectives.transforms.entropy_scaling import entropy_z_score, scale_by_entropy
+from rlvr_jax.objectives.branch_budget import num_from_prompt
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

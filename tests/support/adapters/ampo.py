@@ -4,16 +4,9 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import on_mask, recipe_of
 
-from rlvr_jax.experience import none_above
-from rlvr_jax.experience.stages.donors.ranked_traces import comprehension
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    average_by_origin,
-    by_origin,
-    group_normalized,
-    ppo_clip,
-    shaped_probability,
-)
+from rlvr_jax.methods.guidance.ampo import average_by_origin, comprehension, none_above
+from rlvr_jax.objectives import by_origin, group_normalized, ppo_clip, shaped_probability
 
 LEFT_OUT = {}
 

@@ -4,13 +4,9 @@ import golden_vectors as golden
 from adapters.common import on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.credit.apo import group_difficulty, kl_weight_by_difficulty, long_error_factor
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.objectives.statistics.divergences import k3
-from rlvr_jax.objectives.transforms.difficulty import (
-    group_difficulty,
-    kl_weight_by_difficulty,
-    long_error_factor,
-)
 
 LEFT_OUT = {}
 

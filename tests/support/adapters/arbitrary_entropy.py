@@ -6,17 +6,17 @@ import numpy as np
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.entropy_control import (
+from rlvr_jax.methods.entropy.arbitrary_entropy import (
     LastEntropy,
     choose_controllers,
     control_temperature,
     normalized_by_origin,
     sampled_entropy,
 )
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

@@ -5,8 +5,16 @@ import numpy as np
 from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.arena_rl import ANCHOR, KNOCKOUT, ROBIN
-from rlvr_jax.objectives import anchor_scores, knockout_places, play, ranks, wins
+from rlvr_jax.methods.judges.arena_rl import (
+    ANCHOR,
+    KNOCKOUT,
+    ROBIN,
+    anchor_scores,
+    knockout_places,
+    ranks,
+    wins,
+)
+from rlvr_jax.objectives import play
 
 LEFT_OUT = {}
 

@@ -7,22 +7,20 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.hesitation_reward import (
+from rlvr_jax.methods.rewards.ares import (
     HesitationScale,
     ThresholdState,
+    batch_threshold,
     difficulty_level,
+    hesitation,
     hesitation_score,
     hesitation_target,
+    response_threshold,
+    window_entropy,
 )
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_quantile
-from rlvr_jax.objectives.statistics.window_entropy import (
-    batch_threshold,
-    hesitation,
-    response_threshold,
-    window_entropy,
-)
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -8,7 +8,8 @@ from adapters.common import all_logp, both
 
 from rlvr_jax.experience.draws.trees.branching import branch_probability, first_entropy
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import parent_rows, token_owner
+from rlvr_jax.methods.agents.arpo import token_owner
+from rlvr_jax.objectives import parent_rows
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

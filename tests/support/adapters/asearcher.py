@@ -5,7 +5,8 @@ import numpy as np
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import no_policy_loss, objective, scaled_centered, token_mean
+from rlvr_jax.methods.agents.asearcher import scaled_centered
+from rlvr_jax.objectives import no_policy_loss, objective, token_mean
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

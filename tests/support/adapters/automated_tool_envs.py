@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.agents.automated_tool_envs import (
     call_f1,
     call_precision,
     call_rate,

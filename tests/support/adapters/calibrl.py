@@ -10,7 +10,7 @@ import numpy as np
 from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import calibration_loss, expert_level
+from rlvr_jax.methods.guidance.calibrl import calibration_loss, expert_level
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

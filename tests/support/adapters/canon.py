@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.conditional import (
+from rlvr_jax.methods.entropy.canon import (
     in_high_half,
     inter_share_of_success,
     mean_sampling_entropy,

@@ -4,8 +4,8 @@ import golden_vectors as golden
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.capo_curvature import is_stable, predicted_step
 from rlvr_jax.objectives import fixed_length_mean
-from rlvr_jax.objectives.transforms.curvature import is_stable, predicted_step
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

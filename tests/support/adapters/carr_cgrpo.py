@@ -4,7 +4,8 @@ import golden_vectors as golden
 import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import group_max, relative_to_best
+from rlvr_jax.methods.rewards.carr_cgrpo import relative_to_best
+from rlvr_jax.objectives import group_max
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -7,9 +7,11 @@ import numpy as np
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.cgpo import codpo, crpg, crraft
-from rlvr_jax.objectives.advantages.constraints import (
+from rlvr_jax.methods.judges.cgpo import (
+    codpo,
     constrained_reward,
+    crpg,
+    crraft,
     feasible_imitation_choice,
     feasible_preference_choice,
     kl_budgeted_reward,

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group, on_mask
 
-from rlvr_jax.experience.stages.problems.rewrite import HARD, MEDIUM, bands
 from rlvr_jax.experience.stages.problems.written import mixed
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.curricula.clpo import HARD, MEDIUM, bands
 from rlvr_jax.objectives import k3_clamped, scale_of_cell
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.types import replace

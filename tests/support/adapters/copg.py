@@ -4,12 +4,9 @@ import golden_vectors as golden
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.copg import pairwise_regression, regularized_return
 from rlvr_jax.objectives import masked_sum, objective, rollout_mean_token_mean
 from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.surrogates.sequence_regression import (
-    pairwise_regression,
-    regularized_return,
-)
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

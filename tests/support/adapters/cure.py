@@ -3,13 +3,8 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.rounds.critical import (
-    barred_tokens,
-    critical_positions,
-    drawn_positions,
-    eligible,
-)
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.trees.cure import barred_tokens, critical_positions, drawn_positions, eligible
 
 LEFT_OUT = {}
 

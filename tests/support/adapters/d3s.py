@@ -6,12 +6,9 @@ import numpy as np
 from adapters.common import on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.exploration.d3s import DownSamplingState, down_sampling_rows
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_std
-from rlvr_jax.objectives.transforms.down_sampling import (
-    DownSamplingState,
-    down_sampling_rows,
-)
 
 LEFT_OUT = {}
 TOTAL = 1000

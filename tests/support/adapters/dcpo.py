@@ -4,13 +4,13 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.transforms.target_temperature import (
+from rlvr_jax.methods.entropy.dcpo import (
     EntropyEstimate,
     mixture_weight,
     target_temperature,
     tempered_ratio,
 )
+from rlvr_jax.objectives.statistics.masked import masked_mean
 
 LEFT_OUT = {}
 

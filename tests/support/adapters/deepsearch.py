@@ -4,9 +4,9 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.draws.trees.nodes import back_up_bounded, path_to, roots, with_nodes
-from rlvr_jax.experience.draws.trees.search import overlong_term, token_rewards
+from rlvr_jax.experience.draws.trees.nodes import path_to, roots, with_nodes
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.trees.deepsearch import back_up_bounded, overlong_term, token_rewards
 from rlvr_jax.objectives import find_steps
 from rlvr_jax.types import replace
 

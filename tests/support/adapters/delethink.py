@@ -7,12 +7,8 @@ import numpy as np
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    clamped_token_ratio,
-    rows_per_trace,
-    trace_ids,
-    trace_tokens,
-)
+from rlvr_jax.methods.credit.delethink import rows_per_trace, trace_tokens
+from rlvr_jax.objectives import clamped_token_ratio, trace_ids
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

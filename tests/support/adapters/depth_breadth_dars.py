@@ -6,9 +6,12 @@ import golden_vectors as golden
 import jax.numpy as jnp
 from adapters.common import per_group
 
-from rlvr_jax.experience import budget_for_hard
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.rollout_budget import extra_rollouts, total_advantage
+from rlvr_jax.methods.exploration.depth_breadth_dars import (
+    budget_for_hard,
+    extra_rollouts,
+    total_advantage,
+)
 
 LEFT_OUT = {}
 TABLE_SIZE = 8  # of the vectors, with these limits

@@ -2,14 +2,8 @@
 
 import golden_vectors as golden
 
-from rlvr_jax.objectives import (
-    clip_and_delta,
-    discounted_returns,
-    masked_sum,
-    own_reward,
-    paid_tokens,
-    step_ends,
-)
+from rlvr_jax.methods.credit.designing_rewards import clip_and_delta
+from rlvr_jax.objectives import discounted_returns, masked_sum, own_reward, paid_tokens, step_ends
 from rlvr_jax.objectives.statistics.steps import find_steps
 
 LEFT_OUT = {}

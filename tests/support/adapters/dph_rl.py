@@ -5,21 +5,22 @@ import numpy as np
 from adapters.common import on_mask, only, per_group, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
-from rlvr_jax.objectives.statistics.f_divergences import (
+from rlvr_jax.methods.exploration.dph_rl import (
     alpha_generator,
     forward_kl_generator,
     jensen_shannon_generator,
+    off_policy_divergence,
     policy_to_mixture,
     reference_to_mixture,
 )
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
-from rlvr_jax.objectives.transforms.origins import drop_off_policy, off_policy_divergence
+from rlvr_jax.objectives.transforms.origins import drop_off_policy
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

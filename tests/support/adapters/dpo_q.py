@@ -4,11 +4,8 @@ import golden_vectors as golden
 from adapters.common import pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.statistics.implicit_rewards import (
-    logit_values,
-    shaped_reward,
-    token_log_ratio_reward,
-)
+from rlvr_jax.methods.clipping.dpo_q import logit_values, shaped_reward
+from rlvr_jax.objectives.statistics.implicit_rewards import token_log_ratio_reward
 from rlvr_jax.objectives.statistics.masked import masked_sum
 
 LEFT_OUT = {}

@@ -6,7 +6,7 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import per_group
 
-from rlvr_jax.experience.curricula.shrinking import hardest
+from rlvr_jax.methods.curricula.drive import hardest
 
 LEFT_OUT = {}
 

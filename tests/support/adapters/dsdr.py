@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.regularizers.group_diversity import (
+from rlvr_jax.methods.exploration.dsdr import (
     diversity,
     diversity_weighted_entropy,
     diversity_weights,

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import both, on_mask
 
-from rlvr_jax.experience import Setting, Turn, growing_horizon
+from rlvr_jax.experience import Setting, Turn
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.ead import growing_horizon
 from rlvr_jax.objectives import clamped_token_ratio
 from rlvr_jax.rollout import StepContext, annealed
 from rlvr_jax.tasks import Prompt, Task

@@ -3,12 +3,12 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.empg import credit_step_entropy, step_uncertainty
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.step_credit import credit_step_entropy, step_uncertainty
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

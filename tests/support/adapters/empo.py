@@ -4,13 +4,8 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    agreement,
-    answer_clusters,
-    answer_share,
-    disagreement,
-    most_frequent,
-)
+from rlvr_jax.methods.rewards.empo import most_frequent
+from rlvr_jax.objectives import agreement, answer_clusters, answer_share, disagreement
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

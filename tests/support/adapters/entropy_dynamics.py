@@ -4,12 +4,9 @@ import golden_vectors as golden
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.entropy_dynamics import entropy_discriminator, expected_discriminator
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_std
-from rlvr_jax.objectives.transforms.entropy_change import (
-    entropy_discriminator,
-    entropy_step,
-    expected_discriminator,
-)
+from rlvr_jax.objectives.transforms.entropy_change import entropy_step
 
 LEFT_OUT = {}
 

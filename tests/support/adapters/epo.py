@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from adapters.common import on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.regularizers.entropy_band import (
+from rlvr_jax.methods.agents.epo import (
     BandState,
     band_penalty,
     banded_entropy_bonus,

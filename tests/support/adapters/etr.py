@@ -4,8 +4,8 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.etr import advantage_widening, pass_rate_widening
 from rlvr_jax.objectives import group_mean
-from rlvr_jax.objectives.transforms.trust_regions import advantage_widening, pass_rate_widening
 
 LEFT_OUT = {}
 

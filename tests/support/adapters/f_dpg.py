@@ -5,8 +5,9 @@ import numpy as np
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import masked_sum, product_ratio
-from rlvr_jax.objectives.advantages import distribution_matching as matching
+from rlvr_jax.methods.clipping import f_dpg as matching
+from rlvr_jax.methods.clipping.f_dpg import product_ratio
+from rlvr_jax.objectives import masked_sum
 
 LEFT_OUT = {}
 DIVERGENCES = {

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.forking_tokens import drop_weightless
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
@@ -12,7 +13,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count, share_of
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.weights import drop_weightless, keep_top_entropy
+from rlvr_jax.objectives.transforms.weights import keep_top_entropy
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

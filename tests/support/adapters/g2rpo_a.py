@@ -3,13 +3,8 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.rounds.guided_rows import (
-    WINDOW,
-    Guidance,
-    first_rows,
-    guidance_after,
-)
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.g2rpo_a import WINDOW, Guidance, first_rows, guidance_after
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

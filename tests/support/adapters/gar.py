@@ -5,10 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group, row_advantages
 
-from rlvr_jax.experience.stages.problems.fuse import prover_rewards, trains_prover
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import adversarial
+from rlvr_jax.methods.self_play.gar import adversarial, prover_rewards, trains_prover
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -3,12 +3,8 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.baselines.gdpo import component_advantages, decoupled_normalized, weighted_sum
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.advantages.multi_reward import (
-    component_advantages,
-    decoupled_normalized,
-    weighted_sum,
-)
 from rlvr_jax.objectives.advantages.whitening import whitened
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean

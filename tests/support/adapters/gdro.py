@@ -5,16 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.arm_budget import arm_probabilities, choose_arms, dual_step
-from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.objectives.transforms.difficulty_bins import (
+from rlvr_jax.methods.curricula.gdro import (
     adversarial_shares,
+    arm_probabilities,
     bin_losses,
+    choose_arms,
     difficulty_bins,
+    dual_step,
     exponential_weights,
     proportional_weights,
     updated_scores,
 )
+from rlvr_jax.objectives.statistics.groups import group_mean
 
 LEFT_OUT = {}
 

@@ -3,13 +3,13 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    group_mean,
+from rlvr_jax.methods.credit.gen_prm_thoughts import (
     step_labels,
     summed_scores,
     thought_rewards,
     thoughts,
 )
+from rlvr_jax.objectives import group_mean
 from rlvr_jax.objectives.statistics.steps import at_tokens
 
 LEFT_OUT = {}

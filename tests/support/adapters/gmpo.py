@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.surrogates.soft_clips import geometric_mean_ratio, trusted_log_ratio
+from rlvr_jax.methods.clipping.gmpo import geometric_mean_ratio, trusted_log_ratio
 
 LEFT_OUT = {}
 

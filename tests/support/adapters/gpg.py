@@ -4,12 +4,12 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.baselines.gpg import informative_share, nonzero_scale
 from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import group_mean, has_tokens
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.objectives.transforms.informative import informative_share, nonzero_scale
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

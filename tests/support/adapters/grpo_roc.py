@@ -2,8 +2,8 @@
 
 import golden_vectors as golden
 
-from rlvr_jax.experience.stages.choices.cleanest import missed_rewards
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.grpo_roc import missed_rewards
 
 LEFT_OUT = {}
 

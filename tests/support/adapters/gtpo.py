@@ -7,6 +7,13 @@ import jax.numpy as jnp
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.gtpo import (
+    charge_mean_entropy,
+    conflict_length,
+    divide_by_conflicts,
+    find_conflicts,
+    weigh_conflicts,
+)
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import group_mean
@@ -14,13 +21,6 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import on_policy_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.objectives.transforms.conflicts import (
-    conflict_length,
-    divide_by_conflicts,
-    find_conflicts,
-    weigh_conflicts,
-)
-from rlvr_jax.objectives.transforms.entropy_credit import charge_mean_entropy
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

@@ -7,17 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask, per_group
 
-from rlvr_jax.experience import mean_at_most, outside
+from rlvr_jax.experience import outside
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.guide import mean_at_most, quantile_scale, shaped_ratio
 from rlvr_jax.objectives import (
     by_origin,
     group_mean,
     group_normalized,
     objective,
     ppo_clip,
-    quantile_scale,
     rollout_mean_token_mean,
-    shaped_ratio,
     token_mean,
     within_batch,
 )

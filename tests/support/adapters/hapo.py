@@ -5,7 +5,7 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.transforms.heterogeneity import (
+from rlvr_jax.methods.entropy.hapo import (
     entropy_score,
     sampling_temperature,
     token_normalized_parts,

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from adapters.common import on_mask
 
-from rlvr_jax.experience.draws.by_entropy import entropy_scale
+from rlvr_jax.methods.entropy.hapo_temperature import entropy_scale
 from rlvr_jax.rollout import StepContext, entropy_position, heated_by_entropy
 
 LEFT_OUT = {}

@@ -4,6 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.methods.judges.heimdall import verdict_reward
 from rlvr_jax.objectives import (
     answer_clusters,
     choose,
@@ -13,7 +14,6 @@ from rlvr_jax.objectives import (
     lower_bound,
     own_score,
     rarity_penalty,
-    verdict_reward,
     vote_count,
 )
 

@@ -5,11 +5,7 @@ import numpy as np
 from adapters.common import only, per_group, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.demonstrations import (
-    imitate_demonstrations,
-    needs_demonstration,
-    num_solved,
-)
+from rlvr_jax.methods.guidance.hpt import imitate_demonstrations, needs_demonstration, num_solved
 
 LEFT_OUT = {}
 

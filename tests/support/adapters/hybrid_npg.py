@@ -6,7 +6,7 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.hybrid_critic import bootstrap_targets, hybrid_critic_loss
+from rlvr_jax.methods.off_policy.hybrid_npg import bootstrap_targets, hybrid_critic_loss
 from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 
 LEFT_OUT = {}

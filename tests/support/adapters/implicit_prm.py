@@ -4,21 +4,18 @@ import golden_vectors as golden
 from adapters.common import pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.regularizers.preferences import (
+from rlvr_jax.methods.credit.implicit_prm import (
     contrastive_pairs,
     cross_entropy,
-    log_ratio_sum,
-    logistic_pairs,
+    cumulative_reward,
     prospect,
+    step_scores,
+    worst_step,
     zero_point,
 )
+from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum, logistic_pairs
 from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.implicit_rewards import (
-    cumulative_reward,
-    step_scores,
-    token_log_ratio_reward,
-    worst_step,
-)
+from rlvr_jax.objectives.statistics.implicit_rewards import token_log_ratio_reward
 from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.objectives.statistics.steps import find_steps
 

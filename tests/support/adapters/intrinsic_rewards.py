@@ -6,15 +6,13 @@ import numpy as np
 from adapters.common import on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.intrinsic_rewards import majority_vote
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.rewards.intrinsic_rewards import (
     CERTAINTIES,
-    answer_clusters,
-    answer_share,
-    group_max,
+    majority_vote,
     token_certainty,
     unanimous_mass,
 )
+from rlvr_jax.objectives import answer_clusters, answer_share, group_max
 from rlvr_jax.objectives.rewards.parts import Moment
 from rlvr_jax.types import replace
 

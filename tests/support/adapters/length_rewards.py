@@ -3,14 +3,13 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.rewards.length_rewards import (
     length_cosine,
     length_excess,
-    outcome_is_right,
-    overlong_excess,
     short_of_group,
     standardized_length,
 )
+from rlvr_jax.objectives import outcome_is_right, overlong_excess
 
 LEFT_OUT = {}
 

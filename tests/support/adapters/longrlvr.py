@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import f_score, group_all_equal
+from rlvr_jax.methods.rewards.longrlvr import f_score
+from rlvr_jax.objectives import group_all_equal
 from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.longrlvr import precision_and_recall
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.transforms.low_probability import low_probability_candidates, min_p_proxy
+from rlvr_jax.methods.entropy.lp_reg import low_probability_candidates, min_p_proxy
 
 LEFT_OUT = {}
 

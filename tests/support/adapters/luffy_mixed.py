@@ -5,14 +5,14 @@ import numpy as np
 from adapters.common import on_mask, recipe_of
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.hpt import off_policy_tokens
+from rlvr_jax.methods.guidance.luffy_mixed import relative_to_own_rows
 from rlvr_jax.objectives import (
     by_origin,
     drop_off_policy,
     group_centered,
     imitate,
-    off_policy_tokens,
     ppo_clip,
-    relative_to_own_rows,
     shaped_probability,
 )
 

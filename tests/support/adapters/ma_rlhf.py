@@ -5,8 +5,7 @@ import jax.numpy as jnp
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.critics import value_loss
-from rlvr_jax.objectives.advantages.macros import (
+from rlvr_jax.methods.credit.ma_rlhf import (
     equal_weights,
     is_first_of_macro,
     last_token_weights,
@@ -14,6 +13,7 @@ from rlvr_jax.objectives.advantages.macros import (
     ngram_macros,
     position_weights,
 )
+from rlvr_jax.objectives.advantages.critics import value_loss
 from rlvr_jax.objectives.advantages.returns import token_rewards
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.copg import log_ratio_regression
+from rlvr_jax.methods.clipping.mdpo import MirrorState
 from rlvr_jax.objectives import group_centered, objective, rollout_mean_token_mean
-from rlvr_jax.objectives.regularizers.mirror_descent import MirrorState
-from rlvr_jax.objectives.surrogates.sequence_regression import log_ratio_regression
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

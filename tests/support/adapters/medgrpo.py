@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import cell_quartiles, logistic_of_quartiles
+from rlvr_jax.methods.rewards.medgrpo import cell_quartiles, logistic_of_quartiles
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

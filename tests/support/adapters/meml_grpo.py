@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import only, per_group
 
-from rlvr_jax.experience.stages.donors.experts import hard_groups
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import teach_the_worst, teaching_rows
+from rlvr_jax.methods.distillation.meml_grpo import hard_groups, teach_the_worst, teaching_rows
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -3,11 +3,12 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.curricula.diversity import distinct_ngrams, edit_distance
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed
-from rlvr_jax.experience.curricula.variance import (
+from rlvr_jax.methods.curricula.mmr1_vas import (
     as_they_are,
+    distinct_ngrams,
+    edit_distance,
     min_max,
     num_weighted,
     outcome_variance,

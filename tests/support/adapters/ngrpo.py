@@ -4,8 +4,8 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.baselines.ngrpo import is_perfect_group
 from rlvr_jax.objectives.statistics.groups import group_mean, group_std
-from rlvr_jax.objectives.transforms.informative import is_perfect_group
 
 LEFT_OUT = {}
 

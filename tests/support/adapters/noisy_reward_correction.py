@@ -6,14 +6,15 @@ from adapters.common import per_rollout
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.group_relative import group_normalized, leave_one_out
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.noisy_rewards import (
+from rlvr_jax.methods.baselines.rloo import leave_one_out
+from rlvr_jax.methods.credit.noisy_reward_correction import (
     advantage_audit,
     backward_corrected,
     forward_corrected,
     updated_miss_rate,
 )
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.shaping import plain_outcome
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip

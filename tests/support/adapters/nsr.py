@@ -3,7 +3,7 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.outcome_credit import outcome_push
+from rlvr_jax.methods.baselines.nsr import outcome_push
 
 LEFT_OUT = {}
 

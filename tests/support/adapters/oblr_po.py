@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.score_norms import (
+from rlvr_jax.methods.credit.oblr_po import (
     last_layer_score,
     logit_score_norm,
     score_weighted_mean,

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.rewards.relabel import judged_label
+from rlvr_jax.methods.rewards.olr import judged_label
 
 LEFT_OUT = {}
 

@@ -6,7 +6,8 @@ import numpy as np
 from adapters.common import on_mask, only, recipe_of
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import ppo_clip, statistic_penalty, teacher_log_ratio
+from rlvr_jax.methods.distillation.opd import teacher_log_ratio
+from rlvr_jax.objectives import ppo_clip, statistic_penalty
 
 LEFT_OUT = {}
 

@@ -3,6 +3,7 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 
+from rlvr_jax.methods.agents.supo import drop_truncated
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.objectives.shaping import (
     overlong_penalty,
@@ -10,7 +11,6 @@ from rlvr_jax.objectives.shaping import (
     plain_outcome,
     signed_outcome,
 )
-from rlvr_jax.objectives.transforms.weights import drop_truncated
 from rlvr_jax.types import Signals, TokenStats
 
 LEFT_OUT = {}

@@ -4,8 +4,8 @@ import golden_vectors as golden
 from adapters.common import per_rollout, row_advantages
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.pacs import leave_one_out_score
 from rlvr_jax.objectives import masked_mean, masked_sum
-from rlvr_jax.objectives.surrogates.outcome_classification import leave_one_out_score
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

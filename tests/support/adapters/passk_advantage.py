@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.passk import (
+from rlvr_jax.methods.exploration.passk_advantage import (
     best_of_n,
     pass_at_k,
     pass_at_k_centered,

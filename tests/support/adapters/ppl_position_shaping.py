@@ -3,13 +3,13 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.statistics.scopes import within_batch, within_group
-from rlvr_jax.objectives.transforms.confidence import (
+from rlvr_jax.methods.entropy.ppl_position_shaping import (
     log_perplexity,
     position_bonus,
     relative_position,
     standardized_perplexity,
 )
+from rlvr_jax.objectives.statistics.scopes import within_batch, within_group
 
 LEFT_OUT = {}
 

@@ -5,16 +5,16 @@ import jax.numpy as jnp
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.surrogates.prompt_free import (
+from rlvr_jax.methods.off_policy.prerl import (
     keep_negative_rollouts,
     keep_positive_rollouts,
     stage_weights,
     under_second_prompt,
 )
+from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

@@ -5,8 +5,8 @@ import math
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.choices.consistent import consistency, step_means
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.credit.prof import consistency, step_means
 
 LEFT_OUT = {}
 

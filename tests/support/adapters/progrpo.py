@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.transforms.confidence import (
+from rlvr_jax.methods.exploration.progrpo import (
     any_reward,
     low_probability_confidence,
     low_probability_tokens,

@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import on_mask, per_group, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.reweighted_values import (
+from rlvr_jax.methods.off_policy.rapid import (
     capped_rollout_weight,
     reweighted_value,
     self_normalized_value,

@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives import CellWindows, objective_weights, pushed, window_progress
+from rlvr_jax.methods.curricula.recap import CellWindows, objective_weights, pushed, window_progress
 
 LEFT_OUT = {}
 

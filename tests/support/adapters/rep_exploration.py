@@ -4,7 +4,8 @@ import golden_vectors as golden
 import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import group_count, leave_one_out_leverage, leverage
+from rlvr_jax.methods.exploration.rep_exploration import leave_one_out_leverage, leverage
+from rlvr_jax.objectives import group_count
 
 LEFT_OUT = {}
 

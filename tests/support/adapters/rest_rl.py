@@ -5,14 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group
 
-from rlvr_jax.experience.curricula.prefix_starts import (
+from rlvr_jax.methods.trees.rest_rl import (
     best_rows,
     deviation,
+    mean_value,
     prefix_chances,
     sub_samples,
+    upper_confidence,
     varied,
+    visible_children,
 )
-from rlvr_jax.objectives import mean_value, upper_confidence, visible_children
 
 LEFT_OUT = {}
 WIDTH = 8

@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import tool_use_reward
+from rlvr_jax.methods.agents.retool import tool_use_reward
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

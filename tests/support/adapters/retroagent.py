@@ -7,7 +7,7 @@ import numpy as np
 from adapters.common import per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import beyond_best, lesson_scores, potential, progress
+from rlvr_jax.methods.agents.retroagent import beyond_best, lesson_scores, potential, progress
 from rlvr_jax.objectives.rewards.parts import Moment
 from rlvr_jax.types import Recipe, replace
 

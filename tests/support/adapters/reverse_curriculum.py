@@ -4,7 +4,8 @@ import golden_vectors as golden
 import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import generalized_advantages, partial_credit, token_rewards
+from rlvr_jax.methods.guidance.reverse_curriculum import partial_credit
+from rlvr_jax.objectives import generalized_advantages, token_rewards
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

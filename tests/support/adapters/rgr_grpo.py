@@ -5,15 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask
 
-from rlvr_jax.experience.stages.rounds.refine import unmet
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
-    Criterion,
-    criteria_met,
-    first_of_largest,
-    shaped_probability,
-    weighted_share,
-)
+from rlvr_jax.methods.judges.rgr_grpo import criteria_met, unmet
+from rlvr_jax.objectives import Criterion, first_of_largest, shaped_probability, weighted_share
 
 LEFT_OUT = {}
 

@@ -7,12 +7,13 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.risk import bundled, upper_tail
-from rlvr_jax.objectives.advantages.risk_credit import (
+from rlvr_jax.methods.exploration.riskpo import (
+    bundled,
     outcome_credit,
     relative_credit,
     spread_credit,
     uniform_credit,
+    upper_tail,
 )
 
 LEFT_OUT = {}

@@ -5,14 +5,13 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.rl_plus import mixture_importance, weigh_unlikely
 from rlvr_jax.objectives import (
     by_origin,
     fixed_length_sum,
     group_normalized,
     importance_weighted,
-    mixture_importance,
     objective,
-    weigh_unlikely,
 )
 from rlvr_jax.types import Recipe
 

@@ -9,11 +9,8 @@ import numpy as np
 from adapters.common import only, per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import best_answer, most_voted_answer
-from rlvr_jax.objectives.advantages.self_verification import (
-    finished_rows,
-    verdict_loss,
-)
+from rlvr_jax.methods.judges.rl_v import best_answer, most_voted_answer, verdict_loss
+from rlvr_jax.objectives.advantages.self_verification import finished_rows
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -9,7 +9,8 @@ import numpy as np
 from adapters.common import only, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import odds_of_yes, verdict_loss
+from rlvr_jax.methods.judges.rl_v import verdict_loss
+from rlvr_jax.methods.judges.rlbff import odds_of_yes
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.credit.rlfr import (
     deviation_penalty,
     flow_score,
-    paid_tokens,
     per_response,
     standardized_reward,
     velocity_deviation,
 )
+from rlvr_jax.objectives import paid_tokens
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

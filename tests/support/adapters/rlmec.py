@@ -6,7 +6,8 @@ import numpy as np
 from adapters.common import on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import edit_distance_table, edited_places, imitate, rewriter_reward
+from rlvr_jax.methods.credit.rlmec import edit_distance_table, edited_places, rewriter_reward
+from rlvr_jax.objectives import imitate
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -4,10 +4,10 @@ import golden_vectors as golden
 from adapters.common import both, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.group_relative import leave_one_out
+from rlvr_jax.methods.baselines.rloo import leave_one_out
+from rlvr_jax.methods.clipping.f_dpg import product_ratio
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import group_others_mean
-from rlvr_jax.objectives.statistics.ratios import product_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe

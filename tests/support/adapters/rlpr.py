@@ -6,13 +6,13 @@ import numpy as np
 from adapters.common import on_mask, per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.rewards.rlpr import (
     answer_likelihoods,
     debiased,
-    group_std,
     likely_answer_reward,
     spread_floor,
 )
+from rlvr_jax.objectives import group_std
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

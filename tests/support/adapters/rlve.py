@@ -4,8 +4,8 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.curricula.levels import Levels, counted, lowest, raised
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.curricula.rlve import Levels, counted, lowest, raised
 
 LEFT_OUT = {}
 RIGHT_ABOVE = 0.05  # of the values, in the vectors

@@ -4,6 +4,15 @@ import golden_vectors as golden
 from adapters.common import on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.asearcher import band_importance
+from rlvr_jax.methods.clipping.f_dpg import product_ratio
+from rlvr_jax.methods.clipping.gspo import sequence_ratio
+from rlvr_jax.methods.off_policy.rollout_correction import (
+    drop_by_divergence,
+    drop_by_ratio,
+    drop_drifted_failures,
+    mean_of_rollouts,
+)
 from rlvr_jax.objectives import (
     clip_to_trusted,
     effective_sample_size,
@@ -11,20 +20,10 @@ from rlvr_jax.objectives import (
     masked_mean,
     objective,
     ppo_clip,
-    product_ratio,
-    sequence_ratio,
     token_mean,
 )
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
-from rlvr_jax.objectives.transforms.corrections import (
-    band_importance,
-    drop_by_divergence,
-    drop_by_ratio,
-    drop_drifted_failures,
-    mean_of_rollouts,
-    sampler_divergence,
-    truncate_importance,
-)
+from rlvr_jax.objectives.transforms.corrections import sampler_divergence, truncate_importance
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

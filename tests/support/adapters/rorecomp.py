@@ -5,9 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.choices.recompose import priority_rows
-from rlvr_jax.experience.stages.rewards.estimates import estimator
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.exploration.rorecomp import estimator, priority_rows
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.types import Recipe, replace
 

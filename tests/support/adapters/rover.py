@@ -4,13 +4,13 @@ import golden_vectors as golden
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import group_normalized, objective, token_mean
-from rlvr_jax.objectives.surrogates.value_regression import (
+from rlvr_jax.methods.clipping.rover import (
     next_value,
     uniform_value,
     uniform_value_regression,
     value_target,
 )
+from rlvr_jax.objectives import group_normalized, objective, token_mean
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

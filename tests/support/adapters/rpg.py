@@ -5,6 +5,14 @@ import numpy as np
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.rpg import (
+    forward_kl,
+    old_policy_kl,
+    regularize_advantage,
+    reverse_kl,
+    unnormalized_forward_kl,
+    unnormalized_reverse_kl,
+)
 from rlvr_jax.objectives import (
     group_centered,
     importance_weighted,
@@ -14,14 +22,6 @@ from rlvr_jax.objectives import (
     token_ratio,
 )
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
-from rlvr_jax.objectives.surrogates.regularized_gradients import (
-    forward_kl,
-    old_policy_kl,
-    regularize_advantage,
-    reverse_kl,
-    unnormalized_forward_kl,
-    unnormalized_reverse_kl,
-)
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience.draws.trees.nodes import upper_confidence
-from rlvr_jax.objectives import pair_loss, sibling_pairs
+from rlvr_jax.methods.trees.rstar_math import pair_loss, sibling_pairs
 
 LEFT_OUT = {}
 

@@ -7,11 +7,12 @@ import numpy as np
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.pessimistic_critics import huber_value_loss, soft_min
-from rlvr_jax.objectives.regularizers.predictive_kl import (
+from rlvr_jax.methods.clipping.safe import (
     control_kl,
     excess_kl_penalty,
+    huber_value_loss,
     initial_kl_control,
+    soft_min,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
 

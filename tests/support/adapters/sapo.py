@@ -5,7 +5,7 @@ import jax
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.surrogates.soft_clips import sigmoid_gate
+from rlvr_jax.methods.clipping.sapo import sigmoid_gate
 
 LEFT_OUT = {}
 

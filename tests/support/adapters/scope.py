@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience.stages.rounds.first_errors import first_wrong_step, repairable
-from rlvr_jax.experience.stages.rounds.salvage import rectified_tokens
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.guidance.scope import rectified_tokens
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import replace
 

@@ -6,18 +6,20 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.distillation.sdpo import (
     at_sampled_token,
+    drop_untaught,
+    over_likeliest,
+    with_tail,
+)
+from rlvr_jax.methods.distillation.srpo import over_vocabulary
+from rlvr_jax.objectives import (
     clamped_token_ratio,
     distilled,
-    drop_untaught,
     has_right_sibling,
     no_advantage,
     objective,
-    over_likeliest,
-    over_vocabulary,
     token_mean,
-    with_tail,
 )
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.types import Recipe

@@ -5,14 +5,15 @@ import jax.numpy as jnp
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import relative_semantic_entropy, semantic_entropy
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.transforms.semantic_credit import (
+from rlvr_jax.methods.exploration.seed_grpo import (
     exponential_decay,
     focal_decay,
     hyperbolic_decay,
     linear_decay,
+    relative_semantic_entropy,
 )
+from rlvr_jax.objectives import semantic_entropy
+from rlvr_jax.objectives.statistics.masked import masked_mean
 
 LEFT_OUT = {}
 

@@ -4,9 +4,9 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.rounds.response_curve import Curve
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import GIVEN, hint_tokens
+from rlvr_jax.methods.guidance.seele import Curve, hint_tokens
+from rlvr_jax.objectives import GIVEN
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

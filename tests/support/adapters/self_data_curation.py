@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group, on_mask
 
-from rlvr_jax.experience.stages.rounds.screen import unsolved
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.baselines.self_data_curation import unsolved
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.simko import is_favourite, uncertain_tokens
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.objectives.transforms.smoothed_ratio import is_favourite, uncertain_tokens
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

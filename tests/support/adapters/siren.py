@@ -7,11 +7,7 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.regularizers.anchored_entropy import (
-    AnchorState,
-    anchored_entropy,
-    peak_entropy,
-)
+from rlvr_jax.methods.entropy.siren import AnchorState, anchored_entropy, peak_entropy
 
 LEFT_OUT = {}
 

@@ -3,14 +3,14 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import leave_one_out
-from rlvr_jax.objectives.advantages.reciprocity import (
+from rlvr_jax.methods.agents.social_rl import (
     aligned_with_partner,
     alignment_term,
     discounted_past,
     partner_row,
     past_mean,
 )
+from rlvr_jax.methods.baselines.rloo import leave_one_out
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.surrogates.aggregations import token_mean

@@ -8,16 +8,12 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.credit.spae import credit_potential, step_confidence, step_potential
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_sum
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.step_credit import (
-    credit_potential,
-    step_confidence,
-    step_potential,
-)
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

@@ -5,17 +5,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.spear import (
+    call_bonus,
+    falling_cosine,
+    over_steps,
+    replay_size,
+    rising_cosine,
+    usual_reward,
+)
 from rlvr_jax.objectives import (
     Moment,
     bounded,
-    call_bonus,
-    falling_cosine,
     group_mean,
     masked_count,
-    over_steps,
-    rising_cosine,
     share_of,
     signed_outcome,
     token_covariance,

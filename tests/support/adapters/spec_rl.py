@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import on_mask
 
-from rlvr_jax.experience.draws.acceptance import (
+from rlvr_jax.methods.off_policy.spec_rl import (
     acceptance,
     accepted_prefix,
     emitted_distance,

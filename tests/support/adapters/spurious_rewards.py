@@ -3,18 +3,19 @@
 import golden_vectors as golden
 from adapters.common import on_mask
 
-from rlvr_jax.objectives import (
+from rlvr_jax.methods.entropy.entropy_dynamics import entropy_discriminator, expected_discriminator
+from rlvr_jax.methods.rewards.spurious_rewards import (
     clip_magnitude,
     clip_pull,
     clipped_noise,
-    column,
     damage,
-    entropy_discriminator,
-    entropy_step,
     expected_damage,
-    expected_discriminator,
     half_moment,
     inverted_outcome,
+)
+from rlvr_jax.objectives import (
+    column,
+    entropy_step,
     masked_sum,
     no_advantage,
     objective,

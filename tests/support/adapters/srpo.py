@@ -6,7 +6,7 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import taught_failures
+from rlvr_jax.methods.distillation.srpo import taught_failures
 
 LEFT_OUT = {}
 

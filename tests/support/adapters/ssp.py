@@ -7,7 +7,7 @@ from adapters.common import by_group
 
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, pass_rates
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import parabola
+from rlvr_jax.methods.self_play.ssp import parabola
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

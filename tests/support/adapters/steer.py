@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.entropy.steer import (
+    damp_entropy_change_exponentially,
+    estimated_entropy_change,
+)
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.entropy_change import (
-    damp_entropy_change_exponentially,
-    estimated_entropy_change,
-)
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

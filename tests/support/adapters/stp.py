@@ -4,12 +4,12 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import by_group
 
-from rlvr_jax.experience.curricula.statements import reprove_chance
-from rlvr_jax.experience.stages.problems.conjectures import (
+from rlvr_jax.methods.self_play.stp import (
     is_example,
     is_seed,
     matching_weights,
     proof_weights,
+    reprove_chance,
 )
 
 LEFT_OUT = {}

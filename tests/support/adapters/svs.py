@@ -7,7 +7,7 @@ from adapters.common import by_group
 
 from rlvr_jax.experience.stages.problems.written import mixed, pass_rates
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import within_band
+from rlvr_jax.methods.self_play.svs import within_band
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

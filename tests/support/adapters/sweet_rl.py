@@ -3,13 +3,12 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.agents.sweet_rl import turn_advantages, turn_sum_score
 from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_in_group,
     pair_losses,
     pairs_with_best,
     token_mean_score,
-    turn_advantages,
-    turn_sum_score,
 )
 
 LEFT_OUT = {}

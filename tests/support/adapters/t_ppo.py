@@ -4,9 +4,9 @@ import golden_vectors as golden
 import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.methods.clipping.t_ppo import critic_targets, extended_advantages
 from rlvr_jax.objectives import masked_mean
 from rlvr_jax.objectives.advantages.critics import value_loss
-from rlvr_jax.objectives.advantages.windows import critic_targets, extended_advantages
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -4,14 +4,14 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import self_certainty
-from rlvr_jax.objectives.statistics.masked import masked_sum
-from rlvr_jax.objectives.transforms.certainty_credit import (
+from rlvr_jax.methods.entropy.ucas import (
     certainty_weight,
     raw_logit,
     sharpness,
     standardized_certainty,
 )
+from rlvr_jax.objectives import self_certainty
+from rlvr_jax.objectives.statistics.masked import masked_sum
 
 LEFT_OUT = {}
 

@@ -3,13 +3,9 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.objectives import (
-    first_of_largest,
-    play,
-    rating_rewards,
-    round_robin,
-    win_rates,
-)
+from rlvr_jax.methods.judges.arena_rl import win_rates
+from rlvr_jax.methods.judges.v1_pairwise import rating_rewards
+from rlvr_jax.objectives import first_of_largest, play, round_robin
 
 LEFT_OUT = {}
 

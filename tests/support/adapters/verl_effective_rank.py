@@ -5,13 +5,13 @@ import jax.numpy as jnp
 from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.returns import is_last_token
-from rlvr_jax.objectives.transforms.effective_rank import (
+from rlvr_jax.methods.entropy.verl_effective_rank import (
     every_token,
     exploration,
     exploration_bonus,
     rank_trend,
 )
+from rlvr_jax.objectives.advantages.returns import is_last_token
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

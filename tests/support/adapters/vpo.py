@@ -4,11 +4,7 @@ import golden_vectors as golden
 from adapters.common import only, pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.regularizers.induced_value import (
-    chosen_rows,
-    induced_value,
-    off_policy_rows,
-)
+from rlvr_jax.methods.clipping.vpo import chosen_rows, induced_value, off_policy_rows
 from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss, log_ratio_sum
 
 LEFT_OUT = {}

@@ -6,14 +6,15 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import per_group
 
-from rlvr_jax.experience.curricula.pairs import easy_but_brittle, hard_but_solvable
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
-from rlvr_jax.objectives.advantages.rare_events import (
+from rlvr_jax.methods.baselines.w_grpo_pairing import (
+    easy_but_brittle,
+    hard_but_solvable,
     pair_normalized,
     pass_rate,
     rare_event_advantage,
 )
+from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
 
 LEFT_OUT = {}
 

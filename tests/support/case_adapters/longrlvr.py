@@ -1,6 +1,6 @@
 import numpy as np
 
-from rlvr_jax.objectives import f_score, grounded_reward
+from rlvr_jax.methods.rewards.longrlvr import f_score, grounded_reward
 from rlvr_jax.verifiers.texts import longrlvr
 
 BETA, SHARE = 2.0, 0.1

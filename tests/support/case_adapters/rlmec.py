@@ -1,4 +1,4 @@
-from rlvr_jax.objectives import edited_places
+from rlvr_jax.methods.credit.rlmec import edited_places
 
 
 def verdict(given, gold):

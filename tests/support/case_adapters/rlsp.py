@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 
-from rlvr_jax.objectives import explored, steady_reasoning
+from rlvr_jax.methods.rewards.rlsp import explored, steady_reasoning
 
 OUTCOMES = {"right": 1.0, "wrong": 0.0, "none": -0.5}
 

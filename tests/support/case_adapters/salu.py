@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 
-from rlvr_jax.objectives import abstention_reward
+from rlvr_jax.methods.rewards.salu import abstention_reward
 
 
 def verdict(given, gold):

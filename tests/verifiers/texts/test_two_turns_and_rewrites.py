@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlvr_jax.experience.stages.rewards.estimates import estimator
+from rlvr_jax.methods.exploration.rorecomp import estimator
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.texts.br_rm import preferred, present, reward

@@ -7,24 +7,9 @@ gives up rows on the way, and `search_tree` is a Monte Carlo tree search over pi
 one over steps, `prove_statements` a best-first search for proofs.
 """
 
-from rlvr_jax.experience.draws.trees.diverse import branch_at_best
 from rlvr_jax.experience.draws.trees.nodes import Nodes
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.proofs import prove_statements
-from rlvr_jax.experience.draws.trees.pruned import prune
 from rlvr_jax.experience.draws.trees.rounds import branch_rounds
-from rlvr_jax.experience.draws.trees.search import search_tree
-from rlvr_jax.experience.draws.trees.step_tree import step_tree
 from rlvr_jax.experience.draws.trees.turned import branch_turns
 
-__all__ = [
-    "Nodes",
-    "Pieces",
-    "branch_at_best",
-    "branch_rounds",
-    "branch_turns",
-    "prove_statements",
-    "prune",
-    "search_tree",
-    "step_tree",
-]
+__all__ = ["Nodes", "Pieces", "branch_rounds", "branch_turns"]

@@ -7,15 +7,7 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor
 
-__all__ = [
-    "area_under_curve",
-    "fitted",
-    "head_gradient",
-    "head_loss",
-    "head_scores",
-    "new_head",
-    "states_behind",
-]
+__all__ = ["fitted", "head_loss", "new_head", "states_behind"]
 
 Head = dict[str, np.ndarray]
 
@@ -26,16 +18,6 @@ def new_head(width: int) -> Head:
     """w [D] and b of 0, with the moments of Adam."""
     weights = np.zeros(width + 1, np.float32)
     return {"weights": weights, "mean": weights, "square": weights, "updates": np.zeros((), int)}
-
-
-def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """q = σ(w · h + b), [M].
-
-    Args:
-      weights: w and b, [D + 1].
-      hidden: h, [M, D].
-    """
-    return 1 / (1 + np.exp(-(hidden @ weights[:-1] + weights[-1])))
 
 
 def head_loss(
@@ -53,14 +35,6 @@ def head_loss(
     return float(np.where(mask, losses, 0).sum() / max(mask.sum(), 1))
 
 
-def head_gradient(
-    weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
-) -> np.ndarray:
-    """Of `head_loss` by the weights, [D + 1]."""
-    miss = np.where(mask, head_scores(weights, hidden) - outcome, 0) / max(mask.sum(), 1)
-    return np.append(miss @ hidden, miss.sum())
-
-
 def fitted(head: Head, gradient: np.ndarray, rate: float) -> Head:
     """The head after one step of Adam.
 
@@ -75,21 +49,6 @@ def fitted(head: Head, gradient: np.ndarray, rate: float) -> Head:
     found = {"weights": head["weights"] - rate * step, "mean": mean, "square": square}
     known = {name: value.astype(np.float32) for name, value in found.items()}
     return {**known, "updates": np.asarray(number)}
-
-
-def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
-    """How often a right response has the higher score than a wrong one, ties half; ½ if there are
-    only responses of one kind.
-
-    Args:
-      scores: [M].
-      outcome: [M], right above ½.
-    """
-    right, wrong = scores[outcome > 0.5], scores[outcome <= 0.5]
-    if not (len(right) and len(wrong)):
-        return 0.5
-    above = np.sign(right[:, None] - wrong[None])
-    return float(np.mean(above) / 2 + 0.5)
 
 
 def states_behind(batch: Batch, actor: Actor) -> np.ndarray:

@@ -13,9 +13,7 @@ import numpy as np
 
 __all__ = [
     "Nodes",
-    "back_up_bounded",
     "back_up_mixed",
-    "back_up_sum",
     "children",
     "path_to",
     "roots",
@@ -96,45 +94,6 @@ def path_to(nodes: Nodes, node: int) -> np.ndarray:
 def children(nodes: Nodes, node: int) -> np.ndarray:
     """The children of a node, in the order in which they came, int [K]."""
     return np.flatnonzero(nodes.parent == node)
-
-
-def back_up_sum(nodes: Nodes, path: np.ndarray, reward: float) -> Nodes:
-    """N ← N + 1, v ← v + r on a path: v / N is the mean reward of what went through a node.
-
-    Args:
-      path: int [K], each node at most once.
-    """
-    visits, value = nodes.visits.copy(), nodes.value.copy()
-    visits[path] += 1
-    value[path] += reward
-    return replace(nodes, visits=visits, value=value)
-
-
-def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:
-    """Backs up a reward that weighs less towards the root, and never hides a solution.
-
-    With γ = max((d + 1) / (L + 1), least) at depth d of a path to depth L, N ← N + 1 and
-
-        v ← v + γ r   if v r ≥ 0
-        v ← γ r       if v < 0 < r
-        v             if r < 0 < v
-
-    so that a node on a path that was solved is never below 0.
-
-    Args:
-      path: int [L + 1], of `path_to`.
-      reward: r, of either sign.
-      least: γ at least.
-    Source: DeepSearch, https://github.com/smiles724/DeepSearch (`utils/mcts.py`).
-    """
-    visits, value = nodes.visits.copy(), nodes.value.copy()
-    depth = nodes.depth[path]
-    own = np.maximum((depth + 1) / (depth[-1] + 1), least) * reward
-    before = value[path]
-    opposed = np.where(reward > 0, own, before)
-    value[path] = np.where(before * reward >= 0, before + own, opposed)
-    visits[path] += 1
-    return replace(nodes, visits=visits, value=value)
 
 
 def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, share: float = 0.5) -> Nodes:

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 from rlvr_jax.types.parts import Function, part
 
-__all__ = [
-    "all_right",
-    "all_wrong",
-    "mean_at_most",
-    "none_above",
-    "outside",
-    "solved_at_most",
-    "uniform",
-]
+__all__ = ["all_wrong", "outside", "uniform"]
 
 ALIKE = 1e-6
 """Outcomes closer than this count as equal: sums that differ by rounding are no signal."""
@@ -25,64 +16,6 @@ def all_wrong(outcomes: np.ndarray) -> np.ndarray:
     """Groups with verdicts, of which none is above 0."""
     known = ~np.isnan(outcomes)
     return known.any(axis=1) & ~(np.nan_to_num(outcomes) > 0).any(axis=1)
-
-
-def all_right(outcomes: np.ndarray) -> np.ndarray:
-    """Groups with verdicts, all of them 1."""
-    known = ~np.isnan(outcomes)
-    return known.any(axis=1) & (~known | (np.nan_to_num(outcomes) >= 1 - ALIKE)).all(axis=1)
-
-
-@part
-def solved_at_most(number: NonNegativeInt) -> Function:
-    """Groups with verdicts, of which at most so many are right (an outcome above ½).
-
-    Args:
-      number: at least 0.
-    Raises:
-      ValueError: a number that is no count.
-    """
-
-    def few_right(outcomes):
-        known = ~np.isnan(outcomes)
-        right = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
-        return known.any(axis=1) & (right <= number)
-
-    return few_right
-
-
-@part
-def mean_at_most(bound: Finite) -> Function:
-    """Groups with verdicts whose mean outcome is at most a bound.
-
-    Args:
-      bound: a number.
-    Raises:
-      ValueError: a bound that is not finite.
-    """
-
-    def low(outcomes):
-        number = (~np.isnan(outcomes)).sum(axis=1)
-        return (number > 0) & (np.nansum(outcomes, axis=1) <= bound * number)
-
-    return low
-
-
-@part
-def none_above(bound: Finite) -> Function:
-    """Groups with verdicts, of which none is above a bound.
-
-    Args:
-      bound: a number.
-    Raises:
-      ValueError: a bound that is not finite.
-    """
-
-    def none(outcomes):
-        known = ~np.isnan(outcomes)
-        return known.any(axis=1) & ~(known & (outcomes > bound)).any(axis=1)
-
-    return none
 
 
 def uniform(outcomes: np.ndarray) -> np.ndarray:

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.batch import Batch, GroupTest
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
-__all__ = ["add_traces", "demonstrate", "off_policy_rows"]
+__all__ = ["add_traces", "off_policy_rows"]
 
 GIVES = frozenset({"off_policy", "origin"})
 
@@ -58,40 +58,6 @@ def add_traces(per_group: Count = 1) -> Stage:
         return batch, state, trace_metrics(traces, fit)
 
     return Stage(apply, size=size)
-
-
-@part(writes=GIVES, by_row=True)
-def demonstrate(when: GroupTest) -> Stage:
-    """Puts the worked solution of some prompts into their groups, in the place of the last row.
-
-    A group of one keeps its row.
-
-    Args:
-      when: which groups, such as `solved_at_most(0)`.
-    Reads: outcome, Prompt.solution. Writes, metrics: as `add_traces`.
-    Raises:
-      ValueError: when a run is set up, a prompt without a solution.
-    Source: HPT, https://github.com/TsinghuaC3I/Unify-Post-Training.
-    """
-
-    def apply(batch, actor, state, turn):
-        wanted = np.asarray(when(batch.outcomes()))
-        batch = own_rows(batch)
-        traces, fit = solutions(actor, batch.asks_of(wanted), 1, turn)
-        if traces is None:
-            return batch, state, trace_metrics(traces, fit)
-        shown = wanted.copy()
-        shown[wanted] = fit
-        kept = [
-            rows[: max(1, len(rows) - there)]
-            for rows, there in zip(batch.groups, shown.astype(int), strict=True)
-        ]
-        places = np.repeat(np.arange(len(kept), dtype=np.int32), list(map(len, kept)))
-        rest = batch.take(np.concatenate(kept)).with_rollouts(group=places)
-        return rest.with_groups(shown, traces, "append"), state, trace_metrics(traces, fit)
-
-    needs = frozenset({"solution"})
-    return Stage(apply, reads=needs)
 
 
 def off_policy_rows(batch: Batch) -> Batch:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage
-from rlvr_jax.objectives import odds_of_yes, self_reward
 from rlvr_jax.types.parts import part
 
-__all__ = ["ask_verdict", "asked_rows", "reward_itself", "reward_odds"]
+__all__ = ["ask_verdict", "asked_rows"]
 
 GIVES = frozenset({"asked_tokens", "asked_length", "verdict_ids"})
 
@@ -37,66 +35,6 @@ def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
         return asked_rows(batch, actor, answers, question), state, {}
 
     return apply
-
-
-@part(writes=frozenset({"self_reward"}), by_row=True)
-def reward_itself(scale: float, reference: float) -> Stage:
-    """Gives each answer what the policy that wrote it expects of it: `self_reward` of the first
-    token that `ask_verdict` before it asks for.
-
-    Args:
-      scale, reference: of `self_reward`.
-    Writes: self_reward. Metrics: self_reward (mean over finished rows).
-    Source: LaSeR, https://github.com/RUCBM/LaSeR.
-    """
-
-    def apply(batch, actor, state, turn):
-        del turn
-        rollouts = batch.rollouts
-        said = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
-        finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
-        score = np.asarray(self_reward(said, finished, scale, reference), rollouts.reward.dtype)
-        told = {"self_reward": float(score[finished].mean())} if finished.any() else {}
-        return batch.with_rollouts(self_reward=score), state, told
-
-    return apply
-
-
-@part(at_grading=True, by_row=True)
-def reward_odds(
-    question: str, answers: Sequence[str] = (" Yes", " No"), of: str = "start", name: str = "odds"
-) -> Stage:
-    """Adds ln p(yes) - ln p(no) of a policy that is asked about each answer to its grade.
-
-    The number becomes the first reward of the task; it is asked for where answers are graded.
-
-    Args:
-      question: behind the response, such as "Is it polite? Answer Yes or No.".
-      answers: yes and no, texts of one token each.
-      of: whose odds, "start" or "current".
-      name: of the reward.
-    Writes: info of grades. Metrics: a curve info/<name>.
-    Raises:
-      ValueError: not two answers, or another policy; as `ask_verdict`.
-    Source: RLBFF, https://arxiv.org/abs/2509.21319.
-    """
-    answers = checked_answers("reward_odds", answers)
-    if len(answers) != 2:
-        raise ValueError(f"reward_odds: answers must be yes and no, got {answers}")
-    if of not in ("start", "current"):
-        raise ValueError(f"reward_odds: of must be 'start' or 'current', got {of!r}")
-
-    def apply(batch, actor, state, turn):
-        del turn
-        said = actor.score(asked_rows(batch, actor, answers, question), ["verdict_logp"], of)
-        odds = np.asarray(odds_of_yes(said["verdict_logp"])).tolist()
-        grades = [
-            replace(grade, info={**grade.info, name: own})
-            for grade, own in zip(batch.grades, odds, strict=True)
-        ]
-        return replace(batch, grades=grades), state, {}
-
-    return Stage(apply, rewards=(name,))
 
 
 def checked_answers(function: str, answers: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Agents: tools, turns and environments."""

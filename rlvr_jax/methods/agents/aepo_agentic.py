@@ -1,0 +1,205 @@
+"""AEPO on tools: branches where they answer, and an update that trains uncertain tokens more.
+
+Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    A*   = A (1 + 0.2 z), z the standard score of the token's entropy in the batch
+    loss = Σ max(-A* ρ, -A* clip(ρ, 1 - ε_low, (1 + ε_high) ρ/sg(ρ))) / Σ n_i
+
+with at most -3 A* where A* < 0. A token pushed up from above the trust region keeps the gradient of
+a ratio frozen at the bound; the value of the loss is that of the ordinary clip. The abstract speaks
+of tokens of high entropy, the authors' code does it for all. z < -5 turns the sign of an advantage.
+Their code takes z per micro-batch.
+
+Half of a prompt's rows begin at it, the others are forked behind replies of tools, by the entropies
+of turns, as `aepo_rollout` says. `sensitivity` has a probe say how many begin, which the published
+scripts have switched off. l counts all forks of a prompt; one published version of the code sets it
+to 0 where other prompts of the batch forked and this one did not, the paper counts forks in a row.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.experience import branch_turns, experience
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_min
+from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
+from rlvr_jax.tools import named_toolbox
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.rollouts import Rollouts
+
+
+def turn_entropies(
+    entropy: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    turn: Int[Array, "B T"],
+    vocabulary_size: int,
+) -> tuple[Float[Array, "B"], Float[Array, "B"]]:
+    """Mean entropy of the first turn and of all later ones, as shares of the largest, log V.
+
+    A stand-in for the authors' sums of the ten largest entropies of at most 50 tokens, and 20 after
+    a tool, with which `num_from_prompt` moves over nearly its whole range: means move it little.
+
+    Args:
+      entropy: of the policy at the token, nats.
+      mask: the tokens that count.
+      turn: which turn a token belongs to, from 0.
+      vocabulary_size: V.
+    Returns:
+      H_root and H_tool, [B]; 0 for a row without such tokens.
+    """
+    relative = entropy / jnp.log(jnp.asarray(vocabulary_size, entropy.dtype))
+    first = masked_mean(relative, mask & (turn == 0), axis=1)
+    return first, masked_mean(relative, mask & (turn > 0), axis=1)
+
+
+@part
+def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
+    """PPO's clip whose upper bound goes on training: the same value, another gradient.
+
+    max(-A ρ, -A f(ρ)) with f = (1 + ε_high) ρ/sg(ρ) above the trust region: a token pushed up from
+    there keeps the gradient of a ratio frozen at the bound. Below and inside, and for A < 0, it is
+    `ppo_clip` with its dual clip.
+
+    Args:
+      low, high: half-widths of the trust region (ε_low, ε_high), at least 0.
+      dual: c of the dual clip, above 1: at most -c A where A < 0.
+    Raises:
+      ValueError: a negative half-width, or dual not above 1.
+    Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545.
+    """
+    plain = ppo_clip(low, high, dual=dual)
+
+    def loss(signals, context):
+        logp, bound = context.stats.logp, 1 + signals.clip_high
+        above = (signals.ratio > bound) & (signals.advantage > 0)
+        # exp(logp - sg(logp)) is ρ/sg(ρ) = 1, also where ρ overflows.
+        own = bound * jnp.exp(logp - jax.lax.stop_gradient(logp))
+        return jnp.where(above, -signals.advantage * own, plain.loss(signals, context))
+
+    return Surrogate(plain.prepare, loss, never_holds_back)
+
+
+def entropy_z_score(
+    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], rollouts: Rollouts
+) -> Float[Array, "B T"]:
+    """(H - mean) / std over the tokens of the batch, std with n - 1; 0 where all are equal."""
+    sets = within_batch(rollouts)
+    spread = scoped_std(entropy, mask, sets, ddof=1)
+    deviation = entropy - scoped_mean(entropy, mask, sets)
+    return jnp.where(mask, deviation / jnp.where(spread > 0, spread, 1), 0)
+
+
+@part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
+def scale_by_entropy(coefficient: Finite) -> Transform:
+    """Favours uncertain tokens: A' = A (1 + c z), z the `entropy_z_score` of the batch.
+
+    Nothing is floored: where z < -1/c the sign of the advantage turns.
+
+    Args:
+      coefficient: c.
+    Reads: advantage, entropy, mask. Writes: advantage. Metrics: entropy_scale_min.
+    Raises:
+      ValueError: coefficient not finite.
+    Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545.
+    """
+
+    def apply(signals, context, state):
+        entropy = jax.lax.stop_gradient(context.stats.entropy)
+        score = entropy_z_score(entropy, signals.mask, context.rollouts)
+        scale = 1 + coefficient * score
+        metrics = {"entropy_scale_min": masked_min(scale, signals.mask)}
+        return replace(signals, advantage=signals.advantage * scale), state, metrics
+
+    return apply
+
+
+def aepo_agentic(
+    entropy_coefficient: float = 0.2,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+    tools: Sequence[str] | None = ("python",),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
+    share: float = 0.5,
+    sensitivity: float | None = None,
+    weight: float = 0.2,
+    base: float = 0.5,
+    penalty: float = 0.05,
+    top: int = 10,
+    window: int = 20,
+) -> Recipe:
+    """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
+
+    Args:
+      entropy_coefficient: how much the entropy's standard score scales an advantage.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      dual: bound of the loss where A < 0, in units of -A.
+      epsilon: added to the standard deviation of a group's rewards.
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
+      share: of a group's rows, that begin at the prompt; without `sensitivity`.
+      sensitivity: of the number of rows that begin at the prompt (β), by a probe; None: no probe.
+      weight: of the difference of entropies in the probability of a fork (γ).
+      base: that probability at equal entropies, before any fork.
+      penalty: each fork of a prompt damps the next ones by so much.
+      top: likeliest tokens that an entropy is of.
+      window: first tokens of a turn that count.
+    """
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[scale_by_entropy(entropy_coefficient)],
+            surrogate=ppo_cap(low=clip_low, high=clip_high, dual=dual),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=branch_turns(
+                world,
+                limit=max_turns,
+                reply_tokens=reply_tokens,
+                weight=weight,
+                base=base,
+                penalty=penalty,
+                share=share,
+                sensitivity=sensitivity,
+                top=top,
+                window=window,
+            )
+        ),
+    )
+
+
+METHOD = Method(
+    aepo_agentic,
+    "Agentic Entropy-Balanced Policy Optimization",
+    "https://arxiv.org/abs/2510.14545",
+    changes="sampling, advantage, surrogate",
+    reports=(
+        "Qwen3-14B on 1k samples, pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0, above ARPO and "
+        "GRPO, with a steadier entropy"
+    ),
+    traps=(
+        "the cap changes gradients and not the loss, so its curve shows nothing; below -5 "
+        "deviations of entropy an advantage turns its sign; one other port keeps the gradient on "
+        "sure tokens alone"
+    ),
+)

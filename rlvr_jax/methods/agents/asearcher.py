@@ -1,0 +1,158 @@
+"""ASearcher: a clip around the weights at the update, and a weight for the mixture of older ones.
+
+Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
+
+    r    = clip((R - mean - 0.5) · 10, ± 20), A = (r - mean) / (std + 1e-5) over the batch's tokens
+    w    = π_old / π_behaviour, 0 above 5, without gradient
+    loss = Σ w max(-A ρ, -A clip(ρ, 0.6, 1.4)) / Σ n_i, ρ = π / π_old
+
+The scorer's log-probs at the weights before the update take the place of the proximal ones, those
+of the sampler are what a token was drawn with, at whichever weights. The bias goes again in the
+normalization over tokens. Groups without any right answer teach nothing. With `tools` a response is
+written in turns, and is one row, whose context is read as it was written; theirs becomes several
+rows where a page is cut short behind the turn that read it. With `staleness` (η) responses go on
+under newer weights for so many steps (`queued`), which turns do not: they are written in one step.
+The reward, F1 times form, is left to the task.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+
+from rlvr_jax.experience import all_wrong, experience, queued, refill
+from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.objectives import objective, ppo_clip, standardize_advantage, token_mean
+from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.statistics.groups import group_deviation
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
+from rlvr_jax.objectives.transforms.corrections import SAMPLED
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Bound, Finite, Positive
+from rlvr_jax.types.parts import part
+
+
+@part
+def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf) -> Transform:
+    """A_i = clip((R_i - mean + bias) · scale, ± limit) over the rollouts of a prompt.
+
+    Args:
+      scale: factor, positive.
+      bias: added to every centered reward; what whitens the advantages behind takes it away again.
+      limit: bound of the advantage, positive.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: scale or limit not positive, or a bias that is not finite.
+    Source: ASearcher, https://github.com/inclusionAI/ASearcher (`ppo/actor.py`).
+    """
+
+    def advantage(reward, group):
+        return jnp.clip((group_deviation(reward, group) + bias) * scale, -limit, limit)
+
+    return advantage_of_rewards(advantage)
+
+
+@part(reads=SAMPLED, writes={"weight"})
+def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio) -> Transform:
+    """Weighs each token by its importance, and silences those outside a band.
+
+    weight' = weight · r · 1[low ≤ r ≤ high].
+
+    Args:
+      low, high: the band, 0 ≤ low ≤ high.
+      ratio: as in `truncate_importance`.
+    Reads: old_logp, behaviour_logp, mask. Writes: weight. Metrics: silenced_share.
+    Raises:
+      ValueError: an empty band or a negative bound.
+    Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
+    """
+    check_band("band_importance", low, high)
+
+    def apply(signals, context, state):
+        own = ratio(context.old_logp, context.rollouts.behaviour_logp, signals.mask)
+        inside = (low <= own) & (own <= high)
+        weight = jnp.where(inside, signals.weight * own, 0)
+        metrics = {"silenced_share": masked_mean(~inside, signals.mask)}
+        return replace(signals, weight=weight), state, metrics
+
+    return apply
+
+
+def check_band(function, low, high):
+    if not 0 <= low <= high:
+        raise ValueError(
+            f"{function}: low and high must be 0 ≤ low ≤ high, got {low:g} and {high:g}"
+        )
+
+
+def asearcher(
+    scale: float = 10.0,
+    bias: float = -0.5,
+    limit: float = 20.0,
+    clip_low: float = 0.4,
+    clip_high: float = 0.4,
+    cap: float = 5.0,
+    epsilon: float = 1e-5,
+    staleness: int = 0,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 32,
+    reply_tokens: int = 512,
+    describe: bool = True,
+) -> Recipe:
+    """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
+
+    Args:
+      scale, bias, limit: of the centered rewards.
+      clip_low, clip_high: half-widths of the trust region.
+      cap: tokens of a larger importance weight are left out of the loss.
+      epsilon: added to the deviation of the advantages over the batch's tokens.
+      staleness: steps that a group may wait for its responses (η, theirs is 4); 0: none does.
+      tools: that may be called, by name (`named_toolbox`), such as search:CORPUS; none: a response
+        is one text; None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
+    Raises:
+      ValueError: staleness of responses that are written in turns.
+    """
+    check_count(0, "asearcher", staleness=staleness)
+    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    if draw is not None and staleness:
+        raise ValueError(
+            f"asearcher: staleness must be 0 for responses in turns, which are written in one"
+            f" step, got {staleness}"
+        )
+    draw = queued(staleness) if staleness else draw
+    return Recipe(
+        objective=objective(
+            advantage=scaled_centered(scale, bias, limit),
+            transforms=[standardize_advantage(epsilon, ddof=0), band_importance(0.0, cap)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        # Dropped groups keep their places, without a mask.
+        experience=experience(draw=draw, stages=[refill(all_wrong, rounds=1)]),
+    )
+
+
+METHOD = Method(
+    asearcher,
+    "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
+    "https://arxiv.org/abs/2508.07976",
+    changes="sampling, selection, advantage, weight",
+    left_out="the reward of F1 and form; pages that are cut short behind the turn that read them;"
+    " turns that go on under newer weights",
+    reports=(
+        "QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40 "
+        "tool calls and 150k tokens"
+    ),
+    traps=(
+        "without the normalization over tokens the bias would push every token down; tokens above "
+        "the cap are dropped, not truncated, and stay in the denominator; long rows weigh more in "
+        "mean and std"
+    ),
+)

@@ -1,0 +1,219 @@
+"""Advantage alignment: an agent that did well so far favours what is good for the other one.
+
+"Learning Robust Social Strategies with Large Language Models", after the released code of
+https://github.com/jduquevan/advantage-alignment
+
+    Â_n  = δ_n + γλ Â_{n+1}, δ_n = r_n + γ V_{n+1} - V_n, over the turns of an agent
+    A'_n = A_n + w (1/n) Σ_{m < n} A_m · A^other_n, A the whitened Â, n from 0
+    loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
+
+The task's environment is a game, whose two players are neighbouring rows of a group and have the
+same weights: one policy is trained, on both sides, with the moves of the other side as context. A
+turn is all tokens of one move, r_n what the game pays for it; V_n is the critic's value of its
+first token. Advantages are whitened over tokens. Constants are those of the released code, whose
+turns are single actions. Its paper writes β γ Σ γ^{n-m} A_m in place of the mean
+(`aligned_with_partner(…, discount=γ)`). The language-model paper replaces the critic by a mean over
+parallel games, for which we have `leave_one_out()`; its exact form was not found.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.experience import experience, turns
+from rlvr_jax.objectives.advantages.critics import critic_of
+from rlvr_jax.objectives.advantages.returns import discounted_returns, generalized_advantages
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.statistics.group_order import group_rank
+from rlvr_jax.objectives.statistics.groups import group_count
+from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_mean, step_sum
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.rollouts import Rollouts
+
+
+def partner_row(group: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
+    """Row of the other agent of the game; -1 if there is none."""
+    order = jnp.lexsort((rollout_id, group)).astype(jnp.int32)
+    rank = group_rank(rollout_id, group, rollout_id)
+    start = jnp.searchsorted(jnp.sort(group), group).astype(jnp.int32)
+    other = rank ^ 1
+    exists = other < group_count(group)
+    return jnp.where(exists, order[jnp.where(exists, start + other, 0)], -1)
+
+
+def past_mean(advantage: Float[Array, "B T"]) -> Float[Array, "B T"]:
+    """(1/t) Σ_{s < t} A_s; 0 in the first column."""
+    before = jnp.cumsum(advantage, axis=1) - advantage
+    turn = jnp.arange(advantage.shape[1]).astype(advantage.dtype)
+    return before / jnp.maximum(turn, 1)[None]
+
+
+def discounted_past(advantage: Float[Array, "B T"], discount: float) -> Float[Array, "B T"]:
+    """γ Σ_{s < t} γ^{t-s} A_s: the turn before has weight γ²."""
+    everywhere = jnp.ones(advantage.shape, bool)
+    backwards = discounted_returns(advantage[:, ::-1], everywhere, discount)[:, ::-1]
+    return discount**2 * jnp.pad(backwards[:, :-1], ((0, 0), (1, 0)))
+
+
+def alignment_term(
+    past: Float[Array, "B T"], advantage: Float[Array, "B T"], partner: Int[Array, "B"]
+) -> Float[Array, "B T"]:
+    """The own past times the other agent's present advantage; 0 for a row that is alone.
+
+    Args:
+      past: of the own advantages, `past_mean` or `discounted_past`.
+      advantage: 0 where there is none.
+      partner: of `partner_row`.
+    """
+    return jnp.where((partner >= 0)[:, None], past * advantage[partner], 0)
+
+
+@part(writes={"advantage"})
+def aligned_with_partner(
+    estimator: Transform,
+    weight: Finite = 1.0,
+    discount: float | None = None,
+    ids: str | None = None,
+) -> Transform:
+    """A'_t = A_t + w · past_t · A^other_t, the advantage-alignment term of the released code.
+
+    Products of normalized advantages have heavy tails.
+
+    Args:
+      estimator: of the own advantage A.
+      weight: w.
+      discount: γ of `discounted_past`, in [0, 1], the written form; None: `past_mean`, the
+        released one.
+      ids: field of `Rollouts` that numbers the turns, such as "turn"; A of a turn is then the mean
+        over its tokens, and all of them get A'. None: each token is one.
+    Reads: what the estimator reads, group, rollout_id, mask, the ids. Writes: advantage.
+    Metrics: the estimator's.
+    Raises:
+      ValueError: weight not finite, or discount outside [0, 1].
+    Source: https://github.com/jduquevan/advantage-alignment.
+    """
+    if discount is not None:
+        check_within(0, 1, "aligned_with_partner", discount=discount)
+
+    def apply(signals, context, state):
+        signals, state, metrics = estimator.apply(signals, context, state)
+        own = jnp.where(signals.mask, signals.advantage, 0)
+        if ids is not None:
+            turns = find_steps(getattr(context.rollouts, ids), signals.mask)
+            own = step_mean(own, turns)
+        partner = partner_row(context.rollouts.group, context.rollouts.rollout_id)
+        past = past_mean(own) if discount is None else discounted_past(own, discount)
+        aligned = own + weight * alignment_term(past, own, partner)
+        if ids is None:
+            advantage = jnp.where(signals.mask, aligned, 0)
+        else:
+            advantage = at_tokens(aligned, turns)
+        return replace(signals, advantage=advantage), state, metrics
+
+    of_turns = {} if ids is None else {"ids": ids}
+    # The partner's row is read, whose old log-probs may be those of the current pass.
+    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
+    reads |= {*of_turns.values()}
+    return Transform(
+        apply, init=estimator.init, reads=reads, remark=estimator.remark, options=estimator.options
+    )
+
+
+def turn_values(rollouts: Rollouts) -> Float[Array, "B T"]:
+    """V of the turn's first token, before anything of it is written, at each of its tokens."""
+    turns = find_steps(rollouts.turn, rollouts.mask)
+    return at_tokens(_first(rollouts.values, turns), turns)
+
+
+@part(writes={"advantage"}, once=True)
+def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) -> Transform:
+    """Â_n = δ_n + γλ Â_{n+1}, δ_n = r_n + γ V_{n+1} - V_n over the turns n, at every token of n.
+
+    r_n is the sum of the turn's `process_reward`, V_n the value of its first token; after the last
+    turn V and Â are 0. With turns of one token it is the recurrence over tokens.
+
+    Args:
+      discount, trace_decay: γ and λ per turn, in [0, 1].
+    Reads: process_reward, values, turn, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: discount or trace_decay outside [0, 1].
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        turns = find_steps(rollouts.turn, signals.mask)
+        rewards = step_sum(rollouts.process_reward, turns)
+        values = _first(rollouts.values, turns)
+        table = generalized_advantages(rewards, values, turns.exists, discount, trace_decay)
+        return replace(signals, advantage=at_tokens(table, turns)), state, {}
+
+    reads = {"process_reward", "values", "turn"}
+    return Transform(apply, reads=reads)
+
+
+def _first(values: Float[Array, "B T"], turns: Steps) -> Float[Array, "B T"]:
+    """The entry of each turn's first token, as a table; 0 where there is no turn."""
+    rows, width = values.shape
+    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    column = jnp.broadcast_to(jnp.arange(width, dtype=jnp.int32)[None], (rows, width))
+    own = jnp.where(turns.member, turns.index, width)
+    earliest = jnp.full((rows, width), width, jnp.int32).at[row, own].min(column, mode="drop")
+    at = jnp.where(turns.exists, earliest, 0)
+    return jnp.where(turns.exists, jnp.take_along_axis(values, at, axis=1), 0)
+
+
+def social_rl(
+    weight: float = 1.0,
+    discount: float = 0.99,
+    trace_decay: float = 0.95,
+    clip_low: float = 0.1,
+    clip_high: float = 0.1,
+    max_turns: int = 16,
+    reply_tokens: int = 64,
+    value_clip: float = 0.2,
+) -> Recipe:
+    """Whitened advantages plus the product of the own past and the other's present ones.
+
+    Args:
+      weight: of the product (w).
+      discount, trace_decay: of the generalized advantages, per turn (γ, λ).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      max_turns: replies to a player at most.
+      reply_tokens: of a reply at most.
+      value_clip: half-width of the critic's trust region.
+    """
+    estimator = generalized_turn_advantage(discount, trace_decay)
+    return Recipe(
+        objective=objective(
+            advantage=aligned_with_partner(whitened(estimator), weight, ids="turn"),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=turns(limit=max_turns, reply_tokens=reply_tokens)),
+        critic=critic_of(estimator, value_clip, turn_values),
+    )
+
+
+METHOD = Method(
+    social_rl,
+    "Learning Robust Social Strategies with Large Language Models",
+    "https://github.com/jduquevan/advantage-alignment",
+    changes="sampling, advantage",
+    evidence="reconstruction",
+    left_out="players of different weights; rewards for listening and speaking",
+    reports=(
+        "higher joint payoff and no exploitation by greedy agents in social dilemmas "
+        "(Trust-and-Split)"
+    ),
+    traps=(
+        "products of whitened advantages have heavy tails; with rewards summed over players it is "
+        "cooperation by decree; the released form takes a mean over past turns, its paper a "
+        "discounted sum"
+    ),
+)

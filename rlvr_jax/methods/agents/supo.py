@@ -1,0 +1,458 @@
+"""SUPO: an agent whose context is replaced by its own summaries, trained by one reward.
+
+Lu et al. 2025, "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
+https://arxiv.org/abs/2510.06727
+
+    a segment of L tokens that does not end is summed up; the next one begins with the summary
+    A    = (R - mean) / (std + 1e-6) over the answers to a prompt, std with n - 1, of all segments
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n over segments of finished answers
+
+A reconstruction: clip, aggregation, L (half a row) and S = 2 summaries are ours. An answer that was
+cut, or used up its turns or summaries, is out of the loss and counts in its group's statistics.
+Each segment is trained in its own context; the instruction, the copied summary and what tools say
+are not learned from. With `tools` an answer is written in turns, as theirs are: after each turn it
+is seen whether a segment is beyond L, and the tools go on from one segment to the next.
+"""
+
+from __future__ import annotations
+
+import concurrent
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import Ask, numbered_answers
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.chunks import by_trace
+from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.experience.draws.trees.turn_pieces import (
+    TurnRow,
+    answer_turns,
+    brought_by,
+    draw_turn,
+    lone_environment,
+    unended,
+)
+from rlvr_jax.experience.parts import Actor, Draw, Turn
+from rlvr_jax.objectives import objective, ppo_clip, token_mean, trace_normalized
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.tools import named_toolbox
+from rlvr_jax.tools.environment import Environment
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
+
+SEGMENT = 1 << 20
+"""Apart from the samples of a prompt, of which there are fewer."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment of the answers that go on.
+
+    Fields:
+      rows: int [n], numbers of the answers.
+      asks: of every answer, going on or not, with what this segment begins with.
+      sample: int [n], numbers of the samples: a segment draws other numbers than the one before it
+        at the same places.
+      begun: int [n], tokens that the segment begins with.
+      whole: bool [n], what is written to its end: there is no room for a summary, or none is left.
+    """
+
+    rows: np.ndarray
+    asks: Sequence[Ask]
+    sample: np.ndarray
+    begun: np.ndarray
+    whole: np.ndarray
+
+
+@dataclass(frozen=True)
+class Segments:
+    """How answers are cut into segments; the fields are arguments of `summaries`."""
+
+    most: int
+    instruction: str
+    context: int | None
+    summary: int | None
+
+    def check(self, draw: str) -> None:
+        """Refuses numbers that are no counts.
+
+        Args:
+          draw: whose arguments they are, for the error.
+        """
+        check_count(0, draw, most=self.most)
+        given = {"context": self.context, "summary": self.summary}
+        check_count(1, draw, **{name: value for name, value in given.items() if value is not None})
+
+    def sizes(self, draw: str, actor: Actor, budget: int) -> tuple[int, int, list[int]]:
+        """L, the tokens of a summary at most, and those of the instruction.
+
+        Raises:
+          ValueError: L that leaves no room for an instruction and a summary, or is no longer than a
+            summary.
+        """
+        size = max(budget // 4, 1) if self.summary is None else self.summary
+        until = budget // 2 if self.context is None else self.context
+        asked = list(actor.encode(self.instruction))
+        if self.most and not size < until <= budget - len(asked) - size:
+            raise ValueError(
+                f"{draw}: context must be above {size}, the tokens of a summary, and at most"
+                f" {budget - len(asked) - size}, which leaves room for one, got {until}"
+            )
+        return until, size, asked
+
+    def grow(
+        self,
+        asks: Sequence[Ask],
+        actor: Actor,
+        turn: Turn,
+        pieces: Pieces,
+        room: int,
+        write: Callable[[Segment], tuple[np.ndarray, np.ndarray]],
+        sum_up: Callable[[Segment, np.ndarray, np.ndarray], np.ndarray],
+    ) -> Batch:
+        """The segments of all answers, as rows.
+
+        Args:
+          room: tokens of a segment at most, behind which there is room to sum it up.
+          write: writes a segment; gives the pieces that it ends with, and which are summed up.
+          sum_up: (segment, bool [n], pieces of these) -> the pieces behind them with a summary.
+        """
+        answers, task = numbered_answers(asks), turn.setting.task
+        going = np.arange(len(answers))
+        opening = [len(ask.view.show(ask.prompt, task).begun(actor.encode)) for ask, _ in answers]
+        own = [ask for ask, _ in answers]
+        parts, traces = [], []
+        for segment in range(self.most + 1):
+            begun = np.array([opening[row] + len(own[row].given) for row in going])
+            part = Segment(
+                going,
+                own,
+                np.array([answers[row][1] + segment * SEGMENT for row in going]),
+                begun,
+                (begun >= room) | (segment == self.most),
+            )
+            tips, on = write(part)
+            if on.any():
+                tips[on] = sum_up(part, on, tips[on])
+            parts.append(pieces.responses(tips, [replace(own[row], samples=1) for row in going]))
+            traces.append(going)
+            for row, tip in zip(going[on], tips[on], strict=True):
+                own[row] = replace(own[row], given=_summary(pieces, tip, actor.stop_token()))
+            going = going[on]
+            if not len(going):
+                break
+        batch = by_trace(parts, np.concatenate(traces), asks)
+        return replace(batch, sample_seconds=pieces.batch.sample_seconds)
+
+
+def _summary(pieces: Pieces, tip: int, stop_token: int) -> list[int]:
+    """The tokens of a summary, without the one that ended it."""
+    rollouts = pieces.batch.rollouts
+    tokens = rollouts.tokens[tip][pieces.new_tokens(np.array([tip]))[0]].tolist()
+    return [token for token in tokens if token != stop_token]
+
+
+@part
+def summaries(
+    most: int = 2,
+    instruction: str = " Summarise. ",
+    context: int | None = None,
+    summary: int | None = None,
+    **sampling: Any,
+) -> Draw:
+    """Writes each answer in segments; between them the policy sums up what it has done.
+
+    A segment that has not ended after `context` tokens gets the instruction behind it, and the
+    policy writes a summary of at most `summary` tokens: that ends the segment. The next one has the
+    summary behind the prompt, and so on; the last one, behind `most` summaries, has the run's whole
+    budget. A segment is a row that is trained in the context in which it was drawn: the policy's
+    tokens and its summary; the instruction and the copied summary are given. The rows of an answer
+    have one `trace`, stand in order, and are graded by the last of them; `truncated` says of all of
+    them whether the answer as a whole was cut.
+
+    Args:
+      most: summaries of an answer at most (S).
+      instruction: text that asks for one.
+      context: tokens of a segment before it (L), the copied summary included; None: half the run's
+        budget.
+      summary: tokens of a summary at most; None: a quarter of the budget.
+      sampling: settings of the sampler that are prescribed, as in `plain`.
+    Metrics: answers, segments (numbers, so that their quotient is the mean).
+    Raises:
+      ValueError: a number that is no count; when it draws, a context that leaves no room for an
+        instruction and a summary, or is no longer than a summary.
+    Source: SUPO draws so (the link stands in the method's card); L and S are ours.
+    """
+    how = Segments(most, instruction, context, summary)
+    how.check("summaries")
+
+    def apply(asks, actor, state, turn):
+        budget = turn.setting.response_tokens
+        until, size, asked = how.sizes("summaries", actor, budget)
+        pieces = Pieces(actor, turn.key)
+
+        def write(part):
+            tips = _written(
+                pieces, part, np.where(part.whole, 0, np.maximum(until - part.begun, 1))
+            )
+            return tips, ~part.whole & pieces.goes_on(tips)
+
+        def sum_up(part, on, tips):
+            cut = pieces.batch.rollouts.length[tips]
+            told = [part.asks[row] for row in part.rows[on]]
+            return pieces.draw(told, part.sample[on], tips, cut, size, inject=[asked] * len(told))
+
+        room = budget - len(asked) - size
+        batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
+        answers = sum(ask.samples for ask in asks)
+        return batch, state, {"answers": float(answers), "segments": float(len(batch))}
+
+    return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
+
+
+def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:
+    """The first piece of each segment, of so many tokens at most; 0: up to the end."""
+    tips = np.empty(len(part.rows), int)
+    # Copied summaries differ in length: one call for each room.
+    for room in np.unique(limits):
+        at = np.flatnonzero(limits == room)
+        none, nothing = np.full(len(at), -1), np.zeros(len(at), int)
+        own = [part.asks[row] for row in part.rows[at]]
+        tips[at] = pieces.draw(own, part.sample[at], none, nothing, int(room) or None)
+    return tips
+
+
+QUARTERS = 4
+"""Turns are drawn with limits in quarters of the budget: few programs, and what exceeds is cut."""
+
+
+@part
+def summarized_turns(
+    environment: Environment | None = None,
+    limit: Count = 8,
+    reply_tokens: Count = 512,
+    most: int = 2,
+    instruction: str = " Summarise. ",
+    context: int | None = None,
+    summary: int | None = None,
+    **sampling: Any,
+) -> Draw:
+    """Writes each answer in turns with an environment, as `turns`, and in segments, as `summaries`.
+
+    After each turn with its reply the segment is looked at: one of `context` tokens or more gets
+    the instruction behind it, and the policy writes a summary, which ends the segment. The next one
+    begins with the prompt and the summary alone, while the episode goes on: the environment knows
+    what was said before. A turn may go on beyond `context`, into half of the room before the
+    instruction or as far as a reply of `reply_tokens` has room behind it; one that is not at the
+    end of a call there is summed up where it stands. A reply is shortened to what leaves room for
+    the instruction and the summary. In the last segment, behind `most` summaries, a reply without
+    room ends the answer, cut.
+
+    Rows, traces and grades are those of `summaries`; a reply is given, as the instruction and the
+    copied summary are, and `origin` says that it is a tool's. Turns are numbered through the
+    answer: a summary belongs to the policy's turn behind the last reply. Where the environment
+    judges, it judges the answer as a whole, with the rewards of all its segments. All prompts go on
+    together, so that drawing waits for replies. A summary that makes a call ends there, and is not
+    answered.
+
+    Args:
+      environment: None: that of the task (`Task.environment`).
+      limit: replies of an answer at most, in all its segments together; behind the last one the
+        policy goes on, and is not asked again.
+      reply_tokens: of a reply at most; what is longer loses its middle.
+      most, instruction, context, summary: as for `summaries`.
+      sampling: settings of the sampler that are prescribed, as in `plain`.
+    Writes: turn, origin, process_reward, as `turns`.
+    Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
+      (shortened or left out), lost_answers, and the sums of what the environment counts.
+    Raises:
+      ValueError: as `summaries`; when a run begins, a task without an environment where none is
+        given, or a game of several players.
+    Source: SUPO draws so (the link stands in the method's card); the limits are ours.
+    """
+    how = Segments(most, instruction, context, summary)
+    how.check("summarized_turns")
+
+    def init(setting):
+        lone_environment("summarized_turns", environment, setting.task)
+        return ()
+
+    def apply(asks, actor, state, turn):
+        budget, counts = turn.setting.response_tokens, Counter[str]()
+        world = lone_environment("summarized_turns", environment, turn.setting.task)
+        until, size, asked = how.sizes("summarized_turns", actor, budget)
+        room = budget - len(asked) - size
+        rows = [
+            TurnRow(number, sample, episode=Episode(ask.prompt))
+            for number, (ask, sample) in enumerate(numbered_answers(asks))
+        ]
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
+            driver = Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
+            pieces = Pieces(actor, turn.key, driver.sampling)
+
+            def write(part):
+                own = _begun(rows, part, budget - room)
+                ends = max((until + room + 1) // 2, room - reply_tokens)
+                ends = np.where(part.whole, budget, ends)
+                ends = np.maximum(ends, part.begun + 1)
+                full = np.where(part.whole, budget + 1, until)
+                going, on = np.arange(len(own)), np.zeros(len(own), bool)
+                while len(going):
+                    some = [own[place] for place in going]
+                    _write_turn(pieces, part.asks, some, part.begun[going], ends[going], budget)
+                    answer_turns(driver, pieces, part.asks, some, counts)
+                    told = np.array([row.active for row in some])
+                    beyond = [row.cut + len(row.inject) for row in some] >= full[going]
+                    on[going] = np.where(told, beyond, unended(driver, pieces, some))
+                    going = going[told & ~beyond]
+                return np.array([row.tip for row in own]), on & ~part.whole
+
+            def sum_up(part, on, tips):
+                told = [rows[number] for number in part.rows[on]]
+                return draw_turn(pieces, part.asks, told, size, behind=asked)
+
+            batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
+        trace = batch.rollouts.trace
+        rewards = np.bincount(trace, batch.rollouts.process_reward.sum(axis=1), len(rows))
+        if grades := brought_by(driver, rows, rewards):
+            batch = replace(batch, brought=[grades[number] for number in trace])
+        counts.update(answers=len(rows), segments=len(batch), turns=len(pieces))
+        counts["lost_answers"] += sum(row.lost for row in rows)
+        return batch, state, {name: float(value) for name, value in counts.items()}
+
+    return Draw(
+        apply,
+        init,
+        sampling=sampling,
+        of_policy=True,
+        most=float(most + 1),
+        splits=most > 0,
+        environment=environment,
+        writes=frozenset({"turn", "process_reward"}),
+    )
+
+
+def _begun(rows: Sequence[TurnRow], part: Segment, spare: int) -> list[TurnRow]:
+    """The rows of a segment, which begin anew; their episodes go on.
+
+    Args:
+      spare: tokens that a reply leaves for the instruction and the summary.
+    """
+    own = [rows[number] for number in part.rows]
+    for row, sample, whole in zip(own, part.sample, part.whole, strict=True):
+        row.tip, row.cut, row.inject, row.sample = -1, 0, (), int(sample)
+        row.spare = None if whole else spare
+    return own
+
+
+def _write_turn(
+    pieces: Pieces,
+    asks: Sequence[Ask],
+    rows: Sequence[TurnRow],
+    begun: np.ndarray,
+    ends: np.ndarray,
+    budget: int,
+) -> None:
+    """Writes a turn of some rows, which are cut at `ends` [n].
+
+    Args:
+      begun: int [n], tokens that their segments begin with.
+    """
+    written = [row.cut + len(row.inject) for row in rows]
+    left = ends - np.where([row.tip < 0 for row in rows], begun, written)
+    quarter = -(-budget // QUARTERS)
+    draw_turn(pieces, asks, rows, -(-int(left.max()) // quarter) * quarter, ends)
+
+
+@part(writes={"mask"})
+def drop_truncated() -> Transform:
+    """Takes rollouts that the token budget ended out of the loss and out of its denominators.
+
+    Their reward stays in the statistics of their group.
+    Reads: truncated. Writes: mask. Metrics: dropped_rollouts_share (of those with tokens).
+    Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
+    """
+
+    def apply(signals, context, state):
+        truncated = context.rollouts.truncated
+        mask = signals.mask & ~truncated[:, None]
+        share = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
+        metrics = {"dropped_rollouts_share": share}
+        return replace(signals, mask=mask), state, metrics
+
+    return apply
+
+
+def supo(
+    most: int = 2,
+    instruction: str = " Summarise. ",
+    context: int | None = None,
+    summary: int | None = None,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
+) -> Recipe:
+    """A clipped ratio on the segments of answers, between which the policy sums up.
+
+    Args:
+      most: summaries of an answer at most (S).
+      instruction: text that asks for one.
+      context: tokens of a segment before it (L); None: half the run's response_tokens.
+      summary: tokens of a summary at most; None: a quarter of them.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      epsilon: added to the standard deviation of the rewards of a prompt's answers.
+      tools: that may be called, by name (`named_toolbox`); none: a segment is one text; None: the
+        task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of an answer at most, in all its segments together.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
+    """
+    lengths = (most, instruction, context, summary)
+    draw = summaries(*lengths)
+    if tools is None or len(tools):
+        world = named_toolbox(tools, style, max_turns, describe)
+        draw = summarized_turns(world, max_turns, reply_tokens, *lengths)
+    return Recipe(
+        objective=objective(
+            advantage=trace_normalized(epsilon),
+            transforms=[drop_truncated()],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=draw),
+    )
+
+
+METHOD = Method(
+    supo,
+    "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
+    "https://arxiv.org/abs/2510.06727",
+    changes="sampling, advantage, mask",
+    evidence="reconstruction",
+    reports=(
+        "over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context; more "
+        "summaries at test time help further"
+    ),
+    traps=(
+        "answers that end within half the budget are never summed up, and it is GRPO; a mean over "
+        "segments would favour answers of many summaries; answers that use up theirs leave the "
+        "loss, not the group; without tools an answer is one text, and with them a call that was "
+        "not closed when its segment ended is lost"
+    ),
+)

@@ -1,0 +1,130 @@
+"""SWEET-RL: a language model that sees the solution learns which turns were good ones.
+
+"SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
+https://github.com/facebookresearch/sweet_rl
+
+    A_n  = mean over the tokens of turn n of logp - reference_logp
+    loss = mean over pairs of -log σ(β (S_best - S_other)), S = mean over all tokens of a trajectory
+
+This is the first of two steps, the fit of the critic, which is the policy of this recipe: in every
+group the trajectory of highest reward against each of lower reward. Trajectories are drawn from the
+prompt, by the same weights, where the authors collect them once; critic and reference read them
+behind the prompt and its right answer. S is that of the authors' code; the paper's is the sum over
+the turns of A_n, `score=turn_sum_score`. β is theirs. Afterwards
+`turn_advantages` of the critic rank 16 candidates of a turn, and the policy is trained on four
+pairs of one from the upper and one from the lower half, by the same loss on single turns plus 0.01
+of the mean -logp of the better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.asks import View
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.rounds.another_view import under_another_view
+from rlvr_jax.experience.views import with_reference
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.turn_preferences import (
+    Score,
+    best_against_rest,
+    token_mean_score,
+)
+from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
+from rlvr_jax.tools import named_toolbox
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.rollouts import Rollouts
+
+
+@part
+def train_under(view: View) -> Stage:
+    """Learns from all rows under another view of their prompts, as whoever knows more would.
+
+    The rows are marked `off_policy`; their old log-probs are of the context they were drawn in,
+    those of a reference and of the update of the one they are trained in.
+
+    Args:
+      view: such as `with_reference()`.
+    Writes: prompt_tokens, prompt_length, shown_tokens, shown_length, off_policy.
+    """
+
+    def apply(batch, actor, state, turn):
+        del turn
+        return under_another_view(batch, actor, view), state, {}
+
+    gives = frozenset({"off_policy"})
+    return Stage(apply, reads=view.reads, views=(view,), writes=gives)
+
+
+def turn_advantages(
+    log_ratio: Float[Array, "B T"], turn: Int[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """Mean of logp - reference_logp over the tokens of the turn, at each of them."""
+    turns = find_steps(turn, mask)
+    return at_tokens(step_mean(log_ratio, turns), turns)
+
+
+def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
+    """Sum over the turns of their mean log ratios: turns count alike. Needs `rollouts.turn`."""
+    return jnp.sum(step_mean(log_ratio, find_steps(rollouts.turn, rollouts.mask)), axis=1)
+
+
+def sweet_rl(
+    coefficient: float = 0.1,
+    score: Score = token_mean_score,
+    tools: Sequence[str] | None = None,
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
+) -> Recipe:
+    """The preference loss that fits the critic of turns, which knows the answer.
+
+    Args:
+      coefficient: scale of the scores (β).
+      score: of a trajectory, from the log ratios of its tokens.
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
+    """
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
+    return Recipe(
+        objective=objective(
+            advantage=no_advantage(),
+            surrogate=no_policy_loss(),
+            regularizers=[best_against_rest(coefficient, score)],
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),
+            stages=[train_under(with_reference())],
+        ),
+    )
+
+
+METHOD = Method(
+    sweet_rl,
+    "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
+    "https://github.com/facebookresearch/sweet_rl",
+    changes="sampling, guidance, surrogate",
+    left_out="the policy, which `sweet_rl_policy` trains",
+    reports=(
+        "ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as "
+        "GPT-4o"
+    ),
+    traps=(
+        "it trains the critic, which sees the answer, not a policy to use; groups of equal "
+        "rewards give no pair; the code's mean lets long turns weigh more, and its sum mode "
+        "indexes wrongly"
+    ),
+)

@@ -1,0 +1,113 @@
+"""VerlTool: GRPO on responses that call tools, with what tools say off the loss.
+
+"VerlTool: Towards Holistic Agentic Reinforcement Learning with Tool Use",
+https://github.com/TIGER-AI-Lab/verl-tool
+
+    a response goes on behind what a tool says, at most max_turns times; replies have mask 0
+    A    = (R - mean) / (std + 1e-6) in the group, std with n - 1
+    loss = mean over unmasked tokens of max(-A ρ, -A clip(ρ, 1 - 0.2, 1 + 0.28)), dual clip 3
+
+Two switches take rows out of the loss whose rewards stay in their groups: those that never ended,
+and those with neither a call nor an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlvr_jax.experience import experience, mask_truncated, turns
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.tools import named_toolbox
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import part
+
+
+@part
+def mask_void() -> Stage:
+    """Takes responses that asked no environment and gave no answer out of the loss; their rewards
+    stay in their groups.
+
+    Reads: turn, and the answers of the grades (`Task.answers`). Writes: mask. Metrics: void_share.
+    Raises:
+      ValueError: when a run begins, a task that does not give answers.
+    """
+
+    def init(setting):
+        if not setting.task.answers:
+            raise ValueError(
+                f"mask_void: reads answers, which task {setting.task.name!r} does not give"
+                " (Task.answers)"
+            )
+        return ()
+
+    def apply(batch, actor, state, turn):
+        del actor, turn
+        turns = batch.rollouts.turn
+        asked = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
+        answered = np.array([grade.answer is not None for grade in batch.grades], bool)
+        void = ~(asked | answered)
+        return batch.without(void), state, {"void_share": float(void.mean())}
+
+    return Stage(apply, init, of_task=frozenset({"answers"}))
+
+
+def verltool(
+    tools: Sequence[str] | None = ("python",),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
+    mask_overlong: bool = False,
+    mask_void_rows: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """A clipped ratio on the token mean over what the policy wrote between tools.
+
+    Args:
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most (`max_obs_length`).
+      describe: a system message says what there is; it needs a chat template.
+      mask_overlong: take rows that never ended out of the loss.
+      mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
+      clip_low, clip_high: half-widths of the trust region.
+      dual: bound on the loss of a negative advantage.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
+    stages = [mask_truncated()] if mask_overlong else []
+    stages += [mask_void()] if mask_void_rows else []
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens), stages=stages
+        ),
+    )
+
+
+METHOD = Method(
+    verltool,
+    "VerlTool: Towards Holistic Agentic Reinforcement Learning with Tool Use",
+    "https://github.com/TIGER-AI-Lab/verl-tool",
+    changes="sampling, mask",
+    reports=(
+        "six domains (maths, search, SQL, vision, web, SWE): as good as systems made for each; "
+        "rollouts nearly twice as fast"
+    ),
+    traps=(
+        "rows that are masked stay in their group's mean and std; a reply tokenised alone may "
+        "differ from the joined text; without calls it is GRPO; the last of the turns gets no "
+        "reply"
+    ),
+)

@@ -1,0 +1,1 @@
+"""Baselines: policy gradients on graded responses, and how rewards are normalized."""

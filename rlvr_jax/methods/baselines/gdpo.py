@@ -1,0 +1,155 @@
+"""GDPO: normalize each of several rewards by itself, then sum, then standardize over the batch.
+
+"GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization",
+https://github.com/NVlabs/GDPO
+
+    a_ik = (x_ik - mean) / (std + 1e-4) over the group, for each reward k
+    A_i  = s_i / (std + 1e-4) over the batch, s_i = Σ_k w_k a_ik, whose mean is 0
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
+
+This is the form of the authors' TRL code; their verl code has 1e-6 and whitens over tokens:
+`whitened(decoupled_normalized(epsilon=1e-6, batch_epsilon=None), ddof=1, epsilon=1e-8, floor=0)`.
+A reward of NaN does not apply: it is left out of its group, where the authors take it as 0. The
+clip of 0.2 is GRPO's. The paper also conditions easy rewards on hard ones.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import (
+    batch_std,
+    group_deviation,
+    group_has_tokens,
+    group_std,
+)
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import part
+
+
+def component_advantages(
+    component_rewards: Float[Array, "B K"], group: Int[Array, "B"], epsilon: float
+) -> Float[Array, "B K"]:
+    """(x - mean) / (std + ε) over the group for each reward by itself; std divides by n - 1.
+
+    A NaN is a reward that does not apply: it does not count in its group and has advantage 0.
+    """
+
+    def of_one(values):
+        applies = ~jnp.isnan(values)
+        values = jnp.where(applies, values, 0)
+        centered = group_deviation(values, group, where=applies)
+        scaled = centered / (group_std(values, group, where=applies) + epsilon)
+        return jnp.where(applies, scaled, 0)
+
+    return jax.vmap(of_one, in_axes=1, out_axes=1)(component_rewards)
+
+
+def weighted_sum(
+    values: Float[Array, "B K"], weights: Sequence[float] | None = None
+) -> Float[Array, "B"]:
+    """Σ_k w_k x_k; None: all weights are 1.
+
+    Raises:
+      ValueError: not one weight per column.
+    """
+    if weights is None:
+        return jnp.sum(values, axis=1)
+    if len(weights) != values.shape[1]:
+        raise ValueError(
+            f"weighted_sum: weights must be {values.shape[1]} numbers, one per reward,"
+            f" got {len(weights)}"
+        )
+    return jnp.sum(values * jnp.asarray(weights, values.dtype)[None], axis=1)
+
+
+@part
+def decoupled_normalized(
+    weights: Sequence[float] | None = None,
+    epsilon: Positive = 1e-4,
+    batch_epsilon: float | None = 1e-4,
+) -> Transform:
+    """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
+
+    A_i = s_i / (std + ε'), std with n - 1. Summing first would give different rewards of one total
+    the same advantage. The batch step makes the scale independent of the number of rewards. The
+    authors center in it, too, which is rounding: every part of s sums to 0 over its group. Without
+    it a group in which nothing differs has advantages of exactly 0.
+
+    Args:
+      weights: w, of the rewards; None: all 1.
+      epsilon: ε, added to the deviation of a group.
+      batch_epsilon: ε', added to that of the batch; None: no batch step.
+    Reads: component_rewards, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a number to add that is not positive, no weights or one that is not finite; in
+        the loss, not one weight per reward.
+    Source: GDPO, https://github.com/NVlabs/GDPO.
+    """
+    records = ()
+    if weights is not None:
+        if not len(weights):
+            raise ValueError("decoupled_normalized: weights must be numbers, got none")
+        records = (("component_rewards", len(weights)),)
+
+    def advantage(rollouts):
+        group = rollouts.group
+        own = component_advantages(rollouts.component_rewards, group, epsilon)
+        total = weighted_sum(own, weights)
+        if batch_epsilon is None:
+            return total
+        counted = group_has_tokens(rollouts.mask, group)
+        return total / (batch_std(total, group, counted) + batch_epsilon)
+
+    reads = {"component_rewards"}
+    transform = rollout_advantage(advantage, reads=reads, remark=group_of_one_remark)
+    return replace(transform, records=records)
+
+
+def gdpo(
+    weights: Sequence[float] | None = None,
+    epsilon: float = 1e-4,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """Advantages from separately normalized rewards, with a clipped ratio on the token mean.
+
+    Args:
+      weights: of the rewards (w); None: all 1.
+      epsilon: added to the standard deviations of groups and of the batch.
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=decoupled_normalized(weights, epsilon, batch_epsilon=epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    gdpo,
+    "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL"
+    " Optimization",
+    "https://github.com/NVlabs/GDPO",
+    changes="advantage",
+    left_out="rewards that count only if another one is earned",
+    reports=(
+        "tool calls (Qwen2.5-1.5B-Instruct), maths and code: above GRPO throughout; format is "
+        "learned where GRPO's stalls"
+    ),
+    traps=(
+        "a reward of tiny spread is blown up to full size, a constant one loses its weight; with "
+        "one reward it is GRPO scaled over the batch; verl's form whitens over tokens, so long "
+        "answers weigh more"
+    ),
+)

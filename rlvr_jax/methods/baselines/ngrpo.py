@@ -1,0 +1,100 @@
+"""NGRPO: every group is given an imaginary perfect answer, so that all-wrong groups teach.
+
+"NGRPO: Negative-enhanced Group Relative Policy Optimization",
+https://github.com/nangongrui-ngr/NGRPO
+
+    A_i  = (R_i - μ) / (s + 1e-6), μ and s (n - 1) over the N rewards and M entries of R_max
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_neg, 1 + ε_pos)) / Σ n_i over the kept groups
+
+With M = 1 an all-wrong group of 0/1 rewards has A = -1/√(N + 1). Groups in which every reward is
+R_max are dropped. The clip is narrower below, since negative advantages now dominate. A wrong
+group of one has A < 0 as the formula says; the authors' code gives it its reward. They drop groups
+before a batch is split into updates, we within each.
+"""
+
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import relative_to
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import (
+    group_all_equal,
+    has_tokens,
+    mean_with_virtual,
+    std_with_virtual,
+)
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.parts import part
+
+
+def is_perfect_group(
+    reward: Float[Array, "B"], group: Int[Array, "B"], max_reward: float
+) -> Bool[Array, "B"]:
+    """Whether all rewards of the group equal the highest one of the task."""
+    return group_all_equal(reward, group) & (reward == max_reward)
+
+
+@part(writes={"mask"})
+def drop_perfect_groups(max_reward: float) -> Transform:
+    """Takes groups whose rewards all equal the highest one out of the loss and its denominators.
+
+    Args:
+      max_reward: the highest reward of the task.
+    Reads: reward, group. Writes: mask. Metrics: perfect_share (of the rollouts with tokens).
+    Source: NGRPO, https://github.com/nangongrui-ngr/NGRPO.
+    """
+
+    def apply(signals, context, state):
+        reward, group = context.rollouts.reward, context.rollouts.group
+        perfect = is_perfect_group(reward, group, max_reward)
+        share = masked_mean(perfect, has_tokens(signals.mask)).astype(reward.dtype)
+        signals = replace(signals, mask=signals.mask & ~perfect[:, None])
+        return signals, state, {"perfect_share": share}
+
+    return apply
+
+
+def ngrpo(
+    max_reward: float = 1.0,
+    num_virtual: int = 1,
+    clip_low: float = 0.16,
+    clip_high: float = 0.24,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Group-normalized advantages with virtual perfect rewards, and an asymmetric clip.
+
+    Args:
+      max_reward: the highest reward of the task (R_max).
+      num_virtual: virtual rewards per group (M).
+      clip_low, clip_high: half-widths of the trust region (ε_neg, ε_pos).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    mean = mean_with_virtual(max_reward, num_virtual)
+    std = std_with_virtual(max_reward, num_virtual)
+    return Recipe(
+        objective=objective(
+            advantage=relative_to(mean, scale=std, epsilon=epsilon),
+            transforms=[drop_perfect_groups(max_reward)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    ngrpo,
+    "NGRPO: Negative-enhanced Group Relative Policy Optimization",
+    "https://github.com/nangongrui-ngr/NGRPO",
+    changes="advantage, surrogate, mask",
+    reports=(
+        "Qwen2.5-Math-7B: above PPO, GRPO, DAPO and PSR-NSR in the area under pass@k on MATH500, "
+        "AMC and AIME25"
+    ),
+    traps=(
+        "shaped rewards above `max_reward` turn its sign; the push on an all-wrong group depends "
+        "on its size only and fades in large ones; mixed groups get lower advantages than in GRPO"
+    ),
+)

@@ -1,0 +1,68 @@
+"""OPO: the reward baseline of least variance, on exactly on-policy updates.
+
+"On-Policy RL with Optimal Reward Baseline", https://github.com/volcengine/verl (docs/algo/opo.md)
+
+    b    = Σ_j n_j R_j / Σ_j n_j over the group, n_j the response tokens
+    A_i  = R_i - b
+    loss = Σ -A_i logp_it / Σ n_i
+
+The baseline of least variance weighs rewards by the squared norm of the score; it is taken to grow
+like the length. The sum of the advantages over the tokens of a group is exactly 0. Of constants the
+method has none: no clip (one update per batch), no KL, no entropy bonus. verl leaves the
+aggregation to its configuration; the token mean is its default. A group of one has advantage 0;
+verl gives it its reward.
+"""
+
+from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import group_deviation
+from rlvr_jax.objectives.statistics.masked import masked_count
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import part
+
+
+@part
+def length_centered() -> Transform:
+    """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens.
+
+    The baseline of least variance if the squared norm of a response's score grows like its length;
+    the advantages of a group sum to 0 over its tokens.
+    Reads: reward, group, mask. Writes: advantage. Metrics: none.
+    Source: OPO, https://github.com/volcengine/verl (docs/algo/opo.md).
+    """
+
+    def advantage(rollouts):
+        length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
+        return group_deviation(rollouts.reward, rollouts.group, weights=length)
+
+    return rollout_advantage(advantage, remark=group_of_one_remark)
+
+
+def opo() -> Recipe:
+    """Rewards relative to the length-weighted mean of the group, times log-probs."""
+    return Recipe(
+        objective=objective(
+            advantage=length_centered(),
+            surrogate=reinforce(),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    opo,
+    "On-Policy RL with Optimal Reward Baseline",
+    "https://github.com/volcengine/verl",
+    changes="advantage, surrogate",
+    reports=(
+        "R1-Distill-Qwen-7B, maths: better pass@k, less shift and more entropy than GRPO (no "
+        "number)"
+    ),
+    traps=(
+        "it has no clip: several updates on a batch break its premise; with answers of equal "
+        "length it is Dr. GRPO; verl gives a group of one its reward, here 0"
+    ),
+)

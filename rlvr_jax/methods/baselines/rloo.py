@@ -1,0 +1,59 @@
+"""RLOO: REINFORCE on whole responses, with the other answers to the prompt as baseline.
+
+Ahmadian et al. 2024, "Back to Basics", https://arxiv.org/abs/2402.14740
+
+    A_i  = R_i - mean of the other rewards of the prompt
+    loss = -mean_i A_i Σ_t logp_it
+
+This is the paper's loss, for on-policy updates. TRL clips the ratio of the whole response instead:
+`ppo_clip(0.2, 0.2, ratio=product_ratio)` with `rollout_mean_token_mean()`. The paper charges its KL
+in the reward, before the baseline; this recipe has none. A group of one has advantage 0, as in TRL;
+verl keeps its reward.
+"""
+
+from rlvr_jax.objectives import objective, reinforce, rollout_mean_token_sum
+from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import group_others_mean
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import part
+
+
+@part
+def leave_one_out() -> Transform:
+    """A_i = R_i - mean over the other rollouts of the prompt.
+
+    N / (N - 1) times `group_centered`; the baseline does not depend on the own reward, so the
+    policy gradient is unbiased.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Source: Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740.
+    """
+
+    def advantage(reward, group):
+        return reward - group_others_mean(reward, group)
+
+    return advantage_of_rewards(advantage)
+
+
+def rloo() -> Recipe:
+    """Leave-one-out advantages times the log-prob of the response."""
+    return Recipe(
+        objective=objective(
+            advantage=leave_one_out(),
+            surrogate=reinforce(),
+            aggregation=rollout_mean_token_sum(),
+        )
+    )
+
+
+METHOD = Method(
+    rloo,
+    "Back to Basics: Revisiting REINFORCE Style Optimization",
+    "https://arxiv.org/abs/2402.14740",
+    changes="advantage, surrogate, aggregation",
+    reports="on preferences (TL;DR, HH): wins more often than PPO and DPO",
+    traps=(
+        "the product of ratios leaves the trust region almost at once on long answers; up to a "
+        "factor its advantage is Dr. GRPO's"
+    ),
+)

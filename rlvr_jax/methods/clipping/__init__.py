@@ -1,0 +1,1 @@
+"""Clipping: surrogate losses and trust regions."""

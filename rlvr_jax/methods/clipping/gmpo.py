@@ -1,0 +1,107 @@
+"""GMPO: the geometric mean of the token ratios, each cut before the mean.
+
+Zhao et al. 2025, "Geometric-Mean Policy Optimization", https://arxiv.org/abs/2507.20673
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    d    = logp - old_logp;  c = min(d, κ) if A > 0, max(d, -κ) if A < 0
+    loss = -(1/B) Σ_i A_i exp((1/n_i) Σ_t c_it)
+
+κ = 0.4 bounds the logarithm: a single ratio may reach 1.49. The scripts of the authors have it on
+both sides and advise less for mixtures of experts. GSPO takes the mean first and clips it after;
+without a limit the two agree. Rows without tokens count in B, as in the authors' code.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Surrogate
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
+from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Bound
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.signals import Signals
+
+
+def trusted_log_ratio(signals: Signals, log_ratio: Float[Array, "B T"]) -> Float[Array, "B T"]:
+    """The log ratio, cut where the step would go on leaving the trust region; 0 where A = 0.
+
+    c = min(d, log(1 + clip_high)) where A > 0, max(d, log(1 - clip_low)) where A < 0. A token that
+    is cut has no gradient of its own.
+
+    Args:
+      signals: advantage and bounds.
+      log_ratio: d = logp - old_logp.
+    """
+    highest = jnp.log1p(signals.clip_high)
+    lowest = jnp.log1p(-jnp.minimum(signals.clip_low, 1))
+    up = jnp.where(log_ratio <= highest, log_ratio, highest)
+    down = jnp.where(log_ratio >= lowest, log_ratio, lowest)
+    return jnp.where(signals.advantage > 0, up, jnp.where(signals.advantage < 0, down, 0))
+
+
+def geometric_mean_ratio(
+    log_ratio: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B"]:
+    """exp of the mean log ratio of a rollout, with its whole gradient; 1 for an empty row."""
+    return jnp.exp(masked_mean(log_ratio, mask, axis=1))
+
+
+@part
+def geometric_mean_clip(limit: Bound) -> Surrogate:
+    """-A times the geometric mean of the rollout's token ratios, each cut on the side it is pushed.
+
+    With c the `trusted_log_ratio` of each token for bounds ±κ on the logarithm: -A exp(mean_t c) at
+    each token of the rollout. A token that is cut stops moving but still scales the others.
+
+    Args:
+      limit: κ, positive; inf cuts nothing.
+    Raises:
+      ValueError: limit not positive.
+    Source: Zhao et al. 2025, https://arxiv.org/abs/2507.20673.
+    """
+
+    def prepare(signals, context):
+        return replace(
+            signals,
+            ratio=token_ratio(context.stats.logp, context.old_logp, signals.mask),
+            clip_low=jnp.full_like(signals.clip_low, -jnp.expm1(-limit)),
+            clip_high=jnp.full_like(signals.clip_high, jnp.expm1(limit)),
+        )
+
+    def loss(signals, context):
+        log_ratio = trusted_log_ratio(signals, context.stats.logp - context.old_logp)
+        ratio = geometric_mean_ratio(log_ratio, signals.mask)
+        return -signals.advantage * ratio[:, None]
+
+    return Surrogate(prepare, loss, never_holds_back)
+
+
+def gmpo(log_clip: float = 0.4, epsilon: float = 1e-6) -> Recipe:
+    """Group-normalized advantages times the geometric mean of the cut token ratios.
+
+    Args:
+      log_clip: bound of the log ratio of a token, on the side it is pushed to (κ).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=geometric_mean_clip(log_clip),
+            aggregation=row_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    gmpo,
+    "Geometric-Mean Policy Optimization",
+    "https://arxiv.org/abs/2507.20673",
+    changes="surrogate",
+    reports="Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO",
+    traps="the clip comes before the mean of logarithms, unlike GSPO's",
+)

@@ -1,0 +1,122 @@
+"""MDPO: an unclipped ratio, held by an exact KL to the old policy whose weight grows.
+
+Tomar et al. 2020, "Mirror Descent Policy Optimization", https://arxiv.org/abs/2005.09814
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ [-A ρ + KL(π ‖ π_old) / t_k] / Σ n_i,  t_k = 1 - (k - 1) / K
+
+with the KL over the whole vocabulary at each token and k the outer step, of K in the run. Several
+updates per batch are essential: at the first the KL has no gradient. The paper is about control
+tasks, with advantages of a critic and 10 gradient steps per outer step; the form for tokens and
+K = 400 are ours. The form that fits the log ratio of the response to its centered reward is
+`log_ratio_regression(0.1)` with `group_centered()` and `rollout_mean_token_mean()`.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
+
+
+class MirrorState(NamedTuple):
+    """Number of updates made so far."""
+
+    updates: Int[Array, ""]
+
+
+def step_size(step: Int[Array, ""], num_steps: int, dtype: DTypeLike = float) -> Float[Array, ""]:
+    """t_k = 1 - (k - 1) / K: from 1 at the first outer step to 1/K at the last.
+
+    Args:
+      step: k, from 1; later steps than K count as K.
+      num_steps: K.
+      dtype: of the result.
+    """
+    k = jnp.minimum(step, num_steps).astype(dtype)
+    return 1 - (k - 1) / num_steps
+
+
+@part(writes={"penalty"})
+def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
+    """Holds the policy near the one that sampled: penalty' = penalty + KL(π ‖ π_old) / t_k.
+
+    The divergence is exact, over the whole vocabulary, and t_k is `step_size`. The outer step k is
+    1 + ⌊updates so far / updates per step⌋; an update without tokens does not count, and shifts it.
+
+    Args:
+      num_steps: K, outer steps of the run.
+      updates_per_step: gradient steps on one batch.
+    Reads: kl, from the old policy as second one. Writes: penalty. Metrics: mirror_step_size,
+      mirror_kl (the mean divergence, nats).
+    Raises:
+      ValueError: a number below 1.
+    Source: Tomar et al. 2020, https://arxiv.org/abs/2005.09814.
+    """
+
+    def init(spec):
+        del spec
+        return MirrorState(jnp.zeros((), jnp.int32))
+
+    def apply(signals, context, state):
+        kl = context.stats.kl
+        size = step_size(1 + state.updates // updates_per_step, num_steps, kl.dtype)
+        signals = replace(signals, penalty=signals.penalty + kl / size)
+        updates = state.updates + jnp.any(signals.mask).astype(jnp.int32)
+        metrics = {"mirror_step_size": size, "mirror_kl": masked_mean(kl, signals.mask)}
+        return signals, MirrorState(updates), metrics
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return "has no effect: with one update per batch the policy has not moved."
+        if plan.updates_per_batch != updates_per_step:
+            return (
+                f"counts an outer step every {updates_per_step} updates, and a batch has"
+                f" {plan.updates_per_batch}: the weight of the divergence changes within a batch."
+            )
+        return None
+
+    return Transform(apply, init=init, reads={"kl"}, remark=remark)
+
+
+def mdpo(num_steps: int = 400, updates_per_step: int = 10, epsilon: float = 1e-6) -> Recipe:
+    """GRPO's advantages on the token mean, with a penalty instead of a clip.
+
+    Args:
+      num_steps: outer steps of the run, one batch each (K).
+      updates_per_step: gradient steps on one batch; the run must make as many.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=importance_weighted(),
+            regularizers=[mirror_descent_kl(num_steps, updates_per_step)],
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    mdpo,
+    "Mirror Descent Policy Optimization",
+    "https://arxiv.org/abs/2005.09814",
+    changes="surrogate, regularizer",
+    evidence="reconstruction",
+    left_out="the critic, the Tsallis divergence and the off-policy variant",
+    reports="MuJoCo: on policy as good as TRPO and PPO or better, off policy as SAC or better",
+    traps=(
+        "with one update per batch the KL has no gradient: plain policy gradient; 1 / t_k grows "
+        "without bound at the end, so num_steps must be the run's; ratios are not clipped"
+    ),
+)

@@ -1,0 +1,1 @@
+"""Credit: which tokens and steps of a response earn its reward."""

@@ -1,0 +1,151 @@
+"""APO: a KL that lets go of rare successes, and a harder push against long wrong answers.
+
+"Enhancing Reasoning Ability of MLLMs via Asymmetric Policy Optimization",
+https://github.com/Indolent-Kawhi/View-R1
+
+    A_i  = (R_i - mean) / (std + 1e-9); wrong ones Δ_i tokens longer than the mean right one of
+           their group: A_i (2 - b^-Δ_i)
+    w_i  = 1 - exp(-e (1 - d)) where A_i > 0 in a mixed group, else 1; d = share of wrong rollouts
+    loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + λ w_i k3(π ‖ π_ref)]
+
+Right is a reward whose integer part is at least 1. With the authors' b = 1.00001 an excess of 1000
+tokens multiplies by 1.01: the term is almost inert. λ is that of their run, the clip of 0.2 too.
+"""
+
+import math
+from typing import Annotated
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
+from rlvr_jax.objectives.statistics.masked import masked_count
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Range
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.signals import Signals
+
+
+def reward_is_right(reward: Float[Array, "B"]) -> Bool[Array, "B"]:
+    """Whether the integer part of the reward is at least 1."""
+    return jnp.trunc(reward) >= 1
+
+
+def group_difficulty(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """d = 1 - the share of right rollouts in the group."""
+    return 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
+
+
+def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, "B T"]:
+    """1 - exp(-e (1 - d)) for tokens of positive advantage in mixed groups, else 1.
+
+    Rare successes on hard prompts are freed from the reference (0 as d goes to 1), easy ones keep
+    nearly the full price. For the argument `weight` of `kl_penalty`.
+    Source: APO, https://github.com/Indolent-Kawhi/View-R1.
+    """
+    difficulty = group_difficulty(context.rollouts.reward, context.rollouts.group)
+    eased = -jnp.expm1(-math.e * (1 - difficulty))
+    mixed = (difficulty > 0) & (difficulty < 1)
+    return jnp.where((signals.advantage > 0) & mixed[:, None], eased[:, None], 1)
+
+
+def long_error_factor(
+    reward: Float[Array, "B"],
+    group: Int[Array, "B"],
+    length: Int[Array, "B"],
+    base: float,
+    epsilon: float = 1e-9,
+) -> Float[Array, "B"]:
+    """2 - b^-Δ for wrong rollouts Δ > 0 tokens above the mean length of the right ones, else 1.
+
+    Groups without a right rollout have 1 everywhere. The factor is bounded by 2. As in the authors'
+    code the mean divides by the number of right rollouts plus ε.
+
+    Args:
+      reward, group: of the rollouts.
+      length: response tokens; a right rollout without any is in no mean.
+      base: b, above 1.
+      epsilon: ε.
+    """
+    right, tokens = reward_is_right(reward) & (length > 0), length.astype(reward.dtype)
+    count = group_count(group, right)
+    excess = tokens - group_sum(tokens, group, right) / (count.astype(tokens.dtype) + epsilon)
+    compared = ~right & (count > 0) & (excess > 0)
+    return jnp.where(compared, 2 - jnp.exp(-jnp.maximum(excess, 0) * math.log(base)), 1)
+
+
+@part(writes={"advantage"})
+def amplify_long_errors(
+    base: Annotated[float, Range(1, open_low=True, finite=False)] = 1.00001, epsilon: float = 1e-9
+) -> Transform:
+    """A' = A · `long_error_factor`: wrong answers longer than the right ones are pushed harder.
+
+    A wrong rollout of positive advantage (graded rewards) is paid for length.
+
+    Args:
+      base: b, above 1; with 1.00001 an excess of 1000 tokens adds 1 %.
+      epsilon: added to the number of right rollouts.
+    Reads: advantage, reward, group, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: base not above 1.
+    Source: APO, https://github.com/Indolent-Kawhi/View-R1.
+    """
+
+    def apply(signals, context, state):
+        reward, group = context.rollouts.reward, context.rollouts.group
+        length = masked_count(context.rollouts.mask, axis=1)
+        factor = long_error_factor(reward, group, length, base, epsilon)
+        return replace(signals, advantage=signals.advantage * factor[:, None]), state, {}
+
+    return apply
+
+
+def apo(
+    length_base: float = 1.00001,
+    kl_coefficient: float = 1e-3,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-9,
+) -> Recipe:
+    """GRPO with a KL weighted by difficulty and advantages of wrong answers scaled by length.
+
+    Args:
+      length_base: how fast the push grows with the excess length (b), above 1.
+      kl_coefficient: weight of the KL (λ); with 0 no reference is needed.
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards, and to the number of right
+        rollouts where lengths are averaged.
+    """
+    kl = [kl_penalty(kl_coefficient, weight=kl_weight_by_difficulty)] if kl_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[amplify_long_errors(length_base, epsilon)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=kl,
+            aggregation=rollout_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    apo,
+    "Enhancing Reasoning Ability of MLLMs via Asymmetric Policy Optimization",
+    "https://github.com/Indolent-Kawhi/View-R1",
+    changes="advantage, regularizer",
+    reports=(
+        "View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base on the mean of reasoning benchmarks, "
+        "and above models of 7B to 11B"
+    ),
+    traps=(
+        "at the authors' b an excess of 1000 tokens pushes 1 % harder; a reward below 1 is never "
+        "right, so rewards in fractions make all wrong; a wrong answer above the group's mean "
+        "gains by length"
+    ),
+)

@@ -1,0 +1,303 @@
+"""RLFR: tokens whose hidden states leave the flow of good trajectories are charged.
+
+"RLFR: Extending Reinforcement Learning for LLMs with Flow Environment",
+https://github.com/Jinghaoleven/RLFR
+
+    q_t  = scores min-max within the response; the 15 largest above 0.6 count
+    r_t  = -c q_t on these, and (R - mean) / (std + 1e-9) of the group on the last token
+    A_t  = Σ_{s ≥ t} r_s;  loss = Σ PPO clip / Σ n_i
+
+The score of a token is s / (1 - s) times the squared error of the velocity that a small flow
+network predicts between noise and the token's hidden state (`flow_scorer`). The network reads the
+policy's last hidden states, where the authors read three middle layers, and is fitted after every
+batch to its right responses, with the optimizer and the rate of a critic (`--critic-learning-rate`;
+the authors' is 1e-4, theirs of the policy 1e-6). The released min-max takes the second smallest
+score of a row without padding for its smallest; here it is the smallest of the response's.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.keys import plain_key
+from rlvr_jax.objectives import objective, ppo_clip, process_to_go, token_mean
+from rlvr_jax.objectives.rewards.process import ProcessReward
+from rlvr_jax.objectives.scorers import Scorer
+from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count, NonNegative, OpenUnit, Positive, Unit
+from rlvr_jax.types.parts import Function, part
+
+
+@part
+def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
+    """(R - mean) / (std + ε) over the group, std with n - 1.
+
+    Args:
+      epsilon: ε.
+    Raises:
+      ValueError: a negative epsilon.
+    """
+
+    def standardized(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+
+    return standardized
+
+
+def velocity_deviation(
+    predicted: Float[Array, "B T D"], velocity: Float[Array, "B T D"]
+) -> Float[Array, "B T"]:
+    """Mean over channels of (v - u)²: how far a token's velocity is from the field's.
+
+    Args:
+      predicted: v, of the flow network at a noisy hidden state.
+      velocity: u, the hidden state less the noise.
+    """
+    return jnp.mean((predicted - velocity) ** 2, axis=-1)
+
+
+def flow_score(deviation: Float[Array, "B T"], time: float) -> Float[Array, "B T"]:
+    """s / (1 - s) times the deviation at time s of the flow.
+
+    Args:
+      time: s, in (0, 1).
+    """
+    return time / (1 - time) * deviation
+
+
+@part(reads={"process_reward"})
+def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
+    """-q on the largest scores of a response, q the scores min-max within it; 0 elsewhere.
+
+    Only scores above the threshold count, and of these the `most` largest. A response of one token,
+    or of equal scores, is not charged.
+
+    Args:
+      threshold: of q, in [0, 1].
+      most: tokens of a response.
+    Reads: process_reward (the scores), mask.
+    Raises:
+      ValueError: a threshold outside [0, 1], or no tokens.
+    Source: RLFR, https://github.com/Jinghaoleven/RLFR.
+    """
+
+    def of(rollouts, mask):
+        scaled = per_response(rollouts.process_reward, mask)
+        kept = largest_in_response(scaled, mask, threshold, most, rollouts.rollout_id)
+        return -jnp.where(kept, scaled, 0)
+
+    return of
+
+
+def per_response(scores: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, "B T"]:
+    """Scores of tokens, min-max within their response, in [0, 1]; 0 where all are equal."""
+    sets = within_response(None)
+    low = scoped_min(scores, mask, sets)
+    size = scoped_max(scores, mask, sets) - low
+    return jnp.where(mask & (size > 0), (scores - low) / jnp.where(size > 0, size, 1), 0)
+
+
+def largest_in_response(
+    scores: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    threshold: float,
+    most: int,
+    rollout_id: Int[Array, "B"],
+) -> Bool[Array, "B T"]:
+    """Tokens above the threshold, and of these the `most` largest of their response.
+
+    Args:
+      scores: of tokens.
+      threshold: exclusive.
+      most: of a response; ties go to the earlier token.
+      rollout_id: distinct.
+    """
+
+    def count(chosen):
+        return masked_count(chosen, axis=1)[:, None]
+
+    return masked_top_k(scores, mask & (scores > threshold), most, rollout_id, count)
+
+
+RIGHT = 0.5
+
+
+TIMES = 64
+"""Features of the time of a flow."""
+
+
+@part
+def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
+    """s / (1 - s) ‖v(x, s, c) - u‖² / D, x = s h + (1 - s) e, u = h - e.
+
+    h is the policy's hidden state at a token, c the one before it, e Gaussian noise; v is a network
+    of residual blocks, modulated by s and c, fitted at random times to right answers. The noise is
+    a function of the rollout and the weights that wrote it.
+
+    Args:
+      time: s, in (0, 1).
+      blocks: of the network, as wide as the policy.
+    Raises:
+      ValueError: time outside (0, 1), no blocks.
+    Source: RLFR, https://github.com/Jinghaoleven/RLFR, which reads three layers; here the last.
+    """
+
+    def deviation(params, states, rollouts, stream, times):
+        target, context = states[:, 1:], states[:, :-1]
+        noise = _noise(rollouts, target, stream)
+        part = times[:, :, None].astype(target.dtype)
+        noisy = part * target + (1 - part) * noise
+        return velocity_deviation(_velocity(params, noisy, times, context), target - noise)
+
+    def score(params, states, rollouts):
+        times = jnp.full(rollouts.mask.shape, time, states.dtype)
+        found = deviation(params, states, rollouts, 0, times)
+        return jnp.where(rollouts.mask, flow_score(found, time), 0)
+
+    def fit(params, states, rollouts):
+        times = _noise(rollouts, states[:, 1:, :1], 1, jax.random.uniform)[:, :, 0]
+        found = deviation(params, states, rollouts, 2, times)
+        there = jnp.any(rollouts.mask, axis=1)
+        weight = ((rollouts.outcome > RIGHT) & there).astype(found.dtype)
+        return masked_mean(found, rollouts.mask, axis=1), weight
+
+    return Scorer(partial(_flow_network, blocks=blocks), score, fit)
+
+
+@part
+def implicit_scorer(scale: Positive = 0.05) -> Scorer:
+    """β (log π_φ - log π_ref) of each token; φ is fitted by cross entropy of σ(sum) to outcomes.
+
+    Args:
+      scale: β.
+    Raises:
+      ValueError: scale not positive.
+    Source: https://github.com/PRIME-RL/ImplicitPRM.
+    """
+
+    def score(params, logp, rollouts):
+        del params
+        return jnp.where(rollouts.mask, scale * (logp - rollouts.reference_logp), 0)
+
+    def fit(params, logp, rollouts):
+        reward = masked_sum(score(params, logp, rollouts), rollouts.mask, axis=1)
+        sign = jnp.where(rollouts.outcome > RIGHT, 1.0, -1.0).astype(reward.dtype)
+        there = jnp.any(rollouts.mask, axis=1)
+        return jax.nn.softplus(-sign * reward), there.astype(reward.dtype)
+
+    def init(key, width, dtype):
+        del key, width, dtype
+        return {}
+
+    reads = frozenset({"reference_logp"})
+    return Scorer(init, score, fit, "own", reads)
+
+
+def _flow_network(key: Array, width: int, dtype: Any, blocks: int) -> dict[str, Any]:
+    """Parameters; the last layer begins with zeros, so that v is 0 before anything is learned."""
+
+    def matrix(key, rows, columns):
+        return jax.random.normal(key, (rows, columns), dtype) / jnp.sqrt(rows).astype(dtype)
+
+    first, second, *own = jax.random.split(key, 2 + 3 * blocks)
+    stack = [
+        {
+            "modulate": matrix(own[3 * n], width, 2 * width),
+            "rise": matrix(own[3 * n + 1], width, width),
+            "fall": matrix(own[3 * n + 2], width, width),
+        }
+        for n in range(blocks)
+    ]
+    return {
+        "time": matrix(first, TIMES, width),
+        "context": matrix(second, width, width),
+        "blocks": jax.tree.map(lambda *leaves: jnp.stack(leaves), *stack),
+        "last": jnp.zeros((width, width), dtype),
+    }
+
+
+def _velocity(params, noisy, times, context):
+    """v [B, T, D]."""
+    rates = jnp.exp(jnp.linspace(0.0, jnp.log(1000.0), TIMES // 2)).astype(noisy.dtype)
+    angles = times[:, :, None].astype(noisy.dtype) * rates[None, None]
+    waves = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
+    condition = jax.nn.silu(waves @ params["time"] + context @ params["context"])
+
+    def block(x, own):
+        scale, shift = jnp.split(condition @ own["modulate"], 2, axis=-1)
+        centered = x - jnp.mean(x, axis=-1, keepdims=True)
+        size = jnp.sqrt(jnp.mean(centered**2, axis=-1, keepdims=True) + 1e-6)
+        inside = centered / size * (1 + scale) + shift
+        return x + jax.nn.silu(inside @ own["rise"]) @ own["fall"], None
+
+    out, _ = jax.lax.scan(block, noisy, params["blocks"])
+    return out @ params["last"]
+
+
+def _noise(rollouts, like, stream: int, draw=jax.random.normal):
+    """Numbers shaped as `like`, of each row's identity and the weights that wrote it."""
+
+    def of_row(number, version):
+        key = jax.random.fold_in(jax.random.fold_in(plain_key(stream), version), number)
+        return draw(key, like.shape[1:], like.dtype)
+
+    return jax.vmap(of_row)(rollouts.rollout_id, rollouts.weight_version)
+
+
+def rlfr(
+    coefficient: float = 0.01,
+    threshold: float = 0.6,
+    most: int = 15,
+    time: float = 0.8,
+    blocks: int = 6,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-9,
+) -> Recipe:
+    """The clipped loss on the token mean, on group-normalized outcomes and charges on the way.
+
+    Args:
+      coefficient: of the charge (c).
+      threshold: of the scaled score, above which a token is charged.
+      most: tokens of a response that are charged.
+      time: of the flow, at which scores are made (s).
+      blocks: of the flow network.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    process = deviation_penalty(threshold, most)
+    return Recipe(
+        objective=objective(
+            advantage=process_to_go(process, coefficient, standardized_reward(epsilon)),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        critic=flow_scorer(time, blocks),
+    )
+
+
+METHOD = Method(
+    rlfr,
+    "RLFR: Extending Reinforcement Learning for LLMs with Flow Environment",
+    "https://github.com/Jinghaoleven/RLFR",
+    changes="reward, advantage",
+    left_out="hidden states of middle layers; pre-training of the flow on expert text",
+    reports=(
+        "Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over rewards by "
+        "entropy"
+    ),
+    traps=(
+        "a charged token lowers all before it, right answers too; the noise makes rewards random; "
+        "the released online fit of the flow may leave it as it was; here it starts untrained"
+    ),
+)

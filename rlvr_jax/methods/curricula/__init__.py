@@ -1,0 +1,1 @@
+"""Curricula: which prompts a step asks."""

@@ -1,0 +1,188 @@
+"""CLPO: what is hard is written simpler, what is medium differently, and asked in the same step.
+
+"CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
+https://github.com/csuking/CLPO (its first version)
+
+    band  hard: accuracy ≤ 0.3; medium: ≤ 0.7; easy: above
+    1. the policy, shown problem and answer, writes hard ones simpler, medium ones differently
+    2. N rollouts of each of these; groups of mixed outcomes are kept, of both kinds
+    3. loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β s_band k3(π ‖ π_ref)], s = ½ if hard
+
+What was written has the band of its prompt, and earns nothing: it is not learned from. With N = 4
+the bands are {0, ¼}, {½}, {¾, 1}. A problem that gives its answer away is always solved, and
+dropped. The second version of the paper also trains who writes; its formula is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience.batch import concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.problems.written import (
+    WRITTEN,
+    asks_of_problems,
+    kept_groups,
+    mixed,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.objectives import (
+    group_normalized,
+    k3_clamped,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    scale_of_cell,
+    token_mean,
+)
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
+
+HARD, MEDIUM, EASY = 0, 1, 2
+
+
+SIMPLER = "Write a simpler version of this problem that has the same answer."
+
+
+OTHER = "Write this problem differently, so that it has the same answer."
+
+
+FORM = " Do not reveal the answer. Put the problem between ```text and ```."
+
+
+def bands(accuracy: np.ndarray, hard: float, medium: float) -> np.ndarray:
+    """0 (hard) for accuracies up to `hard`, 1 (medium) up to `medium`, 2 (easy) above; int [G]."""
+    return np.where(accuracy <= hard, HARD, np.where(accuracy <= medium, MEDIUM, EASY))
+
+
+@part(writes=frozenset({"cell"}), by_row=True, most=2.0)
+def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
+    """Has the policy write hard prompts simpler and medium ones differently, and asks these, too.
+
+    What is written keeps the answer of its prompt, which the policy is shown; one row is drawn for
+    it and not learned from. Groups of mixed outcomes are kept, of the prompts and of what was
+    written; rows are labelled by the band of their prompt (`Rollouts.cell`: 0 hard, 1 medium, 2
+    easy). What exceeds the room is left out, originals first, then medium ones.
+
+    Args:
+      hard, medium: accuracies up to which a prompt is hard, and medium.
+    Reads: outcome, Prompt.gold, answer. Draws: a text for each hard or medium prompt, and as many
+      rows as a group has for each problem read. Writes: cell.
+    Metrics: hard_prompts, medium_prompts (share), rewritten (problems read), rewritten_kept (groups
+      of these), kept_groups.
+    Raises:
+      ValueError: bounds outside [0, 1], or hard not below medium.
+    Source: CLPO, https://github.com/csuking/CLPO.
+    """
+    if not hard < medium:
+        raise ValueError(f"rewrite_prompts: hard must be below medium {medium}, got {hard}")
+
+    def apply(batch, actor, state, turn):
+        task, setting = turn.setting.task, turn.setting
+        outcomes = batch.outcomes()
+        number = np.maximum((~np.isnan(outcomes)).sum(axis=1), 1)
+        band = bands(np.nansum(outcomes, axis=1) / number, hard, medium)
+        told = {
+            "hard_prompts": float(np.mean(band == HARD)),
+            "medium_prompts": float(np.mean(band == MEDIUM)),
+        }
+        sizes = list(map(len, batch.groups))
+        batch = batch.with_rollouts(cell=np.repeat(band.astype(np.int32), sizes))
+        wanted = band < EASY
+        problems, labels = [], []
+        if wanted.any():
+            asks = [
+                replace(ask, view=_asking(SIMPLER if label == HARD else OTHER), samples=1)
+                for ask, label in zip(batch.asks_of(wanted), band[wanted], strict=True)
+            ]
+            found = read_problems(actor.draw(asks, turn.key), actor, turn)
+            for problem, label in zip(found, band[wanted].tolist(), strict=True):
+                if problem is not None:
+                    problems.append(problem)
+                    labels.append(label)
+        parts = [kept_groups(batch, mixed(outcomes))]
+        written = None
+        if problems:
+            asks = asks_of_problems(problems, labels, setting.samples, task)
+            key = jax.random.fold_in(turn.key, 1)
+            written = actor.grade(actor.draw(asks, key))
+            keep = mixed(written.outcomes())
+            for label in (MEDIUM, HARD):
+                parts.insert(0, kept_groups(written, keep & (np.array(labels) == label)))
+            told["rewritten_kept"] = float(keep.sum())
+        told["rewritten"] = float(len(problems))
+        whole = [part for part in parts if part is not None]
+        told["kept_groups"] = float(sum(len(part.groups) for part in whole))
+        if not whole:
+            return batch.without(np.ones(len(batch), bool)), state, told
+        return concatenate(whole).renumbered(), state, told
+
+    views = (_asking(SIMPLER), _asking(OTHER), WRITTEN)
+    return Stage(apply, views=views)
+
+
+@part
+def _asking(request: str) -> View:
+    """Shows a prompt with its answer, and asks for another version of it."""
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        answer = str(prompt.answer if prompt.gold is None else prompt.gold)
+        return with_request(request + FORM, answer).show(prompt, task)
+
+    return View(show)
+
+
+def clpo(
+    hard: float = 0.3,
+    medium: float = 0.7,
+    kl_coefficient: float = 0.001,
+    hard_scale: float = 0.5,
+    other_scale: float = 1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on prompts and on what the policy makes of them, with a weaker KL on hard ones.
+
+    Args:
+      hard, medium: accuracies up to which a prompt is hard, and medium.
+      kl_coefficient: weight of the KL (β).
+      hard_scale, other_scale: factors on it for rows of hard prompts, and for the others (s).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    scale = scale_of_cell({HARD: hard_scale}, other_scale)
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, reads={"cell"})],
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[rewrite_prompts(hard, medium)]),
+    )
+
+
+METHOD = Method(
+    clpo,
+    "CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
+    "https://github.com/csuking/CLPO",
+    changes="regularizer, sampling, selection",
+    left_out="training who rewrites, of the second version",
+    reports=(
+        "Qwen3-8B, mean of eight benchmarks: 73.73 (Critique-GRPO 66.77, DAPO 64.50; their README)"
+    ),
+    traps=(
+        "with four rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten problem that leaks a "
+        "part of the answer is trained on; in the released code an error in the labels switches "
+        "the scale off unseen"
+    ),
+)

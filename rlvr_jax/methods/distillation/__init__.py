@@ -1,0 +1,1 @@
+"""Distillation: a teacher, or the policy with more in sight."""

@@ -1,0 +1,1 @@
+"""Entropy: methods that raise, hold or use token entropy."""

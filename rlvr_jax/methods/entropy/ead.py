@@ -1,0 +1,120 @@
+"""EAD: hot at the start of every response, cold at its end, and cooler later in training.
+
+Yang et al. 2025, "Let it Calm", https://arxiv.org/abs/2510.05251
+
+    τ_n  = max(1 + τ_max - exp(n / (20 d_s)), τ_min), d_s = min(d_0 + 5 s, 40000)
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ min(max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), -3 A where A < 0) / Σ n_i
+
+The n-th token is drawn at τ_n (the first ten at 1), s counts the steps of the run. The ratio ρ is
+that of temperature 1, and by default nothing repairs that the sampler had another one, as in the
+authors' script. Two forms do:
+
+- `cap`: the authors' switch, each token's loss times min(exp(old_logp - behaviour_logp), C); a C
+  that they used was not found, 2 is usual.
+- `tempered`: ours, ρ = π^τ / π_old^τ, its logarithm clamped to ±20: what was sampled is trained.
+
+The README writes exp(n / d) without the factor 20, which the sampler has; so does the trainer's
+own correction, which then disagrees with the sampler. Here is one schedule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlvr_jax.experience import experience, plain
+from rlvr_jax.objectives import (
+    clamped_token_ratio,
+    group_normalized,
+    objective,
+    ppo_clip,
+    token_mean,
+    token_ratio,
+    truncate_importance,
+)
+from rlvr_jax.rollout import annealed
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import Function, part
+
+
+@part
+def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Function:
+    """Gives `annealed` a horizon that grows with the steps: L_s = min(start + growth · s, most).
+
+    Args:
+      start: tokens, in step 0.
+      growth: tokens a step.
+      most: tokens.
+    Raises:
+      ValueError: a horizon that is not positive, or one that shrinks.
+    """
+
+    def constants(turn):
+        return {"horizon": np.float32(min(start + growth * turn.step, most))}
+
+    return constants
+
+
+def ead(
+    hottest: float = 1.2,
+    coldest: float = 0.1,
+    decay_start: float = 25.0,
+    decay_growth: float = 5.0,
+    decay_most: float = 40000.0,
+    decay_scale: float = 20.0,
+    untouched: int = 10,
+    cap: float | None = None,
+    tempered: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO's clipped ratio on the token mean, on responses drawn with a falling temperature.
+
+    Args:
+      hottest, coldest: τ_max and τ_min.
+      decay_start, decay_growth, decay_most: d_0, what a step adds, and the largest d_s.
+      decay_scale: tokens of the horizon for each unit of d (20).
+      untouched: first tokens, which are drawn at temperature 1.
+      cap: largest importance weight of a token (C); None: no weight.
+      tempered: log-probs are scored at τ_n, not at 1.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      dual: bound on the loss of a negative advantage.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
+    ratio = clamped_token_ratio if tempered else token_ratio
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[] if cap is None else [truncate_importance(cap)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=ratio, dual=dual),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=plain(
+                processor=annealed(hottest, coldest, untouched),
+                constants=growing_horizon(*horizon),
+                scored_as_drawn=tempered,
+            )
+        ),
+    )
+
+
+METHOD = Method(
+    ead,
+    "Let it Calm: Exploratory Annealed Decoding for Verifiable Reinforcement Learning",
+    "https://arxiv.org/abs/2510.05251",
+    changes="sampling",
+    reports=(
+        "small Qwen2.5-Math and Llama models: pass@16 and worst@16 above any fixed temperature, "
+        "under GRPO, DAPO and Clip-Cov; entropy falls later"
+    ),
+    traps=(
+        "by default nothing corrects for the sampler's temperature, down to 0.1; after about 37 "
+        "steps a response of 3072 tokens ends before the coldest is reached; their README lacks "
+        "the factor of 20"
+    ),
+)

@@ -1,0 +1,195 @@
+"""Entropy bonus: GRPO with the mean entropy of the policy added to what is maximised.
+
+Wang et al. 2025, "Reinforcement Learning for Reasoning in Large Language Models with One Training
+Example", https://arxiv.org/abs/2504.20571
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ [c_pg max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) - c_H H + c_KL k3(π ‖ π_ref)] / Σ n_i
+
+H is the entropy over the whole vocabulary, with its gradient; estimates by -logp of the samples
+have gradient 0 in expectation. Coefficients are the defaults of the authors' code. With a target
+the coefficient follows the entropy as in Skywork-OR1 (https://arxiv.org/abs/2505.22312) and TRL:
+it acts while the last mean entropy was at most the target, and goes up by Δ while it is, else down.
+Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. That the bonus
+can fall to nothing over a number of updates is ours.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as bonus_term
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.transforms.weights import scale_weight
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.parts import part
+
+
+class AdaptiveEntropyState(NamedTuple):
+    """The coefficient of `adaptive_entropy_bonus`, and the mean entropy it saw last (nats)."""
+
+    coefficient: Float[Array, ""]
+    last_entropy: Float[Array, ""]
+
+
+@part(writes={"penalty"})
+def adaptive_entropy_bonus(
+    target: Finite, step: Positive, low: float = 0.0, high: float = 1.0, initial: float = 0.0
+) -> Transform:
+    """An entropy bonus that acts while the entropy is at or below a target.
+
+    With H̄ the mean entropy of the tokens: the coefficient applied is c if the H̄ of the last update
+    was at most `target`, else 0 (also at the first update); then c' = min(c + step, high) if H̄ ≤
+    target, else max(c - step, low). A batch without tokens changes nothing.
+
+    Args:
+      target: wanted mean entropy, nats.
+      step: change of the coefficient per update, positive.
+      low, high: bounds of the coefficient.
+      initial: coefficient at the start, within the bounds.
+    Reads: entropy, mask. Writes: penalty. Metrics: entropy_coefficient (the applied one).
+    Raises:
+      ValueError: target not finite, step not positive, or initial outside [low, high].
+    Source: He et al. 2025, https://arxiv.org/abs/2505.22312.
+    """
+    if not low <= initial <= high:
+        raise ValueError(
+            f"adaptive_entropy_bonus: initial must be in [{low}, {high}], got {initial}"
+        )
+
+    def init(spec):
+        del spec
+        return AdaptiveEntropyState(jnp.full((), initial, float), jnp.full((), jnp.inf, float))
+
+    def apply(signals, context, state):
+        entropy = context.stats.entropy
+        applied = jnp.where(state.last_entropy <= target, state.coefficient, 0)
+        penalty = signals.penalty - applied.astype(entropy.dtype) * entropy
+        mean = masked_mean(jax.lax.stop_gradient(entropy), signals.mask).astype(applied.dtype)
+        raised = jnp.minimum(state.coefficient + step, high)
+        lowered = jnp.maximum(state.coefficient - step, low)
+        moved = AdaptiveEntropyState(jnp.where(mean <= target, raised, lowered), mean)
+        any_token = jnp.any(signals.mask)
+        state = jax.tree.map(lambda new, old: jnp.where(any_token, new, old), moved, state)
+        return replace(signals, penalty=penalty), state, {"entropy_coefficient": applied}
+
+    return Transform(apply, init=init, reads={"entropy", "batch_statistics"})
+
+
+class ScheduledState(NamedTuple):
+    """Updates with tokens that a `scheduled` part has seen, and its own state."""
+
+    updates: Int[Array, ""]
+    own: Any
+
+
+@part(writes={"penalty", "term"})
+def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transform:
+    """Scales what a regularizer adds to the loss by a schedule: penalty' = penalty + s(n) · Δ.
+
+    Δ is what the part would have added to the penalty, and to the term. A batch without tokens
+    does not count.
+
+    Args:
+      part: adds to penalty and term only.
+      schedule: s, of the number n of updates so far; one of optax, such as
+        `optax.linear_schedule(1.0, 0.0, 500)`.
+    Reads: what the part reads. Writes: penalty, term. Metrics: the part's, and
+      schedule/<part>, s(n).
+    """
+    name = part.label.partition("(")[0]
+
+    def init(spec):
+        return ScheduledState(jnp.zeros((), jnp.int32), part.init(spec))
+
+    def apply(signals, context, state):
+        changed, own, metrics = part.apply(signals, context, state.own)
+        # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+        with jax.numpy_dtype_promotion("standard"):
+            factor = jnp.asarray(schedule(state.updates), signals.penalty.dtype)
+        penalty = signals.penalty + factor * (changed.penalty - signals.penalty)
+        term = signals.term + factor * (changed.term - signals.term)
+        moved = state.updates + jnp.any(signals.mask).astype(jnp.int32)
+        changed = replace(changed, penalty=penalty, term=term)
+        return changed, ScheduledState(moved, own), {**metrics, f"schedule/{name}": factor}
+
+    return replace(part, init=init, apply=apply)
+
+
+def entropy_bonus(
+    entropy_coefficient: float = 0.001,
+    kl_coefficient: float = 0.001,
+    policy_coefficient: float = 1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    target: float | None = None,
+    coefficient_step: float = 0.005,
+    coefficient_min: float = 0.0,
+    coefficient_max: float = 1.0,
+    anneal_updates: int = 0,
+) -> Recipe:
+    """GRPO on the token mean, with a bonus for entropy and a KL to the reference.
+
+    Args:
+      entropy_coefficient: weight of the mean entropy (c_H); with a target where it starts (c_0).
+      kl_coefficient: weight of the KL (c_KL); with 0 no reference is needed.
+      policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone if
+        `kl_coefficient` and the optimizer's weight decay are 0, too.
+      clip_low, clip_high: half-widths of the trust region (ε).
+      target: mean entropy that the coefficient steers at, nats; None for a constant coefficient.
+      coefficient_step: its change per update (Δ).
+      coefficient_min, coefficient_max: its bounds (c_min, c_max).
+      anneal_updates: updates over which the bonus falls linearly to nothing; 0 if it stays.
+    Raises:
+      ValueError: anneal_updates negative, or numbers of the controller without its target.
+    """
+    check_count(0, "entropy_bonus", anneal_updates=anneal_updates)
+    control = (coefficient_step, coefficient_min, coefficient_max)
+    if target is None and control != (0.005, 0.0, 1.0):
+        raise ValueError(
+            "entropy_bonus: target must be given for coefficient_step, coefficient_min and"
+            f" coefficient_max to act, got None and {control}"
+        )
+    if target is None:
+        bonus = bonus_term(entropy_coefficient)
+    else:
+        bonus = adaptive_entropy_bonus(
+            target, coefficient_step, coefficient_min, coefficient_max, entropy_coefficient
+        )
+    if anneal_updates:
+        bonus = scheduled(bonus, optax.linear_schedule(1.0, 0.0, anneal_updates))
+    bonuses = [bonus] if entropy_coefficient or target is not None else []
+    kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(),
+            transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[*bonuses, *kl],
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    entropy_bonus,
+    "Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
+    "https://arxiv.org/abs/2504.20571",
+    changes="regularizer",
+    left_out="training on one prompt that is repeated 128 times per batch, sampled at temperature"
+    " 0.6",
+    reports="Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6",
+    traps=(
+        "too large a coefficient lets entropy explode, as the bonus lifts the whole tail of the "
+        "vocabulary; an entropy that is estimated by the mean of -logp has no gradient on "
+        "policy"
+    ),
+)

@@ -1,0 +1,158 @@
+"""Clip_B and Clip_V: take out tokens whose push down would lower the entropy most.
+
+"On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
+https://github.com/hiyuchang/Trinity-RFT
+
+    S_t = p_t (H_t + log p_t),  E S_t = Σ p² (H_t + log p), of the policy that sampled
+    Clip_B drops tokens with A < 0 and S - mean S < -μ_B σ(S)
+    Clip_V drops tokens with A ≤ 0 and E S - S > μ_V σ(E S - S), of A < 0 at most a share f
+    loss = Σ_kept max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / number of kept tokens
+
+Mean and population deviations run over the batch. They are two methods: Clip_B is the default, for
+it needs nothing that the sampler does not record; for Clip_V give `batch_deviations=None,
+vocabulary_deviations=8.5`, the authors' value (their class default is 2.0). Constants are those of
+their example configurations, except ε, which is 0.2 here as in their framework's PPO loss.
+"""
+
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.entropy_change import Tokens
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import NonNegative, Share
+from rlvr_jax.types.parts import part
+
+OF_THE_SAMPLER = frozenset({"logp", "sampled_entropy", "batch_statistics"})
+
+
+def entropy_discriminator(logp: Tokens, entropy: Tokens) -> Tokens:
+    """S = p (H + log p) of the sampled token; -S is d entropy / d its logit."""
+    return jnp.exp(logp) * (entropy + logp)
+
+
+def expected_discriminator(entropy: Tokens, p_squared: Tokens, p_squared_logp: Tokens) -> Tokens:
+    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p."""
+    return entropy * p_squared + p_squared_logp
+
+
+@part(reads=OF_THE_SAMPLER, writes={"mask"}, once=True)
+def drop_entropy_lowering(deviations: NonNegative) -> Transform:
+    """Takes tokens out whose push down would lower the entropy most, against the batch's mean.
+
+    With S of the policy that sampled (`entropy_discriminator`), its mean m and population standard
+    deviation σ over the tokens of the batch: mask' = mask ∧ ¬(A < 0 ∧ S - m < -μ σ). Nothing is
+    dropped if σ < 1e-12.
+
+    Args:
+      deviations: μ, at least 0.
+    Reads: advantage, old_logp, rollouts.entropy. Writes: mask. Metrics: dropped_tokens_share.
+    Raises:
+      ValueError: negative deviations.
+    Source: Clip_B, https://github.com/hiyuchang/Trinity-RFT.
+    """
+
+    def apply(signals, context, state):
+        mask = signals.mask
+        value = entropy_discriminator(context.old_logp, context.rollouts.entropy)
+        centered, sigma = value - masked_mean(value, mask), masked_std(value, mask)
+        dropped = (signals.advantage < 0) & (centered < -deviations * sigma) & (sigma >= 1e-12)
+        metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
+        return replace(signals, mask=mask & ~dropped), state, metrics
+
+    return apply
+
+
+@part(writes={"mask"}, once=True)
+def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) -> Transform:
+    """Takes tokens out whose push down would lower the entropy most, by the step's own prediction.
+
+    With D = E S - S of the policy that sampled and σ its population standard deviation over the n
+    tokens of the batch, a token with A ≤ 0 and D > μ σ is a candidate. All candidates are dropped;
+    but if they are more than f n, and those with A < 0 more than k = max(⌊f n⌋, 1), then of these
+    only the k of largest D are (ties by rollout_id, then position). Those with A = 0 always are:
+    they change nothing but the denominator.
+
+    Args:
+      deviations: μ, at least 0.
+      max_fraction: f, in (0, 1].
+    Reads: advantage, old_logp, rollouts.entropy, old_p_squared, old_p_squared_logp. Writes: mask.
+      Metrics: dropped_tokens_share.
+    Raises:
+      ValueError: negative deviations, or max_fraction outside (0, 1].
+    Source: Clip_V, https://github.com/hiyuchang/Trinity-RFT.
+    """
+
+    def apply(signals, context, state):
+        mask, rollouts = signals.mask, context.rollouts
+        expected = expected_discriminator(
+            rollouts.entropy, rollouts.old_p_squared, rollouts.old_p_squared_logp
+        )
+        distance = expected - entropy_discriminator(context.old_logp, rollouts.entropy)
+        far = mask & (distance > deviations * masked_std(distance, mask))
+        negative, zero = far & (signals.advantage < 0), far & (signals.advantage == 0)
+        allowed = share_of(max_fraction, masked_count(mask))
+        k = jnp.maximum(allowed, 1)
+        many = (masked_count(negative | zero) > allowed) & (masked_count(negative) > k)
+        largest = masked_top_k(distance, negative, k, rollouts.rollout_id)
+        dropped = jnp.where(many, largest, negative) | zero
+        metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
+        return replace(signals, mask=mask & ~dropped), state, metrics
+
+    reads = OF_THE_SAMPLER | {"old_p_squared", "old_p_squared_logp"}
+    return Transform(apply, reads=reads)
+
+
+def entropy_dynamics(
+    batch_deviations: float | None = 2.5,
+    vocabulary_deviations: float | None = None,
+    max_fraction: float = 1e-4,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """GRPO's advantages on the mean over the tokens that are kept.
+
+    Args:
+      batch_deviations: threshold of Clip_B in standard deviations (μ_B); None leaves it out.
+      vocabulary_deviations: threshold of Clip_V (μ_V); None leaves it out.
+      max_fraction: largest share of the tokens that Clip_V drops among those with A < 0 (f).
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    check_within(0, 1, "entropy_dynamics", max_fraction=max_fraction)
+    drops = []
+    if batch_deviations is not None:
+        drops.append(drop_entropy_lowering(batch_deviations))
+    if vocabulary_deviations is not None:
+        drops.append(drop_entropy_lowering_steps(vocabulary_deviations, max_fraction))
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(),
+            transforms=drops,
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    entropy_dynamics,
+    "On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
+    "https://github.com/hiyuchang/Trinity-RFT",
+    changes="mask",
+    left_out="a filter of the data: pass rates in (1/16, 15/16)",
+    reports=(
+        "Qwen2.5-7B-Instruct: entropy stays up, mean and pass@k on AIME24, AIME25 and DAPO500 "
+        "above GRPO"
+    ),
+    traps=(
+        "small batches may have nothing beyond 2.5 deviations, and then it is GRPO; Clip_V drops "
+        "tokens of A = 0 beyond its cap, too; the theory treats both signs, the code negative "
+        "tokens alone"
+    ),
+)

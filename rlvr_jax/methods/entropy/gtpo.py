@@ -1,0 +1,225 @@
+"""GTPO: spare the tokens that right and wrong answers share, and charge rollouts for entropy.
+
+"GTPO: Trajectory-Based Policy Optimization in Large Language Models",
+https://github.com/winstonsmith1897/GTPO
+
+    A_i  = R_i - mean;  A'_i = A_i - c H̄_i, 0 if H̄_i > θ
+    loss = -mean_i (1/n_i) Σ_t λ_it A'_i logp_it
+
+λ is 2 in rollouts with A > 0 and 0 in those with A < 0, for tokens of the unbroken opening that
+rollouts of both signs have in common, and once more for the common ending; 1 elsewhere. H̄ is the
+mean entropy of the rollout. No reference, no ratio: one update per batch. In groups of equal
+rewards A' = -c H̄: every rollout is pushed down, right ones too. Constants are those of the
+authors' README (their code has 0.7 for ln 2). The filter is for models whose entropy starts below
+θ: above it every rollout is dropped and nothing is learned (`entropy_threshold=inf` for those).
+Their released loss also divides each rollout by the length of its longer stretch in conflict: put
+`divide_by_conflicts` after `weigh_conflicts`.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_rank, masked_sum
+from rlvr_jax.objectives.statistics.ratios import on_policy_ratio
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Bound, Finite, NonNegative
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.rollouts import Rollouts
+
+
+class Conflicts(NamedTuple):
+    """Tokens in conflict, [B, T] bool: the unbroken stretch from the start, and up to the end."""
+
+    forward: Bool[Array, "B T"]
+    backward: Bool[Array, "B T"]
+
+
+def find_conflicts(advantage: Float[Array, "B T"], rollouts: Rollouts) -> Conflicts:
+    """Finds the stretches that a rollout shares, token by token, with rollouts of both signs.
+
+    A token is in conflict if some rollout of the group with positive advantage and some with
+    negative advantage have its id at its position. Rollouts of advantage 0 take no part.
+
+    Args:
+      advantage: equal on the tokens of a rollout.
+    Reads: tokens, mask, group.
+    """
+    mask, (rows, width) = rollouts.mask, rollouts.mask.shape
+    place = masked_rank(mask) - 1
+    count = masked_count(mask, axis=1)[:, None]
+    sign = jnp.sign(masked_sum(advantage, mask, axis=1))
+    # Tokens side by side, from the first and from the last one; -1 where a rollout has none.
+    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    column = jnp.arange(width, dtype=jnp.int32)[None]
+    text = jnp.full((rows, width), -1, jnp.int32)
+    text = text.at[row, jnp.where(mask, place, width)].set(
+        rollouts.tokens.astype(jnp.int32), mode="drop"
+    )
+    back = count - 1 - column
+    reversed_text = jnp.take_along_axis(text, jnp.maximum(back, 0), axis=1)
+    reversed_text = jnp.where(back >= 0, reversed_text, -1)
+    from_start = _unbroken(text, sign, rollouts.group)
+    from_end = _unbroken(reversed_text, sign, rollouts.group)
+    # As columns, one number per rollout, so that what reads the stretches does not count again.
+    after = jnp.where(mask & (place >= from_start), column, width)
+    before = jnp.where(mask & (place < count - from_end), column, -1)
+    return Conflicts(
+        mask & (column < jnp.min(after, axis=1, keepdims=True, initial=width)),
+        mask & (column > jnp.max(before, axis=1, keepdims=True, initial=-1)),
+    )
+
+
+@part(writes={"weight"})
+def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
+    """Weighs tokens in conflict by the sign of their rollout.
+
+    weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
+    once for the stretch from the start and once for that up to the end.
+
+    Args:
+      positive, negative: the factors, at least 0.
+    Reads: advantage, tokens, group, mask. Writes: weight. Metrics: conflict_share.
+    Raises:
+      ValueError: a negative factor.
+    Source: GTPO, https://github.com/winstonsmith1897/GTPO.
+    """
+
+    def apply(signals, context, state):
+        found = find_conflicts(signals.advantage, context.rollouts)
+        factor = jnp.where(signals.advantage > 0, positive, negative).astype(signals.weight.dtype)
+        weight = jnp.where(found.forward, factor, 1) * jnp.where(found.backward, factor, 1)
+        either = found.forward | found.backward
+        metrics = {"conflict_share": masked_mean(either, signals.mask)}
+        return replace(signals, weight=signals.weight * weight), state, metrics
+
+    return apply
+
+
+@part(writes={"weight"})
+def divide_by_conflicts() -> Transform:
+    """Divides the weights of a rollout by the length of its longer stretch in conflict, at least 1.
+
+    Reads: advantage, tokens, group, mask. Writes: weight. Metrics: none.
+    Source: the released code of GTPO, https://github.com/winstonsmith1897/GTPO.
+    """
+
+    def apply(signals, context, state):
+        divisor = conflict_length(find_conflicts(signals.advantage, context.rollouts))
+        divisor = jnp.maximum(divisor, 1)[:, None].astype(signals.weight.dtype)
+        return replace(signals, weight=signals.weight / divisor), state, {}
+
+    return apply
+
+
+def conflict_length(found: Conflicts) -> Int[Array, "B"]:
+    """Tokens of the longer of the two stretches of each rollout."""
+    return jnp.maximum(masked_count(found.forward, axis=1), masked_count(found.backward, axis=1))
+
+
+def _unbroken(text, sign, group):
+    """How many tokens from place 0 on each rollout shares with rollouts of both signs, [B, 1]."""
+    shared = _shared_by_both(text, sign, group)
+    column = jnp.arange(text.shape[1], dtype=jnp.int32)[None]
+    first_break = jnp.where(shared, text.shape[1], column)
+    return jnp.min(first_break, axis=1, keepdims=True, initial=text.shape[1])
+
+
+def _shared_by_both(text, sign, group):
+    """Places at which rollouts of either sign in the group have the row's own token, [B, T].
+
+    One of either sign is the row itself, so it is compared with those of the opposite sign: with
+    member after member of its group, as often as the largest group has members.
+    """
+    order, count = jnp.argsort(group), group_count(group)
+    start = jnp.searchsorted(group[order], group).astype(jnp.int32)
+
+    def compare(carry):
+        member, shared = carry
+        other = order[jnp.minimum(start + member, group.shape[0] - 1)]
+        opposite = (member < count) & (sign * sign[other] < 0)
+        return member + 1, shared | (opposite[:, None] & (text == text[other]))
+
+    carry = (jnp.zeros((), jnp.int32), jnp.zeros(text.shape, bool))
+    _, shared = jax.lax.while_loop(lambda carry: carry[0] < jnp.max(count), compare, carry)
+    return shared & (text >= 0)
+
+
+@part(reads={"entropy"}, writes={"advantage"})
+def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
+    """Charges rollouts for their entropy, and drops the most uncertain.
+
+    With H̄ the mean entropy of a rollout's tokens under the current policy: A' = A - c H̄, and
+    A' = 0 if H̄ > threshold. Rollouts of advantage 0 are charged as well.
+
+    Args:
+      threshold: nats, positive; inf drops none.
+      coefficient: c.
+    Reads: advantage, entropy, mask. Writes: advantage. Metrics: dropped_rollouts_share (of those
+      with tokens).
+    Raises:
+      ValueError: threshold not positive, or coefficient not finite.
+    Source: GTPO, https://github.com/winstonsmith1897/GTPO.
+    """
+
+    def apply(signals, context, state):
+        mask, entropy = signals.mask, jax.lax.stop_gradient(context.stats.entropy)
+        mean = masked_mean(entropy, mask, axis=1)[:, None]
+        charged = signals.advantage - coefficient * mean
+        advantage = jnp.where(mask & (mean <= threshold), charged, 0)
+        dropped = masked_mean(mean[:, 0] > threshold, has_tokens(mask))
+        metrics = {"dropped_rollouts_share": dropped.astype(mean.dtype)}
+        return replace(signals, advantage=advantage), state, metrics
+
+    return apply
+
+
+def gtpo(
+    positive_weight: float = 2.0,
+    negative_weight: float = 0.0,
+    entropy_threshold: float = math.log(2),
+    entropy_coefficient: float = 0.1,
+) -> Recipe:
+    """Centered rewards on the policy gradient, with weights for shared tokens.
+
+    Args:
+      positive_weight, negative_weight: of tokens in conflict, by the sign of the advantage (λ).
+      entropy_threshold: mean entropy, nats, above which a rollout is dropped (θ).
+      entropy_coefficient: price of a nat of mean entropy (c).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            transforms=[
+                weigh_conflicts(positive_weight, negative_weight),
+                charge_mean_entropy(entropy_threshold, entropy_coefficient),
+            ],
+            surrogate=importance_weighted(ratio=on_policy_ratio),
+            aggregation=rollout_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    gtpo,
+    "GTPO: Trajectory-Based Policy Optimization in Large Language Models",
+    "https://github.com/winstonsmith1897/GTPO",
+    changes="advantage, weight, surrogate",
+    reports=(
+        "Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without "
+        "KL or reference (figures)"
+    ),
+    traps=(
+        "a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down, "
+        "right ones too; the GTPO of 2508.04349 is another method; one update per batch"
+    ),
+)

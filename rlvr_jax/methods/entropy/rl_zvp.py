@@ -1,0 +1,100 @@
+"""RL-ZVP: learn from groups of equal rewards, by the entropy of their tokens.
+
+"No Prompt Left Behind: Exploiting Zero-Variance Prompts in LLM Reinforcement Learning via
+Entropy-Guided Advantage Shaping"
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, in groups whose rewards differ
+    A_it = +α H_it                 in groups that are all right
+    A_it = -α (max_k H_ik - H_it)  in groups that are all wrong
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+H is the entropy over the whole vocabulary when the token was sampled. Made from a description of
+the paper, which found α = 0.1 or 0.2 best; the clip is that of third parties. Ours: "right" is a
+reward above 1/2, and a group of one is one of equal rewards. A filter of such groups, as `dapo` has
+it, would take away what the method acts on.
+"""
+
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import group_all_equal, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.scopes import scoped_max, within_response
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
+
+
+@part(reads={"sampled_entropy"}, writes={"advantage"})
+def credit_unanimous_groups(scale: NonNegative) -> Transform:
+    """Gives groups of equal rewards an advantage by the entropy of their tokens.
+
+    With H the entropy when the token was sampled, in groups whose rewards are all equal:
+
+        A'_t = +α H_t                 if the reward is above 1/2
+        A'_t = -α (max_k H_k - H_t)   else, the maximum over the tokens of the response
+
+    A right answer is reinforced at its uncertain tokens, a wrong one pushed down at its certain
+    ones. Other groups keep their advantage. A group of one counts as one of equal rewards.
+
+    Args:
+      scale: α, at least 0.
+    Reads: advantage, reward, group, rollouts.entropy, mask. Writes: advantage.
+    Metrics: unanimous_groups_share (of the rollouts with tokens).
+    Raises:
+      ValueError: a negative scale.
+    Source: RL-ZVP, "No Prompt Left Behind"; that 1/2 divides right from wrong is our choice.
+    """
+
+    def apply(signals, context, state):
+        mask, rollouts = signals.mask, context.rollouts
+        equal = group_all_equal(rollouts.reward, rollouts.group)[:, None]
+        right = (rollouts.reward > 0.5)[:, None]
+        entropy = rollouts.entropy
+        below = entropy - scoped_max(entropy, mask, within_response(rollouts))
+        credit = scale * jnp.where(right, entropy, below)
+        advantage = jnp.where(mask & equal, credit, signals.advantage)
+        share = masked_mean(equal[:, 0], has_tokens(mask)).astype(entropy.dtype)
+        metrics = {"unanimous_groups_share": share}
+        return replace(signals, advantage=advantage), state, metrics
+
+    return apply
+
+
+def rl_zvp(entropy_scale: float = 0.2, clip_low: float = 0.2, clip_high: float = 0.28) -> Recipe:
+    """GRPO's advantages, and entropy in their place where they are 0.
+
+    Args:
+      entropy_scale: advantage per nat (α).
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(),
+            transforms=[credit_unanimous_groups(entropy_scale)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    rl_zvp,
+    "No Prompt Left Behind: Exploiting Zero-Variance Prompts in LLM RL via Entropy-Guided"
+    " Advantage Shaping",
+    "",
+    changes="advantage",
+    evidence="reconstruction",
+    reports=(
+        "Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on "
+        "AIME25; 49.90 on average, 46.88 without the entropy"
+    ),
+    traps=(
+        "a filter of equal rewards takes away what it acts on; its advantages are in nats, "
+        "unbounded by a std; 0.3 was unstable; all-right groups sharpen, all-wrong ones spread"
+    ),
+)

@@ -1,0 +1,1 @@
+"""Exploration: diversity within a group, pass@k, hard prompts."""

@@ -1,0 +1,219 @@
+"""Pass@k advantages: reward a set of k attempts by its best one.
+
+"Pass@k Training", https://arxiv.org/abs/2508.10751 (the default); "Pass@K Policy Optimization",
+https://arxiv.org/abs/2505.15201; best-of-n, https://arxiv.org/abs/2503.19595
+
+    ρ    = 1 - C(n - c, k) / C(n, k), σ = √(ρ (1 - ρ))
+    A⁺   = (1 - ρ) / (σ + 1e-6)
+    A⁻   = (1 - ρ - C(n - c - 1, k - 1) / C(n - 1, k - 1)) / (σ + 1e-6)
+    loss = Σ max(-A ρ_t, -A clip(ρ_t, 1 - ε, 1 + ε)) / Σ n_i
+
+for the right and the wrong ones of n rollouts of which c are right. A⁻ ≤ 0 ≤ A⁺, they sum to 0, and
+prompts with more than n - k right answers are switched off. The other papers' estimators take its
+place as `advantage`: `pass_at_k_weight`, `pass_at_k_centered` and `pass_at_k_marginal` (unbiased,
+without a baseline and with two) and `best_of_n`. k is 4 (of n = 32, from memory of the paper, which
+also runs 8); the clip of 0.2 is GRPO's. An answer is right if its reward is 1 or more: with what
+shapes the reward below it, none is.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_std, group_sum
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
+
+
+def pass_at_k(n: Int[Array, "..."], c: Int[Array, "..."], k: int) -> Float[Array, "..."]:
+    """ρ(n, c, k) = 1 - Π_{j<k} (n - c - j) / (n - j); 0 for k = 0, exactly 0 and 1 at the ends.
+
+    Args:
+      n, c: rollouts of a prompt, and how many of them are right.
+      k: attempts; where n < k the result is 1 if any is right, else 0.
+    """
+    missed = jnp.ones(n.shape, float)
+    for j in range(k):
+        left = jnp.maximum(n - c - j, 0).astype(float)
+        missed = missed * jnp.where(n > j, left / jnp.maximum(n - j, 1).astype(float), 1)
+    return jnp.where(c > 0, 1 - missed, 0)
+
+
+@part
+def best_of_n(normalize: bool = True, epsilon: Positive = 1e-6) -> Transform:
+    """A = (R_max - R_second) / (std + ε) for the best rollout of a group, 0 for all others.
+
+    Nobody is rewarded where several share the highest reward, and nobody is ever pushed down.
+
+    Args:
+      normalize: divide by the standard deviation of the group (n - 1) plus ε.
+      epsilon: ε, positive.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: epsilon not positive.
+    Source: https://arxiv.org/abs/2503.19595.
+    """
+
+    def advantage(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        best = reward == group_max(reward, group)
+        alone = (group_count(group, best) == 1) & (group_count(group) > 1)
+        lead = jnp.where(best & alone, reward - group_max(reward, group, ~best), 0)
+        return lead / (group_std(reward, group) + epsilon) if normalize else lead
+
+    return rollout_advantage(advantage, remark=_no_rival)
+
+
+@part
+def subset_normalized(k: Count, epsilon: Positive = 1e-6) -> Transform:
+    """The mean of normalized advantages over all subsets of k rollouts that a rollout is in.
+
+    A subset is rewarded by its best rollout. With ρ = ρ(n, c, k) and σ = √(ρ (1 - ρ)):
+    right: (1 - ρ) / (σ + ε); wrong: (ρ(n - 1, c, k - 1) - ρ) / (σ + ε). They sum to 0 over a group.
+
+    Args:
+      k: size of the subsets, at least 1.
+      epsilon: ε, positive.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1, or epsilon not positive.
+    Source: https://arxiv.org/abs/2508.10751.
+    """
+
+    def advantage(n, c, right):
+        rate = pass_at_k(n, c, k)
+        mean = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+        return (mean - rate) / (jnp.sqrt(rate * (1 - rate)) + epsilon)
+
+    return _of_counts(k, advantage)
+
+
+@part
+def pass_at_k_weight(k: Count) -> Transform:
+    """The weights of the unbiased gradient of pass@k, without a baseline.
+
+    Of the subsets of k rollouts, each rewarded by its best: right: k/n; wrong:
+    (k/n) ρ(n - 1, c, k - 1). Wrong rollouts beside a right one are paid as well.
+
+    Args:
+      k: attempts, at least 1.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1.
+    Source: https://arxiv.org/abs/2505.15201.
+    """
+
+    def advantage(n, c, right):
+        return _share(k, n) * jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+
+    return _of_counts(k, advantage)
+
+
+@part
+def pass_at_k_centered(k: Count) -> Transform:
+    """`pass_at_k_weight` minus (k/n) times the pass@k of the other rollouts.
+
+    The baseline does not depend on the own reward; the advantage has mean 0 in expectation. Groups
+    need more than k rollouts.
+
+    Args:
+      k: attempts, at least 1.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1.
+    Source: https://arxiv.org/abs/2505.15201.
+    """
+
+    def advantage(n, c, right):
+        own = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+        return _share(k, n) * (own - pass_at_k(n - 1, c - right.astype(c.dtype), k))
+
+    return _of_counts(k + 1, advantage)
+
+
+@part
+def pass_at_k_marginal(k: Count) -> Transform:
+    """Right: (k/n) (1 - ρ(n - 1, c - 1, k - 1)), what the rollout adds to its subsets; wrong: 0.
+
+    Each subset's baseline is the pass@(k - 1) without the rollout itself: a right rollout is paid
+    only as far as it was needed.
+
+    Args:
+      k: attempts, at least 1.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1.
+    Source: https://arxiv.org/abs/2505.15201.
+    """
+
+    def advantage(n, c, right):
+        added = 1 - pass_at_k(n - 1, c - right.astype(c.dtype), k - 1)
+        return _share(k, n) * jnp.where(right, added, 0)
+
+    return _of_counts(k, advantage)
+
+
+def _of_counts(smallest: int, advantage: Callable) -> Transform:
+    """An estimator from the counts of a group; 0 in groups of fewer than `smallest` rollouts."""
+
+    def of_rollouts(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        right = reward >= 1
+        n, c = group_count(group), group_sum(right.astype(jnp.int32), group)
+        return jnp.where(n >= smallest, advantage(n, c, right), 0).astype(reward.dtype)
+
+    def remark(plan):
+        if plan.group_size < smallest:
+            return f"is 0 everywhere: it needs groups of at least {smallest} rollouts."
+        return None
+
+    return rollout_advantage(of_rollouts, remark=remark)
+
+
+def _share(k, n):
+    return k / n.astype(float)
+
+
+def _no_rival(plan):
+    if plan.group_size == 1:
+        return "is 0 everywhere: a group of one has no second best."
+    return None
+
+
+def passk_advantage(
+    advantage: Transform = subset_normalized(k=4),  # noqa: B008 (frozen)
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """An advantage for solving a prompt in k attempts, with a clipped ratio on the token mean.
+
+    Args:
+      advantage: an estimator of `rlvr_jax.objectives.advantages.passk`, with its k.
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=advantage,
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    passk_advantage,
+    "Pass@k Training",
+    "https://arxiv.org/abs/2508.10751",
+    changes="advantage",
+    reports=(
+        "Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 gains more"
+    ),
+    traps="only groups with few right answers carry a signal; k = 1 is GRPO",
+)

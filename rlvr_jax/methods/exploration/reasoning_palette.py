@@ -1,0 +1,156 @@
+"""Reasoning Palette: a random latent chooses the style of a response before its first token.
+
+"Reasoning Palette: Modulating Reasoning via Latent Contextualization for Controllable Exploration
+for (V)LMs", https://arxiv.org/abs/2512.17206
+
+    z ~ N(0, I) for each rollout, prefix = decoder(z), P vectors before the prompt's embeddings
+    share of a group's rows with a prefix: max(0, 1 - step / (S / 2)) of S steps
+    A, loss as GRPO's; log-probs and old log-probs behind the same prefix
+
+A reconstruction from abstract and opening: sizes and schedule are ours. The decoder is frozen, and
+here a random one unless the draw is given a trained one (`rlvr_jax.policy.prefixes` has the
+autoencoder and its loss). Evaluations see no prefix, hence the late phase without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.parts import Draw
+from rlvr_jax.keys import named_key
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.parts import part
+
+
+def falling_share(step: int, steps: int, until: float = 0.5) -> float:
+    """max(0, 1 - step / (until · steps)): all rows at first, none from `until` of the run on."""
+    return max(0.0, 1 - step / max(until * steps, 1e-9))
+
+
+def prefixed_rows(share: float, samples: int) -> int:
+    """How many of a group's rows get a prefix, the first ones; half a row is one."""
+    return int(np.floor(share * samples + 0.5))
+
+
+@part
+def soft_prefixes(
+    latent: Count = 32,
+    prefix: Count = 4,
+    until: Positive = 0.5,
+    decode: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Draw:
+    """Puts a few vectors before the prompts of some rows, which a latent z ~ N(0, I) chooses.
+
+    Of a group the first `falling_share` of the rows have a prefix, each one of its own, the others
+    are plain. The prefix is context: nothing of it is trained, and its vectors stand in the record,
+    so that a row is scored and trained behind the very prefix it was drawn behind. Groups mix
+    latents, and the baseline is over the mixture. Evaluations draw plainly.
+
+    Args:
+      latent: size of z.
+      prefix: vectors.
+      until: share of the run's steps, over which prefixes are withdrawn.
+      decode: (z [n, Z]) -> [n, P, D], such as a trained decoder; None: a random one of
+        `new_prefix_vae`, of the embeddings' size, by the run's seed.
+    Writes: soft_prompt, soft_length. Metrics: prefixed_share (of the rows).
+    Raises:
+      ValueError: a count below 1 or until not positive; when it draws, vectors of another shape.
+    Source: Reasoning Palette draws so (the link stands in the method's card); sizes and schedule
+      are ours.
+    """
+
+    def apply(asks, actor, state, turn):
+        share = falling_share(turn.step, turn.setting.steps, until)
+        rows = [prefixed_rows(share, ask.samples) for ask in asks]
+        z = turn.random().normal(size=(sum(rows), latent)).astype(np.float32)
+        vectors = _decoded(decode, z, prefix, actor, turn) if len(z) else z
+        split, group, used = [], [], 0
+        for place, (ask, number) in enumerate(zip(asks, rows, strict=True)):
+            for sample in range(number):
+                one = {"samples": 1, "first_sample": ask.first_sample + sample}
+                split.append(replace(ask, **one, prefix=vectors[used]))
+                used += 1
+            if number < ask.samples:
+                rest = {"samples": ask.samples - number, "first_sample": ask.first_sample + number}
+                split.append(replace(ask, **rest))
+            group += [place] * ask.samples
+        batch = actor.draw(split, turn.key)
+        group = np.array(group, np.int32)
+        batch = replace(
+            batch.with_rollouts(group=group).renumbered(),
+            asks=[ask for ask in asks for _ in range(ask.samples)],
+            sample_seconds=batch.sample_seconds,
+        )
+        return batch, state, {"prefixed_share": sum(rows) / max(len(group), 1)}
+
+    gives = frozenset({"soft_prompt", "soft_length"})
+    return Draw(apply, writes=gives)
+
+
+def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
+    embeddings = actor.embeddings()
+    width = embeddings.shape[1]
+    if decode is None:
+        scale = float(np.sqrt(np.mean(embeddings.astype(np.float32) ** 2)))
+        key = named_key(turn.setting.seed, "soft_prefixes", 0)
+        vae = new_prefix_vae(key, width, z.shape[1], prefix, scale=scale)
+        found = np.asarray(jax.jit(decode_prefix)(vae, z))
+    else:
+        found = np.asarray(decode(z))
+    if found.shape != (len(z), prefix, width):
+        raise ValueError(
+            f"soft_prefixes: decode must give {(len(z), prefix, width)}, got {found.shape}"
+        )
+    return found
+
+
+def reasoning_palette(
+    latent: int = 32,
+    prefix: int = 4,
+    until: float = 0.5,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on rows of which fewer and fewer are written behind a random soft prefix.
+
+    Args:
+      latent: size of z.
+      prefix: vectors of a prefix (P).
+      until: share of the steps, over which prefixes are withdrawn.
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=soft_prefixes(latent, prefix, until)),
+    )
+
+
+METHOD = Method(
+    reasoning_palette,
+    "Reasoning Palette: Modulating Reasoning via Latent Contextualization for Controllable"
+    " Exploration for (V)LMs",
+    "https://arxiv.org/abs/2512.17206",
+    changes="sampling",
+    evidence="reconstruction",
+    left_out="training the decoder on question-answer pairs, and the short tuning to its prefixes",
+    reports="steadily above plain RL on reasoning, and control of the style (no number)",
+    traps=(
+        "the default decoder is random and never trained, so prefixes are noise; a score without "
+        "the row's prefix would be off-policy unnoticed; evaluations without a late plain phase "
+        "see what was never trained"
+    ),
+)

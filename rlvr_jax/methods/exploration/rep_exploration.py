@@ -1,0 +1,138 @@
+"""RepExp: responses whose representation differs from the others of their group earn a bonus.
+
+"Representation-Based Exploration for Language Models: From Test-Time to Post-Training",
+https://arxiv.org/abs/2510.11686
+
+    f_i  = mean over the response of the last hidden states of the policy that the run began with
+    b_i  = h_iᵀ (λ I + Σ_j h_j h_jᵀ)⁻¹ h_i over the group, h = f - mean f
+    R_i  = outcome + β b_i in groups with a right response, else the outcome
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
+
+With `others` b leaves the row itself out of the matrix (the config's default; the scripts take the
+form above). The authors project f to d dimensions at random first, which the Gram matrix of a group
+does without. In a group that is all right the division by the deviation makes full advantages of b.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.experience import embed, experience, shape
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
+from rlvr_jax.objectives.statistics.groups import group_count, group_sum
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.parts import part
+
+Rows = Float[Array, "B"]
+
+
+def leverage(
+    features: Float[Array, "B D"], group: Int[Array, "B"], ridge: float, where: Array | None = None
+) -> Rows:
+    """h_iᵀ (λ I + Σ_j h_j h_jᵀ)⁻¹ h_i over the group, h the features less their group's mean.
+
+    In [0, 1); equal rows have 0. N rows span N - 1 dimensions: with |h|² far above λ all are close
+    to 1 - 1/N.
+
+    Args:
+      features: of the rows.
+      group: id of the group of each row.
+      ridge: λ, positive.
+      where: bool [B], rows that count; the others have 0. None: all.
+    """
+    counted = jnp.ones(group.shape, bool) if where is None else where
+    kept = jnp.where(counted[:, None], features, 0)
+    number = jnp.maximum(group_count(group, counted), 1).astype(features.dtype)
+    mean = jax.vmap(group_sum, (1, None), 1)(kept, group) / number[:, None]
+    own = jnp.where(counted[:, None], features - mean, 0)
+    # (λ + K)⁻¹ K of the Gram matrix of a group has the same diagonal, and is of the rows' size. By
+    # eigenvalues, as float32 loses a small λ beside K: what is rounding beside the largest is 0.
+    same = (group[:, None] == group[None]).astype(features.dtype)
+    size, vectors = jnp.linalg.eigh((own @ own.T) * same)
+    rounding = size[-1] * len(group) * jnp.finfo(size.dtype).eps
+    share = jnp.where(size > rounding, size / (size + ridge), 0)
+    most = 1 - 1 / number
+    return jnp.where(counted, jnp.clip(vectors**2 @ share, 0, most), 0)
+
+
+def leave_one_out_leverage(own: Rows) -> Rows:
+    """l / (1 - l): the same with the matrix of the other rows alone."""
+    return own / (1 - own)
+
+
+@part
+def novelty_bonus(
+    coefficient: NonNegative = 0.01, ridge: Positive = 0.01, others: bool = False
+) -> Shaping:
+    """R = outcome + β b, b the leverage of the row, in groups with a right response.
+
+    Args:
+      coefficient: β, at least 0.
+      ridge: λ, positive.
+      others: b leaves the row's own features out of the matrix, which spreads large values.
+    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is paid).
+    Raises:
+      ValueError: a negative coefficient, or a ridge that is not positive.
+    Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
+    """
+
+    def apply(rollouts, state, moment):
+        del moment
+        features = rollouts.embedding.astype(rollouts.outcome.dtype)
+        counted = judged_rows(rollouts)
+        bonus = leverage(features, rollouts.group, ridge, counted)
+        if others:
+            bonus = leave_one_out_leverage(bonus)
+        right = outcome_is_right(rollouts.outcome) & counted
+        paid = group_count(rollouts.group, right) > 0
+        metrics = {
+            "reward/outcome": judged_mean(rollouts.outcome, rollouts),
+            "reward/novelty": judged_mean(jnp.where(paid, bonus, jnp.nan), rollouts),
+        }
+        return rollouts.outcome + coefficient * jnp.where(paid, bonus, 0), state, metrics
+
+    return Shaping(apply, reads=frozenset({"embedding"}))
+
+
+def rep_exploration(
+    coefficient: float = 0.01,
+    ridge: float = 0.01,
+    others: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean, on outcomes and a bonus for what is new in the group.
+
+    Args:
+      coefficient: of the bonus (β).
+      ridge: λ.
+      others: the bonus leaves the row itself out of the matrix.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[embed(), shape(novelty_bonus(coefficient, ridge, others))]),
+    )
+
+
+METHOD = Method(
+    rep_exploration,
+    "Representation-Based Exploration for Language Models: From Test-Time to Post-Training",
+    "https://arxiv.org/abs/2510.11686",
+    changes="reward",
+    left_out="the random projection; the choice of samples at test time",
+    reports="Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256",
+    traps=(
+        "in all-right groups the division by the std makes unit advantages of the bonus, whatever "
+        "its weight; with few wide rows every bonus is near 1 - 1/N: `others=True` spreads them"
+    ),
+)

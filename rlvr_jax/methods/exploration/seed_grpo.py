@@ -1,0 +1,135 @@
+"""SEED-GRPO: smaller steps on prompts whose answers disagree.
+
+"SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
+https://github.com/Dreamer312/SEED-GRPO
+
+    p_k  = Σ_{i with answer k} exp ℓ_i / Σ_i exp ℓ_i, ℓ_i the mean old log-prob of the tokens
+    SE   = -Σ_k p_k ln p_k,  u = SE / ln n in [0, 1]
+    A_i  = (R_i - mean) / (1 + α u)
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
+
+Made from a review of the paper and a third-party port, whose f and α these are. The paper's f is
+linear, exponential or focal in u (`linear_decay` and so on), its α was not found; and it estimates
+SE by -mean_k ln p_k. Ours is the clip of 0.2.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.parts import part
+
+Rows = Float[Array, "B"]
+
+
+def relative_semantic_entropy(
+    loglik: Rows,
+    answer: Int[Array, "B"],
+    group: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
+) -> Rows:
+    """u = SE / ln n in [0, 1], n the rollouts of the group that count; 0 for a group of one."""
+    number = jnp.maximum(group_count(group, where), 1)
+    largest = jnp.log(number.astype(loglik.dtype))
+    entropy = semantic_entropy(loglik, answer, group, where)
+    return jnp.clip(entropy / jnp.where(largest > 0, largest, 1), 0, 1)
+
+
+Decay = Callable[[Array, float], Array]
+
+
+def hyperbolic_decay(share: Rows, rate: float) -> Rows:
+    """1 / (1 + α u)."""
+    return 1 / (1 + rate * share)
+
+
+def linear_decay(share: Rows, rate: float) -> Rows:
+    """1 - α u."""
+    return 1 - rate * share
+
+
+def exponential_decay(share: Rows, rate: float) -> Rows:
+    """exp(-α u)."""
+    return jnp.exp(-rate * share)
+
+
+def focal_decay(share: Rows, rate: float) -> Rows:
+    """(1 - u)^α."""
+    return (1 - share) ** rate
+
+
+@part(reads={"logp", "answer", "batch_statistics"}, writes={"advantage"}, once=True)
+def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> Transform:
+    """Shrinks the advantages of a group by how much its answers disagree: A' = A f(u; α).
+
+    u is the `relative_semantic_entropy` of the rollouts with tokens, with the mean old log-prob of
+    these as ℓ.
+
+    Args:
+      rate: α.
+      decay: f, one of the functions of this module.
+    Reads: advantage, answer, group, old_logp, mask. Writes: advantage. Metrics:
+      semantic_entropy_scale, its mean over the rollouts with tokens.
+    Raises:
+      ValueError: rate not finite.
+    Source: SEED-GRPO, https://github.com/Dreamer312/SEED-GRPO.
+    """
+
+    def apply(signals, context, state):
+        rollouts, written = context.rollouts, has_tokens(signals.mask)
+        loglik = masked_mean(context.old_logp, signals.mask, axis=1)
+        share = relative_semantic_entropy(loglik, rollouts.answer, rollouts.group, written)
+        scale = decay(share, rate)
+        signals = replace(signals, advantage=signals.advantage * scale[:, None])
+        return signals, state, {"semantic_entropy_scale": masked_mean(scale, written)}
+
+    return apply
+
+
+def seed_grpo(
+    entropy_rate: float = 0.0417,
+    decay: Decay = hyperbolic_decay,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """Centered rewards, scaled down by the semantic entropy of the group.
+
+    Args:
+      entropy_rate: how much full disagreement takes away (α).
+      decay: f, a function (u, α) of `rlvr_jax.objectives.transforms.semantic_credit`.
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            transforms=[scale_by_semantic_entropy(entropy_rate, decay)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    seed_grpo,
+    "SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
+    "https://github.com/Dreamer312/SEED-GRPO",
+    changes="advantage",
+    evidence="reconstruction",
+    left_out="answers that say the same in other words",
+    reports="Qwen2.5-Math-7B: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0",
+    traps=(
+        "at the port's rate it takes 4 % at most; it never changes order in a group; hard prompts "
+        "disagree, too, and lose weight; the port makes every unread answer a cluster of its own"
+    ),
+)

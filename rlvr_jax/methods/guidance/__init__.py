@@ -1,0 +1,1 @@
+"""Guidance: hints, worked solutions and imitation."""

@@ -1,0 +1,221 @@
+"""HPT: reinforcement where the policy solves the prompt, imitation where it does not.
+
+"Towards a Unified View of Large Language Model Post-Training",
+https://github.com/TsinghuaC3I/Unify-Post-Training
+
+    group solved more than γ times:   Σ_t -A_i ρ_t / L,  A_i = R_i - mean over its own rollouts
+    else:                             -logp of its demonstration, averaged over all such tokens
+    loss = first + c · second - c_H mean H
+
+One row of a group that is solved so seldom, marked `off_policy`, is the demonstration: the worked
+solution of its prompt, in the place of one of the rollouts, all of which are dropped. There is no
+clip, no standard deviation and no division by the number of rows: the first part grows with the
+kept rows and the second does not. The authors take both per micro-batch, we over the batch, and
+limit the gradient norm at 80. γ is 0 of 8 (Qwen) or 2 of 8 (Llama); c is 0.3 for the 1.5B model.
+The paper's estimator is a frame for these and other losses: reference policy in the denominator,
+advantage, stability mask. Soft gates and the third band, where demonstrations are treated by
+off-policy RL, are off in the scripts and not here.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.batch import GroupTest
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.donors.traces import GIVES, own_rows, solutions, trace_metrics
+from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.regularizers.imitation import imitate
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.regularizers.token_penalties import statistic_term
+from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import NonNegative, NonNegativeInt
+from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.rollouts import Rollouts
+
+
+@part
+def solved_at_most(number: NonNegativeInt) -> Function:
+    """Groups with verdicts, of which at most so many are right (an outcome above ½).
+
+    Args:
+      number: at least 0.
+    Raises:
+      ValueError: a number that is no count.
+    """
+
+    def few_right(outcomes):
+        known = ~np.isnan(outcomes)
+        right = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
+        return known.any(axis=1) & (right <= number)
+
+    return few_right
+
+
+@part(writes=GIVES, by_row=True)
+def demonstrate(when: GroupTest) -> Stage:
+    """Puts the worked solution of some prompts into their groups, in the place of the last row.
+
+    A group of one keeps its row.
+
+    Args:
+      when: which groups, such as `solved_at_most(0)`.
+    Reads: outcome, Prompt.solution. Writes, metrics: as `add_traces`.
+    Raises:
+      ValueError: when a run is set up, a prompt without a solution.
+    Source: HPT, https://github.com/TsinghuaC3I/Unify-Post-Training.
+    """
+
+    def apply(batch, actor, state, turn):
+        wanted = np.asarray(when(batch.outcomes()))
+        batch = own_rows(batch)
+        traces, fit = solutions(actor, batch.asks_of(wanted), 1, turn)
+        if traces is None:
+            return batch, state, trace_metrics(traces, fit)
+        shown = wanted.copy()
+        shown[wanted] = fit
+        kept = [
+            rows[: max(1, len(rows) - there)]
+            for rows, there in zip(batch.groups, shown.astype(int), strict=True)
+        ]
+        places = np.repeat(np.arange(len(kept), dtype=np.int32), list(map(len, kept)))
+        rest = batch.take(np.concatenate(kept)).with_rollouts(group=places)
+        return rest.with_groups(shown, traces, "append"), state, trace_metrics(traces, fit)
+
+    needs = frozenset({"solution"})
+    return Stage(apply, reads=needs)
+
+
+def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
+    """Number of right rollouts of the policy itself in the group of each row."""
+    right = outcome_is_right(rollouts.outcome) & ~rollouts.off_policy
+    return group_sum(right.astype(jnp.int32), rollouts.group)
+
+
+def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
+    """Rows of groups in which the policy has solved the prompt at most `solved` times."""
+    return num_solved(rollouts) <= solved
+
+
+@part
+def solved_group_advantage(solved: NonNegativeInt) -> Transform:
+    """A_i = R_i - mean over the policy's own rollouts, in groups that it can solve; else 0.
+
+    An own rollout that is alone in its group has no mean: its advantage is its reward.
+
+    Args:
+      solved: number of right rollouts up to which a group is not trained on by reward.
+    Reads: reward, outcome, group, off_policy. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a negative number.
+    Source: https://github.com/TsinghuaC3I/Unify-Post-Training.
+    """
+
+    def advantage(rollouts):
+        own = ~rollouts.off_policy
+        alone = group_count(rollouts.group, own) == 1
+        mean = group_mean(rollouts.reward, rollouts.group, where=own)
+        centered = rollouts.reward - jnp.where(alone, 0, mean)
+        return jnp.where(own & ~needs_demonstration(rollouts, solved), centered, 0)
+
+    return rollout_advantage(advantage, reads={"off_policy"})
+
+
+@part(reads={"off_policy"}, writes={"mask"})
+def drop_demonstrated(solved: int) -> Transform:
+    """Takes demonstrations, and groups the policy cannot solve, out of the loss by reward.
+
+    Args:
+      solved: as in `solved_group_advantage`.
+    Reads: outcome, group, off_policy. Writes: mask.
+    Metrics: demonstrated_share (of the rows with tokens, those in groups solved at most `solved`
+      times).
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        failed = needs_demonstration(rollouts, solved)
+        mask = signals.mask & ~(rollouts.off_policy | failed)[:, None]
+        share = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
+        return replace(signals, mask=mask), state, {"demonstrated_share": share}
+
+    return apply
+
+
+@part
+def imitate_demonstrations(coefficient: NonNegative, solved: int) -> Transform:
+    """Adds c · token mean of -logp of the demonstrations of groups the policy cannot solve.
+
+    0 where there is no such group.
+
+    Args:
+      coefficient: c, at least 0.
+      solved: as in `solved_group_advantage`.
+    Reads: logp, outcome, group, off_policy, the mask of the rollouts. Writes: term.
+    Metrics: those of `imitate`.
+    Raises:
+      ValueError: a negative coefficient.
+    """
+
+    def where(rollouts):
+        return off_policy_tokens(rollouts) & needs_demonstration(rollouts, solved)[:, None]
+
+    return replace(imitate(coefficient, where, {"off_policy"}))
+
+
+def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
+    """The tokens on the mask that another policy wrote."""
+    return rollouts.mask & rollouts.off_policy[:, None]
+
+
+def hpt(
+    solved: int = 0,
+    imitation_coefficient: float = 1.0,
+    entropy_coefficient: float = 0.001,
+    max_length: int = 8192,
+) -> Recipe:
+    """Unclipped policy gradient on groups the policy solves, imitation on the others.
+
+    Args:
+      solved: right rollouts up to which a group is imitated instead (γ).
+      imitation_coefficient: weight of the imitation (c).
+      entropy_coefficient: weight of the mean entropy of the tokens trained by reward (c_H).
+      max_length: budget of response tokens (L).
+    """
+    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=solved_group_advantage(solved),
+            transforms=[drop_demonstrated(solved)],
+            surrogate=importance_weighted(),
+            regularizers=[imitate_demonstrations(imitation_coefficient, solved), *bonus],
+            aggregation=fixed_length_sum(max_length),
+        ),
+        experience=experience(stages=[demonstrate(solved_at_most(solved))]),
+    )
+
+
+METHOD = Method(
+    hpt,
+    "Towards a Unified View of Large Language Model Post-Training",
+    "https://github.com/TsinghuaC3I/Unify-Post-Training",
+    changes="advantage, mask, surrogate, regularizer, guidance",
+    reports=(
+        "Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths "
+        "sets and two others"
+    ),
+    traps=(
+        "the first term grows with the kept rows, imitation does not: another batch size is "
+        "another balance; all-right groups teach nothing; set γ for the base (0 of 8 Qwen, 2 of 8 "
+        "Llama)"
+    ),
+)

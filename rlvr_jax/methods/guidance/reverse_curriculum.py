@@ -1,0 +1,173 @@
+"""R³: responses that begin near the end of a worked solution, where a success is near.
+
+"Training Large Language Models for Reasoning through Reverse Curriculum Reinforcement Learning",
+https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL
+
+    stage m: the prompt and all but the last m steps of its solution, m = 1 … M; none is learned
+    R    = 1 if right, 0.2 if an answer can be read, else 0
+    r_t  = -β (old_logp - reference_logp), and R on top at the last token
+    Â_t  by γ = 1, λ = 0.95;  A = (Â - mean) / √(var + 1e-8), var with n - 1, over all tokens
+    loss = mean_i (1/n_i) Σ_t max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε))
+
+The released form mixes the stages of all prompts; `per_stage` trains them one after the other. A
+step of the solution is a stage, which is ours. The critic is fitted to Â + V within ±0.2; the
+authors weigh its loss by 5, which our critic with an optimizer of its own does not see. β is 0.05
+for solutions in words, 0.01 for programs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.experience import experience, shape, shuffled_epochs
+from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.views import begin_with, begin_with_most
+from rlvr_jax.objectives import (
+    critic_of,
+    generalized_advantage,
+    objective,
+    ppo_clip,
+    rollout_mean_token_mean,
+    whitened,
+)
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.rewards.parts import Shaping, shaping
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Unit
+from rlvr_jax.types.parts import part
+
+
+def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
+    """How many of a solution's steps are given in a stage: all but one in stage 1, none in stage M.
+
+    Args:
+      steps: M, of each solution.
+      stage: from 1; those behind M give nothing.
+    """
+    return np.maximum(np.asarray(steps) - stage, 0)
+
+
+@part
+def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
+    """Lets responses begin with the first steps of the worked solution, stage by stage.
+
+    In stage m all but the last m steps are given; they are context and not learned from. A solution
+    of M steps has M stages, the last from the bare prompt.
+
+    Args:
+      per_stage: steps of the run in each stage; 0: all stages at once, each ask at a random one.
+    Reads: Prompt.solution. Metrics: given_share (of the solutions, mean over the asks).
+    Raises:
+      ValueError: a negative number; when a run is set up, a prompt without a solution.
+    Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
+    """
+
+    def propose(asks, state, turn):
+        del state
+        steps = np.array([len(ask.prompt.solution) for ask in asks])
+        if per_stage:
+            stage = np.full(len(asks), 1 + turn.step // per_stage)
+        else:
+            random = turn.random().spawn(turn.round + 1)[-1]
+            stage = 1 + random.integers(np.maximum(steps, 1))
+        shares = given_steps(steps, stage) / np.maximum(steps, 1)
+        return [
+            replace(ask, view=begin_with(share, whole_steps=True))
+            for ask, share in zip(asks, shares.tolist(), strict=True)
+        ]
+
+    def observe(state, turn, seen, learned):
+        del turn, seen
+        asked = [learned.asks[rows[0]].view.fraction for rows in learned.groups]
+        return state, {"given_share": float(np.mean(asked))}
+
+    needs, views = frozenset({"solution"}), (begin_with_most(),)
+    return Curriculum(propose, observe=observe, reads=needs, views=views)
+
+
+def partial_credit(
+    right: Bool[Array, "B"], readable: Bool[Array, "B"], partial: float
+) -> Float[Array, "B"]:
+    """1 for right answers, `partial` for wrong ones that can be read, 0 for the others."""
+    return jnp.where(right, 1.0, jnp.where(readable, partial, 0.0))
+
+
+@part
+def right_or_readable(partial: Unit) -> Shaping:
+    """`partial_credit` where readable is a row that gives an answer (`Rollouts.answer`).
+
+    Args:
+      partial: what a wrong answer earns, in [0, 1].
+    Reads: outcome, answer.
+    Raises:
+      ValueError: partial outside [0, 1].
+    Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
+    """
+
+    def reward(rollouts):
+        right = outcome_is_right(rollouts.outcome)
+        earned = partial_credit(right, rollouts.answer >= 0, partial)
+        return earned.astype(rollouts.outcome.dtype)
+
+    return shaping(reward, reads={"answer"})
+
+
+def reverse_curriculum(
+    per_stage: int = 0,
+    partial: float = 0.2,
+    kl_coefficient: float = 0.05,
+    discount: float = 1.0,
+    trace_decay: float = 0.95,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    value_clip: float = 0.2,
+    trunk: str = "own",
+) -> Recipe:
+    """PPO with a critic and a KL in the reward, from all cuts of the worked solutions.
+
+    Args:
+      per_stage: steps of each stage, one after the other; 0: all stages mixed.
+      partial: reward of an answer that can be read and is wrong.
+      kl_coefficient: price of the divergence from the reference at every token (β).
+      discount: of later rewards, per token (γ).
+      trace_decay: of later errors of the critic, per token (λ).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      value_clip: half-width of the critic's trust region.
+      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
+    """
+    estimator = generalized_advantage(discount, trace_decay, kl_coefficient)
+    return Recipe(
+        objective=objective(
+            advantage=whitened(estimator, ddof=1, epsilon=1e-8, floor=0.0),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=rollout_mean_token_mean(),
+        ),
+        experience=experience(
+            [shuffled_epochs(), begin_near_the_end(per_stage)],
+            stages=[shape(right_or_readable(partial))],
+        ),
+        critic=critic_of(estimator, value_clip, trunk=trunk),
+    )
+
+
+METHOD = Method(
+    reverse_curriculum,
+    "Training Large Language Models for Reasoning through Reverse Curriculum Reinforcement"
+    " Learning",
+    "https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL",
+    changes="advantage, curriculum, guidance, reward",
+    left_out="the critic's coefficient of 5",
+    reports=(
+        "Llama2-7B: 4.1 points over RL on eight reasoning tasks; with programs on GSM8K 4.2 over "
+        "RL, across three models"
+    ),
+    traps=(
+        "the paper's plain form goes stage by stage, the release mixes them and leaves the critic "
+        "to tell hard starts from easy; 0.2 for what can be read only shifts values where all can "
+        "be"
+    ),
+)

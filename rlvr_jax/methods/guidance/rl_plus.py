@@ -1,0 +1,122 @@
+"""RL-PLUS: worked solutions by an importance ratio to a mixture, most where they are unexpected.
+
+"RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with
+Hybrid-policy Optimization", https://github.com/YihongDong/RL-PLUS
+
+    A_i  = R_i - mean over all N rows of the group, the solution's among them
+    own token:       -A_i π / π_old
+    solution's:      -A_i (1 - π)^γ · 2 π / (π_old + ω),  ω = (π_old + 1) / 2
+    loss = Σ over all tokens / L - c_H mean H
+
+Who wrote the solution is not known: half of it is taken to be the old policy, half one that was
+sure of every token, so that the ratio stays below 4. (1 - π)^γ is a constant; it takes weight from
+what the policy would say anyway. The paper's formula also divides by the group's standard deviation
+(`group_normalized` in the place of `group_centered`) and clips own tokens; the released script does
+neither, nor do we. Sums are theirs over a micro-batch, ours over the update.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from rlvr_jax.experience import add_traces, experience
+from rlvr_jax.objectives import (
+    by_origin,
+    fixed_length_sum,
+    group_centered,
+    importance_weighted,
+    objective,
+    statistic_term,
+)
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
+from rlvr_jax.objectives.surrogates.foreign_ratios import unclipped_loss
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.parts import part
+
+
+@part
+def mixture_importance() -> Surrogate:
+    """-A ρ, ρ = 2 π / (π_old + ω), ω = (π_old + 1) / 2: for tokens of an unknown writer.
+
+    The writer is taken for a mixture of the old policy and of one that was sure of every token.
+    ρ is below 4, so nothing is clipped; π_old and ω are constants.
+
+    Source: RL-PLUS, https://github.com/YihongDong/RL-PLUS.
+    """
+
+    def prepare(signals, context):
+        old = jnp.exp(context.old_logp)
+        return replace(signals, ratio=2 * jnp.exp(context.stats.logp) / (old + (old + 1) / 2))
+
+    return Surrogate(prepare, unclipped_loss)
+
+
+@part(reads={"logp", "off_policy"}, writes={"weight"})
+def weigh_unlikely(power: NonNegative) -> Transform:
+    """Weighs tokens that somebody else wrote by (1 - π)^γ: what the policy would say anyway, less.
+
+    Args:
+      power: γ, at least 0.
+    Reads: logp, off_policy, origin. Writes: weight, of foreign tokens. Metrics: unlikely_weight
+      (its mean over them).
+    Raises:
+      ValueError: a negative power.
+    Source: RL-PLUS, https://github.com/YihongDong/RL-PLUS.
+    """
+
+    def apply(signals, context, state):
+        foreign = signals.mask & foreign_tokens(context.rollouts)
+        # 1 - π rounds below 0 where the policy is sure.
+        rest = jnp.maximum(-jnp.expm1(context.stats.logp), 0)
+        factor = jax.lax.stop_gradient(jnp.where(foreign, rest, 1)) ** power
+        signals = replace(signals, weight=signals.weight * jnp.where(foreign, factor, 1))
+        return signals, state, {"unlikely_weight": masked_mean(factor, foreign)}
+
+    return apply
+
+
+def rl_plus(
+    exploration: float = 0.5,
+    entropy_coefficient: float = 0.001,
+    max_length: int = 8192,
+    traces: int = 1,
+) -> Recipe:
+    """Unclipped policy gradient, on a worked solution by a mixture ratio and its unlikeliness.
+
+    Args:
+      exploration: power of the unlikeliness of a solution's token (γ).
+      entropy_coefficient: weight of the mean entropy (c_H).
+      max_length: budget of response tokens (L).
+      traces: rows of each group that are its solution.
+    """
+    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            transforms=[weigh_unlikely(exploration)],
+            surrogate=by_origin(own=importance_weighted(), foreign=mixture_importance()),
+            regularizers=bonus,
+            aggregation=fixed_length_sum(max_length),
+        ),
+        experience=experience(stages=[add_traces(traces)]),
+    )
+
+
+METHOD = Method(
+    rl_plus,
+    "RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with"
+    " Hybrid-policy Optimization",
+    "https://github.com/YihongDong/RL-PLUS",
+    changes="advantage, weight, surrogate, aggregation, guidance",
+    reports=(
+        "Qwen2.5-Math-7B, six maths sets: 53.4 on average, 5.2 over LUFFY's kind, 48.8 out of "
+        "domain; pass@k stays above the base"
+    ),
+    traps=(
+        "own tokens have no clip, so several updates on a batch are unbounded; paper (std, clip) "
+        "and script (neither) differ; a solution's token of almost no probability still moves "
+        "little"
+    ),
+)

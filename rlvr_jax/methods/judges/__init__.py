@@ -1,0 +1,1 @@
+"""Judges: rewards from models, rubrics and pairwise comparisons."""

@@ -1,0 +1,230 @@
+"""LaSeR: the policy rewards itself by one log-prob after its last token.
+
+"LaSeR: Reinforcement Learning with Last-Token Self-Rewarding", https://github.com/RUCBM/LaSeR
+
+    s_i  = β (log π(z_c | x, y, end) - c)
+    A_i  = 0.9 (R_i - mean) / (std + 1e-6) + 0.1 (s_i - mean s) / std s
+    loss = GRPO's clipped loss + 0.1 · mean over rows of w_i (s_i - R_i)², finished rows only
+
+z_c is a token that never occurs, c its log-prob under the reference policy (nearly a constant), so
+that s is the implicit reward of the response: right answers raise it to c + 10. w balances right
+and wrong. In the advantage s is that of the policy that wrote the row (`self_reward`), clipped to
+[0, 1], 0 on cut rows; groups whose scores spread by 0.1 or less use GRPO's alone. For a cut row the
+authors' code reads a score from a wrong position there. Training begins without the mixing
+(`mix=0`) and, for a base model, without the loss, each for 200 updates. c is -23 for Qwen with z_c
+<|vision_start|>, -25 for OctoThinker. At test time s > 0.5 says right, and s weighs votes. Read
+from the authors' code, not run against it. The average of the clipped loss is GRPO's, per rollout;
+which one the authors use was not found.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.experience import ask_verdict, experience
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
+from rlvr_jax.objectives.advantages.self_verification import finished_rows
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.statistics.groups import (
+    group_all_equal,
+    group_deviation,
+    group_has_tokens,
+    group_std,
+)
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Finite, NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
+
+
+@part(writes=frozenset({"self_reward"}), by_row=True)
+def reward_itself(scale: float, reference: float) -> Stage:
+    """Gives each answer what the policy that wrote it expects of it: `self_reward` of the first
+    token that `ask_verdict` before it asks for.
+
+    Args:
+      scale, reference: of `self_reward`.
+    Writes: self_reward. Metrics: self_reward (mean over finished rows).
+    Source: LaSeR, https://github.com/RUCBM/LaSeR.
+    """
+
+    def apply(batch, actor, state, turn):
+        del turn
+        rollouts = batch.rollouts
+        said = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
+        finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
+        score = np.asarray(self_reward(said, finished, scale, reference), rollouts.reward.dtype)
+        told = {"self_reward": float(score[finished].mean())} if finished.any() else {}
+        return batch.with_rollouts(self_reward=score), state, told
+
+    return apply
+
+
+def self_reward(
+    verdict_logp: Float[Array, "B"], finished: Bool[Array, "B"], scale: float, reference: float
+) -> Float[Array, "B"]:
+    """s = β (log π(z_c | x, y, end) - c), 0 on rows that are not finished.
+
+    With a token z_c that never occurs the reference policy's log-prob is nearly a constant, so s is
+    β times the log-ratio: the implicit reward of the whole response at the price of one token.
+
+    Args:
+      verdict_logp: log-prob of z_c after the response, at temperature 1.
+      finished: rows that have one.
+      scale: β.
+      reference: c, the log-prob under the reference policy.
+    Source: https://github.com/RUCBM/LaSeR.
+    """
+    return jnp.where(finished, scale * (verdict_logp - reference), 0)
+
+
+def class_balance(right: Bool[Array, "B"], finished: Bool[Array, "B"]) -> Float[Array, "B"]:
+    """Total / (2 · number of the same outcome), both over the finished rows; 0 if there is none."""
+
+    def weight(kind):
+        number = masked_count(finished & kind)
+        half = masked_count(finished).astype(float) / 2
+        return jnp.where(number > 0, half / jnp.maximum(number, 1).astype(float), 0)
+
+    return jnp.where(right, weight(right), weight(~right))
+
+
+@part(reads={"verdict_logp"}, writes={"term"})
+def self_reward_loss(
+    coefficient: NonNegative, scale: Positive, reference: Finite, balanced: bool = True
+) -> Transform:
+    """Adds c · mean over all rows of w (s - R)² for the finished ones: s learns the outcome.
+
+    All rows are those of groups with tokens.
+
+    Args:
+      coefficient: c, at least 0.
+      scale, reference: of `self_reward`, whose token is the first of `verdict_logp`; scale
+        positive.
+      balanced: w are `class_balance`, so that right and wrong weigh the same; else 1.
+    Reads: verdict_logp, outcome, truncated. Writes: term.
+    Metrics: self_reward/right and self_reward/wrong, means over the finished rows of a kind.
+    Raises:
+      ValueError: a negative coefficient, scale not positive, or reference not finite.
+    Source: https://github.com/RUCBM/LaSeR.
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        finished, right = finished_rows(rollouts), outcome_is_right(rollouts.outcome)
+        score = self_reward(context.stats.verdict_logp[:, 0], finished, scale, reference)
+        weight = class_balance(right, finished).astype(score.dtype) if balanced else 1
+        errors = jnp.where(finished, weight * (score - rollouts.outcome) ** 2, 0)
+        mean = masked_mean(errors, group_has_tokens(rollouts.mask, rollouts.group))
+        signals = replace(signals, term=signals.term + coefficient * mean)
+        metrics = {
+            "self_reward/right": masked_mean(score, finished & right),
+            "self_reward/wrong": masked_mean(score, finished & ~right),
+        }
+        return signals, state, metrics
+
+    return apply
+
+
+def self_advantage(
+    score: Float[Array, "B"], advantage: Float[Array, "B"], group: Int[Array, "B"], min_std: float
+) -> Float[Array, "B"]:
+    """(s - mean) / std over the group, std with n - 1; the given advantage where std ≤ `min_std`.
+
+    Args:
+      score: s, clipped to [0, 1], 0 on cut rows; these count.
+      advantage: what stands in where the scores say nothing.
+      group: id of the group of each row.
+      min_std: at least 0.
+    """
+    spread = group_std(score, group)
+    useful = (spread > min_std) & ~group_all_equal(score, group)
+    centered = group_deviation(score, group)
+    return jnp.where(useful, centered / jnp.where(useful, spread, 1), advantage)
+
+
+@part
+def self_rewarded(
+    mix: Unit = 0.1, min_std: NonNegative = 0.1, epsilon: Positive = 1e-6
+) -> Transform:
+    """A = (1 - γ) · group-normalized reward + γ · `self_advantage` of the policy's own scores.
+
+    Args:
+      mix: γ, in [0, 1]; with 0 no self-rewards are needed.
+      min_std: of the scores of a group, up to which they are not used; at least 0.
+      epsilon: ε, added to the standard deviation of the rewards.
+    Reads: reward, group, self_reward, truncated. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: mix outside [0, 1], a negative min_std, or epsilon not positive.
+    Source: https://github.com/RUCBM/LaSeR.
+    """
+
+    def advantage(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        centered = group_deviation(reward, group)
+        plain = centered / (group_std(reward, group) + epsilon)
+        if not mix:
+            return plain
+        score = jnp.where(finished_rows(rollouts), jnp.clip(rollouts.self_reward, 0, 1), 0)
+        return (1 - mix) * plain + mix * self_advantage(score, plain, group, min_std)
+
+    return rollout_advantage(advantage, reads={"self_reward"} if mix else ())
+
+
+def laser(
+    token: str = "<|vision_start|>",
+    coefficient: float = 0.1,
+    scale: float = 0.1,
+    reference_logp: float = -23.0,
+    balanced: bool = True,
+    mix: float = 0.1,
+    min_std: float = 0.1,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO without KL, with a loss that fits a self-reward and a share of it in the advantage.
+
+    Args:
+      token: one that never occurs (z_c), a text of one token of the policy's tokenizer.
+      coefficient: weight of the squared error.
+      scale: of the log-prob of the special token (β).
+      reference_logp: its log-prob under the reference policy (c), nats.
+      balanced: right and wrong rows weigh the same in the squared error.
+      mix: share of the self-reward in the advantage.
+      min_std: spread of a group's scores up to which they are not used.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    fit = [self_reward_loss(coefficient, scale, reference_logp, balanced)] if coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=self_rewarded(mix, min_std, epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=fit,
+            aggregation=rollout_mean_token_mean(),
+        ),
+        experience=experience(stages=[ask_verdict([token]), reward_itself(scale, reference_logp)]),
+    )
+
+
+METHOD = Method(
+    laser,
+    "LaSeR: Reinforcement Learning with Last-Token Self-Rewarding",
+    "https://github.com/RUCBM/LaSeR",
+    changes="advantage, regularizer",
+    left_out="the phases of training; the weighted vote at test time",
+    reports="several bases: better reasoning than GRPO, and a verdict on itself for one token more",
+    traps=(
+        "token and c are Qwen's: another base needs a token that never occurs, and its c; groups "
+        "whose scores spread little take GRPO's advantage; cut rows count in the mean and have no "
+        "loss"
+    ),
+)

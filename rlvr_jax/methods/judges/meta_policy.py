@@ -1,0 +1,90 @@
+"""MPO: a judge's rubric is rewritten while the policy trains on it.
+
+"Toward Evaluative Thinking: Meta Policy Optimization with Evolving Reward Models",
+https://github.com/minnesotanlp/mpo
+
+    R    = Σ_k points_k (published), or the mean of points_k / maximum_k
+    r_t  = R on the last token, -β (log π_old - log π_ref) on every one
+    Â    = GAE with λ = 0.95, whitened; loss = Σ PPO clip / Σ n_i
+
+The sum pays more for a longer rubric, and rewards before and after a rewrite do not compare: the
+mean is the default. An item without readable points leaves the mean, a response without any leaves
+its batch; published, it is 0. Points are the first rewards of the task. Judge and rewriting models
+are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and has a model rewrite
+a rubric between two runs (`evolve`).
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import (
+    by_rubric,
+    critic_of,
+    generalized_advantage,
+    objective,
+    ppo_clip,
+    share_of_rubric,
+    token_mean,
+    whitened,
+)
+from rlvr_jax.objectives.rewards.rubrics import Criterion
+from rlvr_jax.types import Method, Recipe
+
+
+def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
+    """The sum of the points, in which a criterion without a score is 0; longer rubrics pay more."""
+    most = jnp.asarray([criterion.maximum for criterion in rubric], scores.dtype)[None]
+    return jnp.sum(jnp.where(jnp.isnan(scores), 0, scores) * most, axis=1)
+
+
+def meta_policy(
+    maxima: Sequence[float] = (1.0, 1.0),
+    summed: bool = False,
+    kl_coefficient: float = 0.05,
+    trace_decay: float = 0.95,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    value_clip: float = 0.2,
+) -> Recipe:
+    """PPO with a critic, on the points of a rubric.
+
+    Args:
+      maxima: most points of each item, the first rewards of the task.
+      summed: the published sum of points, in which unreadable is 0.
+      kl_coefficient: price of the divergence from the reference (β); with 0 none is needed.
+      trace_decay: of later errors of the critic (λ).
+      clip_low, clip_high: half-widths of the trust region.
+      value_clip: half-width of the critic's.
+    """
+    rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
+    estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
+    reward = by_rubric(rubric, sum_of_rubric if summed else share_of_rubric)
+    return Recipe(
+        objective=objective(
+            advantage=whitened(estimator),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(reward)]),
+        critic=critic_of(estimator, value_clip),
+    )
+
+
+METHOD = Method(
+    meta_policy,
+    "Toward Evaluative Thinking: Meta Policy Optimization with Evolving Reward Models",
+    "https://github.com/minnesotanlp/mpo",
+    changes="reward",
+    left_out="the authors' judge (`--judge` brings one); the rewriting of its rubric within a run",
+    reports=(
+        "essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no "
+        "collapse where the first prompt is hacked"
+    ),
+    traps=(
+        "nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite "
+        "the critic's scale is off; the published sum pays longer rubrics more"
+    ),
+)

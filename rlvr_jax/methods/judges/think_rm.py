@@ -1,0 +1,110 @@
+"""Think-RM: pairs of answers are compared by strength, and differences are advantages.
+
+"Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
+https://github.com/IlgeeHong/Think-RM
+
+    d_ij = -m, m the judge's strength in -3 … 3 (positive: the second is better), d_ji = -d_ij
+    A_i  = (1/N) Σ_j d_ij / √(Σ d² / (2 N (N - 1)) + 1e-6)
+    loss = Σ [PPO clip + β k3] / Σ n_i
+
+If d_ij = r_i - r_j that is GRPO's advantage; contradictory strengths shrink it, as cycles cancel
+above the root and not below. ε stands inside the root. What the judge cannot say is a draw; an
+answer about which nothing else is known leaves the loss. Each pair is asked in one order. The judge
+(`compare`) gives two scores of which the difference is d; by default the verifier's outcomes,
+theirs a model trained by RL to think before its verdict.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from rlvr_jax.experience import compare_by, experience, tournament
+from rlvr_jax.experience.stages.rewards.tournament import Compare
+from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives.rewards.standings import Rounds, Scores, scored_matches
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.parts import Function, part
+
+
+def difference_table(players: int, rounds: Rounds) -> Float[np.ndarray, "N N"]:
+    """d_ij = s_i - s_j of pairs that have met, 0 of others: antisymmetric."""
+    table = np.zeros((players, players))
+    for first, second, one, other in scored_matches(rounds):
+        table[first, second], table[second, first] = one - other, other - one
+    return table
+
+
+def difference_advantage(table: Float[np.ndarray, "N N"], epsilon: float = 1e-6) -> Scores:
+    """(1/N) Σ_j d_ij / √(Σ d² / (2 N (N - 1)) + ε): if d_ij = r_i - r_j, that is (r - mean) / std.
+
+    Cycles shrink what is above the root and not what is below. 0 of one player.
+
+    Args:
+      table: d.
+      epsilon: ε, inside the root.
+    Source: Think-RM, https://github.com/IlgeeHong/Think-RM.
+    """
+    players = len(table)
+    spread = np.sum(table**2) / max(2 * players * (players - 1), 1)
+    return table.mean(axis=1) / np.sqrt(spread + epsilon)
+
+
+def mean_difference(players, rounds):
+    """The mean difference of each answer from the others, [players]."""
+    return difference_table(players, rounds).mean(axis=1)
+
+
+@part
+def standardized_difference(epsilon: float) -> Function:
+    """`difference_advantage` of the differences, [players]."""
+    return lambda players, rounds: difference_advantage(difference_table(players, rounds), epsilon)
+
+
+def think_rm(
+    compare: Compare = compare_by(),  # noqa: B008 (a function)
+    kl_coefficient: float = 1e-4,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
+
+    Args:
+      compare: (batch, pairs of rows, actor, turn) -> the scores of both, counts, and what was
+        said; such as `compare_with(judge)`.
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: inside the root of the deviation.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            stages=[
+                tournament(compare, mean_difference, advantage=standardized_difference(epsilon))
+            ]
+        ),
+    )
+
+
+METHOD = Method(
+    think_rm,
+    "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
+    "https://github.com/IlgeeHong/Think-RM",
+    changes="advantage, reward",
+    left_out="the authors' judge (`--judge` brings one) and its training",
+    reports=(
+        "its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better "
+        "policies than by scores"
+    ),
+    traps=(
+        "by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - "
+        "1) / 2 calls a prompt, each in one order; their binary judge divides by the length of "
+        "its text"
+    ),
+)

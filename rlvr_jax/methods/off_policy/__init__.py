@@ -1,0 +1,1 @@
+"""Off-policy data: rollouts of older weights or of another sampler."""

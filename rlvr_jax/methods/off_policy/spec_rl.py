@@ -1,0 +1,538 @@
+"""SPEC-RL: the last epoch's responses are drafts, and only what is rejected of them is drawn anew.
+
+Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
+
+    a token of the draft is accepted with probability min(1, e^b π_now / π_then)
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref) - α H] / Σ n_i
+
+A response is the accepted prefix of its draft and what the current policy writes behind it. It is
+trained as if all of it were the current policy's: ρ is 1 at the first update, and nothing corrects
+for the reuse. Even with b = 0 that is not exact, for a rejected token is drawn from π_now, not from
+its excess over π_then; b = 0.5 keeps more, and is further off. `exact_mb=N` with `lenience=0` draws
+it from the excess, max(π_now - π_then, 0) normalized (ours): responses are then the current
+policy's, where the log-probs of all tokens that this needs take at most N megabytes.
+
+The loss is GRPO's; `--experience spec_rl` draws so for any other. Prompts must come back for it to
+act: with many prompts and few steps nothing is reused. The authors take the same random numbers in
+every step; here they are fresh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.draws.plain import plain
+from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
+from rlvr_jax.experience.sampling import occurrences
+from rlvr_jax.objectives import (
+    entropy_bonus,
+    group_normalized,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Finite, NonNegative
+from rlvr_jax.types.parts import part
+
+
+def acceptance(log_ratio: np.ndarray, lenience: float) -> np.ndarray:
+    """Probability that a token is accepted where it is reached: min(1, e^(b + Δ)).
+
+    Args:
+      log_ratio: Δ, log-prob of the token now minus that with which it was drawn.
+      lenience: b, nats.
+    """
+    return np.exp(np.minimum(lenience + log_ratio, 0))
+
+
+def accepted_prefix(
+    log_ratio: np.ndarray, length: np.ndarray, uniform: np.ndarray, lenience: float
+) -> np.ndarray:
+    """Tokens of each draft before the first that is rejected: where ln u > Δ + b; int [B].
+
+    Args:
+      log_ratio: Δ, [B, T].
+      length: tokens of the drafts, int [B].
+      uniform: u, numbers in [0, 1), [B, T].
+      lenience: b, nats.
+    """
+    there = np.arange(log_ratio.shape[1])[None] < length[:, None]
+    rejected = there & (uniform > acceptance(log_ratio, lenience))
+    return np.where(rejected.any(axis=1), rejected.argmax(axis=1), length)
+
+
+def expected_prefix(
+    log_ratio: np.ndarray, length: np.ndarray, lenience: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probability that a draft is accepted up to and with each token [B, T], 0 behind its end, and
+    their sum, the accepted tokens that are expected [B]."""
+    there = np.arange(log_ratio.shape[1])[None] < length[:, None]
+    survival = np.where(there, np.cumprod(acceptance(log_ratio, lenience), axis=1), 0)
+    return survival, survival.sum(axis=1)
+
+
+def emitted_distance(logp: np.ndarray, drafted_logp: np.ndarray, lenience: float) -> np.ndarray:
+    """Total variation between what verification writes at a token and the policy, ½ Σ |e - p|.
+
+    With q the distribution of the draft and p the policy's, a token is accepted with mass
+    hit = q · min(1, e^b p / q), and drawn from p otherwise: e = hit + (1 - Σ hit) p. Speculative
+    decoding draws from max(p - q, 0) instead, and has e = p at b = 0.
+
+    Args:
+      logp, drafted_logp: of all tokens, under p and q, [..., V].
+      lenience: b, nats.
+    """
+    p, q = np.exp(logp), np.exp(drafted_logp)
+    hit = q * acceptance(logp - drafted_logp, lenience)
+    emitted = hit + (1 - hit.sum(axis=-1, keepdims=True)) * p
+    return np.abs(emitted - p).sum(axis=-1) / 2
+
+
+def residual(logp: np.ndarray, drafted_logp: np.ndarray) -> np.ndarray:
+    """The distribution of what replaces a rejected token, max(p - q, 0) normalized; float64.
+
+    p itself where p = q: nothing is rejected there but by rounding.
+
+    Args:
+      logp, drafted_logp: of all tokens, under p and q, [..., V].
+    """
+    p, q = np.exp(np.asarray(logp, np.float64)), np.exp(np.asarray(drafted_logp, np.float64))
+    more = np.maximum(p - q, 0)
+    mass = more.sum(axis=-1, keepdims=True)
+    return np.where(mass > 0, more, p) / np.where(mass > 0, mass, p.sum(axis=-1, keepdims=True))
+
+
+COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
+
+
+@part
+def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegative = 0) -> Draw:
+    """Verifies the last responses to a prompt and draws only what the policy would not write again.
+
+    The k-th response that was learned from when the prompt came last is the draft of its k-th one
+    now. One scoring pass gives its log-probs under the current policy; its tokens are taken over
+    up to the first that is rejected (`accepted_prefix`), and the response goes on from there,
+    drawn as ever. A draft that is accepted as a whole is the response, also one that the budget
+    had cut.
+
+    All tokens are learned from, those that are taken over as if the current policy had drawn them:
+    their `behaviour_logp` and `entropy` are those of the verifying pass, and old log-probs are
+    measured as for any row. `branch_position` is where a row left its draft (-1: no draft). That
+    is an approximation: a rejected token is drawn from the policy again, not from what the draft's
+    distribution lacks of it, so that the policy's favourites come a little too often
+    (`emitted_distance`), and a lenience above 0 keeps tokens that are not its own.
+
+    A draft is used once in a step, and by plain asks of the task's own prompts alone. Rows that
+    were learned from without log-probs (their mask was cleared) leave the older draft in place.
+
+    The state holds tokens and log-probs of the task's prompts × rollouts × budget, 8 bytes each.
+
+    With `exact_mb` responses have the current policy's distribution, as in speculative decoding: a
+    rejected token gives way to one of what the draft's distribution lacks, max(p_now - p_then, 0)
+    normalized. The state then holds the log-probs of all tokens, 4 bytes for each of prompts ×
+    rollouts × budget × vocabulary; a draft is the first answer to its prompt in a step, whatever
+    stages make of it, as the right ones alone would be drafts of another distribution; and a second
+    scoring pass gives the step's own log-probs. A token of a residual is no decode step: it is
+    counted in residual_tokens.
+
+    Args:
+      lenience: b, nats: a token is accepted with probability min(1, e^b p_now / p_then).
+      below: draws what is not taken over; None: `plain()`.
+      exact_mb: megabytes (10^6 bytes) that the log-probs of all tokens may take; 0: not exact.
+    Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps (by
+      how much longer the longest row with a draft is than what was drawn of any); and
+      reused_share of the tokens of the step's responses.
+    Raises:
+      ValueError: a lenience that is not finite, or a draw whose rows are not whole responses; exact
+        with a lenience or with a draw below; when a run is made, log-probs that take more than
+        exact_mb.
+    Source: Liu et al. 2025, https://arxiv.org/abs/2509.23232.
+    """
+    exact = exact_mb > 0
+    if exact and (lenience or below is not None):
+        raise ValueError(
+            "from_drafts: with exact_mb lenience must be 0 and below None, got"
+            f" {lenience} and {below and below.label}"
+        )
+    # What is drawn has to be of the distribution that is scored.
+    below = below or (plain(top_k=0, top_p=1.0, min_p=0.0) if exact else plain())
+    if below.of_policy:
+        raise ValueError(
+            f"from_drafts: below must draw responses as a whole, as plain() does, got {below.label}"
+        )
+    counts = (*COUNTS, "residual_tokens") if exact else COUNTS
+
+    def init(setting):
+        prompts, samples = len(setting.task.train), setting.drawn_samples
+        shape = prompts, samples, setting.response_tokens
+        whole = {}
+        if exact:
+            _check_bytes(setting, exact_mb)
+            whole["all_logp"] = np.zeros((*shape, setting.vocabulary), np.float32)
+            whole["written"] = np.full(prompts, -1, np.int32)
+        return whole | {
+            "tokens": np.zeros(shape, np.int32),
+            "logp": np.zeros(shape, np.float32),
+            "length": np.zeros(shape[:2], np.int32),
+            "truncated": np.zeros(shape[:2], bool),
+            "used": np.full(prompts, -1, np.int32),
+            "shares": np.zeros(2),
+            "below": below.init(setting),
+        }
+
+    def apply(asks, actor, state, turn):
+        own, told = dict(state), dict.fromkeys(counts, 0.0)
+
+        def draw(asks, stream):
+            key = jax.random.fold_in(turn.key, stream) if stream else turn.key
+            own_turn = turn._replace(key=key)
+            batch, own["below"], metrics = below.apply(asks, actor, own["below"], own_turn)
+            for name, value in metrics.items():
+                told[name] = told.get(name, 0.0) + value
+            return batch
+
+        drafted = _drafted(asks, state, turn)
+        if any(drafted):
+            numbers = [ask.number for ask, has in zip(asks, drafted, strict=True) if has]
+            own["used"] = state["used"].copy()
+            own["used"][numbers] = turn.step
+            verified = verify(asks, drafted, actor, state, turn.random(), lenience)
+            batch, begun = _continued(asks, drafted, verified, draw)
+            for name, number in _counts(verified, batch, begun).items():
+                if name in told:
+                    told[name] += number
+        else:
+            batch = draw(asks, 0)
+        if exact:
+            scored = actor.score(batch, ("logp", "all_logp"))
+            number = np.array([ask.number for ask in batch.asks])
+            own_prompt = number < len(state["written"])
+            number = np.where(own_prompt, number, 0)
+            first = np.array([not (ask.rating or ask.first_sample) for ask in batch.asks])
+            fresh = own_prompt & first & (state["written"][number] != turn.step)
+            own |= _stored(own, batch, scored["logp"], fresh, scored["all_logp"])
+            own["written"] = state["written"].copy()
+            own["written"][number[fresh]] = turn.step
+        length = float(batch.rollouts.length.sum())
+        own["shares"] = state["shares"] + np.array([told["reused_tokens"], length])
+        return batch, own, told
+
+    def observe(state, turn, seen, learned):
+        inner, metrics = below.observe(state["below"], turn, seen, learned)
+        reused, whole = state["shares"]
+        told = {"reused_share": float(reused / max(whole, 1)), **metrics}
+        stored = {}
+        if not exact:
+            every = np.ones(len(learned), bool)
+            stored = _stored(state, learned, learned.rollouts.old_logp, every)
+        return {**state, **stored, "shares": np.zeros(2), "below": inner}, told
+
+    return Draw(apply, init, observe, below.reads, below.sampling)
+
+
+def _drafted(asks: Sequence[Ask], state, turn: Turn) -> list[bool]:
+    """Which asks have drafts that this step has not used yet."""
+    length, used = state["length"], state["used"]
+    again = occurrences(np.array([ask.number for ask in asks]))
+    return [
+        ask.number < len(length)
+        and ask.view.label == PLAIN.label
+        and not (repeat or ask.rating or ask.first_sample or len(ask.given))
+        and used[ask.number] != turn.step
+        and bool(length[ask.number].any())
+        for ask, repeat in zip(asks, again, strict=True)
+    ]
+
+
+class Verified(NamedTuple):
+    """Drafts that the current policy has scored, row by row.
+
+    Fields:
+      rows: of each the place of its ask and the number of the sample.
+      batch: the drafts as responses.
+      length, cut: their tokens, and those of them that are accepted.
+      begun: tokens that the response begins with: the accepted ones, and the one drawn in the place
+        of the rejected one where residuals are known.
+      done: whether these are the whole response; one of no token is none.
+    """
+
+    rows: list[tuple[int, int]]
+    batch: Batch
+    length: np.ndarray
+    cut: np.ndarray
+    begun: np.ndarray
+    done: np.ndarray
+
+    def given(self, row: int) -> list[int]:
+        """The tokens that a response begins with."""
+        return self.batch.rollouts.tokens[row, : self.begun[row]].tolist()
+
+
+def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarray]:
+    """Responses to all asks: from drafts where there are some, else as a whole; and with how many
+    tokens each was begun, -1 without a draft.
+
+    Args:
+      draw: (asks, number of their random stream) -> responses.
+    """
+    # Where each response comes from: a part, and the row of it.
+    parts = [verified.batch]
+    source = {row: (0, i) for i, row in enumerate(verified.rows) if verified.done[i]}
+    fresh = [place for place, has in enumerate(drafted) if not has]
+    if fresh:
+        answers = [(place, k) for place in fresh for k in range(asks[place].samples)]
+        source |= {row: (len(parts), i) for i, row in enumerate(answers)}
+        parts.append(draw([asks[place] for place in fresh], 0))
+    left = np.flatnonzero(~verified.done)
+    if len(left):
+        again = []
+        for i in left:
+            place, sample = verified.rows[i]
+            one = {"samples": 1, "first_sample": sample, "given": verified.given(i)}
+            again.append(replace(asks[place], **one))
+            source[place, sample] = len(parts), len(again) - 1
+        parts.append(taken_over(draw(again, 1), verified, left))
+    starts = np.cumsum([0, *map(len, parts[:-1])])
+    order = [(place, k) for place, ask in enumerate(asks) for k in range(ask.samples)]
+    taken = np.array([starts[part] + row for part, row in (source[row] for row in order)])
+    places = {row: i for i, row in enumerate(verified.rows)}
+    places = np.array([places.get(row, -1) for row in order])
+
+    def of_drafts(numbers):
+        return np.where(places >= 0, numbers[places], -1).astype(np.int32)
+
+    group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
+    batch = (
+        concatenate(parts)
+        .take(taken)
+        .with_rollouts(group=group, branch_position=of_drafts(verified.cut))
+    )
+    batch = replace(
+        batch.renumbered(),
+        asks=[asks[place] for place, _ in order],
+        sample_seconds=sum(part.sample_seconds for part in parts),
+    )
+    return batch, of_drafts(verified.begun)
+
+
+def _counts(verified: Verified, batch: Batch, begun: np.ndarray) -> dict[str, float]:
+    length, begun = batch.rollouts.length[begun >= 0], begun[begun >= 0]
+    saved = length.max() - (length - begun).max()
+    reused = verified.cut.sum()
+    whole = (verified.cut == verified.length) & (verified.length > 0)
+    residual = (verified.begun - verified.cut).sum()
+    numbers = (verified.length.sum(), reused, whole.sum(), saved, residual)
+    return dict(zip((*COUNTS, "residual_tokens"), map(float, numbers), strict=True))
+
+
+def _stored(state, batch: Batch, logp: np.ndarray, fresh: Sequence[bool], all_logp=None):
+    """The arrays of the state with the responses of a batch as drafts of their prompts' next ones.
+
+    Args:
+      logp, all_logp: log-probs of their tokens, [B, T], and of all tokens, [B, T, V], or None.
+      fresh: rows that may become drafts, [B].
+    """
+    arrays = {"logp": logp, **({} if all_logp is None else {"all_logp": all_logp})}
+    stored = {name: state[name].copy() for name in ("tokens", "length", "truncated", *arrays)}
+    rollouts = batch.rollouts
+    prompts, samples, width = stored["tokens"].shape
+    there = np.arange(width)[None] < rollouts.length[:, None]
+    usable = (rollouts.mask == there).all(axis=1) & (rollouts.length > 0)
+    for name in ("stored", "supervised"):
+        flag = getattr(rollouts, name)
+        usable &= True if flag is None else ~flag
+    seen: dict[int, int] = {}
+    for row, ask in enumerate(batch.asks):
+        sample = seen[ask.number] = seen.get(ask.number, -1) + 1
+        plainly = ask.view.label == PLAIN.label and ask.number < prompts and sample < samples
+        if plainly and usable[row] and fresh[row]:
+            at = ask.number, sample
+            stored["tokens"][at] = np.where(there[row], rollouts.tokens[row], 0)
+            for name, array in arrays.items():
+                on = there[row].reshape(-1, *[1] * (array.ndim - 2))
+                stored[name][at] = np.where(on, array[row], 0)
+            stored["length"][at] = rollouts.length[row]
+            stored["truncated"][at] = rollouts.truncated[row]
+    return stored
+
+
+def _check_bytes(setting: Setting, exact_mb: float) -> None:
+    """Refuses log-probs of all tokens that take more than they may."""
+    prompts, samples, width = (
+        len(setting.task.train),
+        setting.drawn_samples,
+        setting.response_tokens,
+    )
+    if not setting.vocabulary:
+        raise ValueError("from_drafts: with exact_mb Setting.vocabulary must be known, got 0")
+    wanted = 4 * prompts * samples * width * setting.vocabulary
+    if wanted > exact_mb * 1e6:
+        least = math.ceil(wanted / 1e4) / 100
+        raise ValueError(
+            f"from_drafts: exact_mb must be at least {least:,} (4 bytes for each of"
+            f" {prompts:,} prompts, {samples} rollouts, {width} tokens and a vocabulary of"
+            f" {setting.vocabulary:,}: {wanted:,} bytes), got {exact_mb:g}"
+        )
+
+
+def verify(
+    asks: Sequence[Ask],
+    drafted: Sequence[bool],
+    actor: Actor,
+    drafts: dict[str, np.ndarray],
+    random: np.random.Generator,
+    lenience: float,
+) -> Verified:
+    """One scoring pass over the drafts of those asks that have some.
+
+    Args:
+      drafts: tokens, logp [prompts, samples, T], length, truncated [prompts, samples]; and
+        all_logp [prompts, samples, T, V] where rejected tokens are replaced by residuals.
+    """
+    own = [(place, ask) for place, ask in enumerate(asks) if drafted[place]]
+    rows = [(place, sample) for place, ask in own for sample in range(ask.samples)]
+    kept = drafts["length"].shape[1]
+    sample = np.array([sample for _, sample in rows])
+    index = np.array([asks[place].number for place, _ in rows]), np.minimum(sample, kept - 1)
+    length = np.where(sample < kept, drafts["length"][index], 0)
+    tokens = [ids[:n].tolist() for ids, n in zip(drafts["tokens"][index], length, strict=True)]
+    batch = actor.written([ask for _, ask in own], tokens)
+    exact = "all_logp" in drafts
+    scored = actor.score(batch, ("logp", "entropy", *(["all_logp"] if exact else [])))
+    log_ratio = np.asarray(scored["logp"], np.float64) - drafts["logp"][index]
+    cut = accepted_prefix(log_ratio, length, random.random(log_ratio.shape), lenience)
+    on, dtype = batch.rollouts.mask, batch.rollouts.temperature.dtype
+    batch = batch.with_rollouts(
+        behaviour_logp=np.where(on, scored["logp"], 0).astype(dtype),
+        entropy=np.where(on, scored["entropy"], 0).astype(dtype),
+        truncated=drafts["truncated"][index],
+    )
+    whole = (cut == length) & (length > 0)
+    verified = Verified(rows, batch, length, cut, cut, whole)
+    if exact:
+        then = drafts["all_logp"][index]
+        verified = _replaced(verified, scored["all_logp"], then, random, actor.stop_token())
+    return verified
+
+
+def _replaced(verified: Verified, now, then, random, stop: int) -> Verified:
+    """With a token of the residual in the place of each rejected one.
+
+    Args:
+      now, then: log-probs of all tokens, [B, T, V], of the policy and of the drafts.
+    """
+    rollouts, cut = verified.batch.rollouts, verified.cut
+    rejected = np.flatnonzero(cut < verified.length)
+    chances = residual(now[rejected, cut[rejected]], then[rejected, cut[rejected]])
+    # The first token whose cumulated chance exceeds u.
+    above = np.cumsum(chances, axis=-1) > random.random(len(rejected))[:, None]
+    drawn = np.where(above.any(axis=-1), above.argmax(axis=-1), chances.argmax(axis=-1))
+    tokens = np.where(_before(rollouts.tokens, cut), rollouts.tokens, 0)
+    logp, entropy = rollouts.behaviour_logp.copy(), rollouts.entropy.copy()
+    tokens[rejected, cut[rejected]] = drawn
+    # The policy's own log-prob of it: that is how often verification writes it.
+    of_place = now[rejected, cut[rejected]].astype(np.float64)
+    logp[rejected, cut[rejected]] = np.take_along_axis(of_place, drawn[:, None], axis=-1)[:, 0]
+    begun, done = cut.copy(), verified.done.copy()
+    begun[rejected] += 1
+    ended = drawn == stop
+    done[rejected] = ended | (begun[rejected] == tokens.shape[1])
+    on = _before(tokens, begun)
+    truncated = rollouts.truncated.copy()
+    truncated[rejected] = ~ended
+    batch = verified.batch.with_rollouts(
+        tokens=tokens,
+        length=begun.astype(rollouts.length.dtype),
+        mask=on,
+        behaviour_logp=np.where(on, logp, 0),
+        entropy=np.where(on, entropy, 0),
+        truncated=truncated,
+    )
+    return verified._replace(batch=batch, begun=begun, done=done)
+
+
+def _before(tokens: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return np.arange(tokens.shape[1])[None] < count[:, None]
+
+
+def taken_over(drawn: Batch, verified: Verified, rows: np.ndarray) -> Batch:
+    """Responses that were drawn behind parts of drafts, which are theirs from now on.
+
+    Args:
+      rows: of the drafts.
+    """
+    rollouts, drafts = drawn.rollouts, verified.batch.rollouts
+    front = _before(rollouts.tokens, verified.begun[rows])
+    changes = {
+        name: np.where(front, getattr(drafts, name)[rows], getattr(rollouts, name))
+        for name in ("behaviour_logp", "entropy")
+    }
+    changes["mask"] = rollouts.mask | front
+    if rollouts.origin is not None:
+        changes["origin"] = np.where(front, 0, rollouts.origin).astype(np.int32)
+    if rollouts.drawn_temperature is not None:
+        heat = np.where(front, rollouts.temperature, rollouts.drawn_temperature)
+        changes["drawn_temperature"] = heat
+    return drawn.with_rollouts(**changes)
+
+
+def spec_rl(
+    lenience: float = 0.5,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    kl_coefficient: float = 1e-4,
+    entropy_coefficient: float = 1e-3,
+    epsilon: float = 1e-6,
+    exact_mb: float = 0.0,
+) -> Recipe:
+    """GRPO on responses that go on from what the policy would write again of the last ones.
+
+    Args:
+      lenience: nats by which a token may have become less likely (b).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      kl_coefficient: weight of the KL term (β); with 0 no reference is needed.
+      entropy_coefficient: weight of the entropy (α).
+      epsilon: added to the standard deviation of a group's rewards.
+      exact_mb: megabytes that log-probs of all tokens may take; 0: drafts are taken over as the
+        authors do.
+    """
+    regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
+    regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=regularizers,
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)),
+    )
+
+
+METHOD = Method(
+    spec_rl,
+    "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
+    "https://arxiv.org/abs/2509.23232",
+    changes="sampling",
+    reports=(
+        "Qwen3-1.7B and 8B on GSM8K, MATH-500, OlympiadBench and MMLU-STEM: 2 to 3 times less "
+        "time in rollouts at equal quality"
+    ),
+    traps=(
+        "nothing is reused in the first epoch; a draft is not exactly on-policy even with b = 0 "
+        "(`exact_mb` is); a response that the budget cut is never extended; groups that are all "
+        "accepted repeat old rewards"
+    ),
+)

@@ -1,0 +1,1 @@
+"""Rewards: what a response earns beside or instead of a verdict."""

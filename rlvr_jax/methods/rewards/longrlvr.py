@@ -1,0 +1,129 @@
+"""LongRLVR: a long context is also paid for what of it is cited.
+
+"LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
+https://github.com/real-absolute-AI/LongRLVR
+
+    P = |U ∩ Z| / |U|, R = |U ∩ Z| / |Z| of the cited chunks U and the reference Z
+    F_β  = (1 + β²) P R / (β² P + R);  r = a + η F + (1 - η) a F, 0 if the format is broken
+    A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+A wrong answer earns η at most, a right one 1 + F. Groups whose outcomes differ are kept by the
+authors' filter if their total rewards do; here all groups are, as equal rewards teach nothing.
+`columns` are those of the task's rewards with P, R and the format: `rlvr_jax.verifiers` reads the
+chunks of a response (`cited_chunks`). β = 2 tolerates citing too much; the authors judge answers by
+a model.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Positive, Unit
+from rlvr_jax.types.parts import part
+
+Rows = Float[Array, "B"]
+
+
+def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
+    """F_β = (1 + β²) P R / (β² P + R), 0 if nothing is hit.
+
+    Args:
+      precision, recall: P and R, in [0, 1]; NaN where nobody can say: F is, too.
+      beta: β; above 1 recall counts for more.
+    """
+    weighed = beta**2 * precision + recall
+    hit = (1 + beta**2) * precision * recall / jnp.where(weighed > 0, weighed, 1)
+    return jnp.where(weighed > 0, hit, jnp.where(jnp.isnan(weighed), jnp.nan, 0))
+
+
+def grounded_reward(outcome: Rows, score: Rows, share: float) -> Rows:
+    """a + η F + (1 - η) a F: a wrong answer earns η F at most, a right one 1 + F.
+
+    Args:
+      outcome: a, in [0, 1].
+      score: F, of what is cited.
+      share: η, of F that a wrong answer earns.
+    """
+    return outcome + share * score + (1 - share) * outcome * score
+
+
+@part
+def grounded(
+    precision: int, recall: int, form: int | None = None, beta: Positive = 2.0, share: Unit = 0.1
+) -> Shaping:
+    """`grounded_reward` of columns of the task's rewards; 0 where the format is broken.
+
+    Args:
+      precision, recall: columns of the citations' precision and recall.
+      form: column that is 1 where the format is kept; None: it always is.
+      beta: β of the score.
+      share: η of the reward.
+    Reads: outcome, component_rewards. Metrics: reward/precision, reward/recall, reward/f_score and,
+      with a format, reward/format.
+    Raises:
+      ValueError: beta not positive, or share outside [0, 1].
+    Source: LongRLVR, https://github.com/real-absolute-AI/LongRLVR.
+    """
+    columns = [precision, recall, *([] if form is None else [form])]
+
+    def apply(rollouts, state, moment):
+        del moment
+        cited = [rollouts.component_rewards[:, column] for column in columns]
+        score = f_score(*cited[:2], beta)
+        parts = dict(zip(("precision", "recall", "format"), cited, strict=False))
+        metrics = {f"reward/{name}": judged_mean(part, rollouts) for name, part in parts.items()}
+        metrics["reward/f_score"] = judged_mean(score, rollouts)
+        reward = grounded_reward(rollouts.outcome, score, share)
+        if form is not None:
+            reward = jnp.where(cited[2] > 0.5, reward, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
+        return reward, state, metrics
+
+    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=max(columns) + 1)
+
+
+def longrlvr(
+    beta: float = 2.0,
+    share: float = 0.1,
+    columns: Sequence[int] = (0, 1, 2),
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Clip-higher on the token mean, on answers and their citations.
+
+    Args:
+      beta: weight of recall in the score of citations (β).
+      share: of that score that a wrong answer earns (η).
+      columns: of the task's rewards: precision, recall and, if it may be broken, the format.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
+    )
+
+
+METHOD = Method(
+    longrlvr,
+    "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
+    "https://github.com/real-absolute-AI/LongRLVR",
+    changes="reward",
+    left_out="the judge of answers; the filter of groups",
+    reports="a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5",
+    traps=(
+        "rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50 "
+        "chunks, 2 of them right, still scores 0.17; the task must bring precision, recall and "
+        "format"
+    ),
+)

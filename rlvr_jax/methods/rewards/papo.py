@@ -1,0 +1,220 @@
+"""PAPO: make the answer depend on the evidence, by a second prompt that hides it.
+
+Wang et al., "Perception-Aware Policy Optimization for Multimodal Reasoning",
+https://github.com/MikeWangWZHL/PAPO
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    k    = min(e^d - d - 1, 10), d = logp_hidden - logp clamped to ±20
+    loss = Σ [PPO clip with dual clip + β k3(π ‖ π_ref) - γ k - η_m logp_hidden - η_o logp] / Σ n_i
+
+logp_hidden is the log-prob of the same response after the prompt with its evidence hidden; k is
+maximised. Both k3 terms are clamped, without gradient beyond. The last two terms are the authors'
+double entropy loss against a policy that becomes arbitrary under both prompts: minus the
+log-prob of the samples, which has the value of an entropy and the gradient of a likelihood, so it
+imitates right and wrong rollouts alike.
+
+As in the authors' code the hidden branch is measured once with the rollouts
+(`old_second_prompt_logp`) and has no gradient, so that its entropy term is a constant;
+`train_hidden=True` is their RECOMPUTE_AUG_LOG_PROBS. Means are
+theirs over a micro-batch, ours over the batch. Defaults are those of the 7B model with the
+reference KL; 3B: η 0; without reference KL and with DAPO: γ 0.01, η 0.03. Hide patches of 14
+pixels with probability 0.6 each.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
+from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import part
+
+
+@part(writes=GIVES)
+def second_prompt(view: View) -> Stage:
+    """Says after which other prompt each response is scored: that of a view of its own prompt.
+
+    Args:
+      view: such as `hide_words(0.6)`.
+    Writes: second_tokens, second_length.
+    """
+
+    def apply(batch, actor, state, turn):
+        del turn
+        asks = [replace(ask, view=view) for ask in batch.asks]
+        tokens, length = actor.prompts(asks)
+        return batch.with_rollouts(second_tokens=tokens, second_length=length), state, {}
+
+    return Stage(apply, reads=view.reads, views=(view,))
+
+
+@part
+def hide_words(share: Unit, filler: str) -> View:
+    """Shows a prompt with some of its words hidden, so that what it asks about is not to be seen.
+
+    Which words is a function of the prompt's text; the last word stays, for it may be what a
+    response is expected behind.
+
+    Args:
+      share: of the words, each by itself, in [0, 1].
+      filler: stands in the place of a hidden word; the policy's tokenizer must know it.
+    Raises:
+      ValueError: share outside [0, 1], or no filler.
+    """
+    if not filler:
+        raise ValueError(f"hide_words: filler must be a text, got {filler!r}")
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        del task
+        words = prompt.text.split(" ")
+        random = np.random.default_rng(zlib.crc32(prompt.text.encode()))
+        hidden = random.uniform(size=len(words)) < share
+        hidden[-1] = False
+        told = (filler if out else word for word, out in zip(words, hidden, strict=True))
+        return Shown(" ".join(told))
+
+    return View(show)
+
+
+@part(writes={"penalty"})
+def second_prompt_divergence(
+    coefficient: Finite, estimator: Divergence = k3_clamped, trained: bool = False
+) -> Transform:
+    """Adds a divergence of the policy from itself under the second prompt.
+
+    penalty' = penalty + c · estimator(logp, logp'); with c < 0 the divergence is maximised, and the
+    response has to depend on what the second prompt hides.
+
+    Args:
+      coefficient: c.
+      estimator: one of `rlvr_jax.objectives.statistics.divergences`.
+      trained: logp' is the current policy's, with gradient; else that of the policy that sampled.
+    Reads: logp, old_logp, second_prompt_logp of the policy or old_second_prompt_logp. Writes:
+      penalty.
+    Metrics: second_prompt_divergence, its mean over the tokens.
+    Raises:
+      ValueError: coefficient not finite.
+    Source: https://github.com/MikeWangWZHL/PAPO.
+    """
+
+    def apply(signals, context, state):
+        other = _second_logp(context, trained)
+        divergence = estimator(context.stats.logp, other, context.old_logp)
+        metrics = {"second_prompt_divergence": masked_mean(divergence, signals.mask)}
+        signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
+        return signals, state, metrics
+
+    return Transform(apply, reads={"logp", *_second_need(trained)})
+
+
+@part(writes={"penalty"})
+def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Transform:
+    """Adds c · logp after the second prompt: with c < 0 responses become likelier there.
+
+    Without `trained` it is a constant: it changes the loss and no gradient.
+
+    Args:
+      coefficient: c.
+      trained: as in `second_prompt_divergence`.
+    Reads: second_prompt_logp of the policy or old_second_prompt_logp. Writes: penalty. Metrics:
+      none.
+    Raises:
+      ValueError: coefficient not finite.
+    """
+
+    def apply(signals, context, state):
+        penalty = signals.penalty + coefficient * _second_logp(context, trained)
+        return replace(signals, penalty=penalty), state, {}
+
+    return Transform(apply, reads=_second_need(trained))
+
+
+def _second_logp(context, trained):
+    if trained:
+        return context.stats.second_prompt_logp
+    return context.rollouts.old_second_prompt_logp
+
+
+def _second_need(trained):
+    return {"second_prompt_logp" if trained else "old_second_prompt_logp"}
+
+
+def papo(
+    dependence_coefficient: float = 0.02,
+    hidden_entropy_coefficient: float = 0.05,
+    entropy_coefficient: float = 0.05,
+    kl_coefficient: float = 0.01,
+    train_hidden: bool = False,
+    hidden_share: float = 0.6,
+    filler: str = "0",
+    clip_low: float = 0.2,
+    clip_high: float = 0.3,
+    dual_clip: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean that maximises the divergence from itself without the evidence.
+
+    Args:
+      dependence_coefficient: weight of that divergence (γ).
+      hidden_entropy_coefficient, entropy_coefficient: weights of -logp of the response without and
+        with the evidence (η_m, η_o).
+      kl_coefficient: weight of the KL to the reference (β); with 0 no reference is needed.
+      hidden_share, filler: of the prompt's words, how many are hidden, and by which word.
+      train_hidden: gradient also through the branch without evidence.
+      clip_low, clip_high, dual_clip: trust region (ε_low, ε_high, c).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    regularizers = []
+    if kl_coefficient:
+        regularizers.append(kl_penalty(kl_coefficient, k3_clamped))
+    if dependence_coefficient:
+        regularizers.append(second_prompt_divergence(-dependence_coefficient, trained=train_hidden))
+    if hidden_entropy_coefficient:
+        regularizers.append(
+            second_prompt_logp_penalty(-hidden_entropy_coefficient, trained=train_hidden)
+        )
+    if entropy_coefficient:
+        regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            regularizers=regularizers,
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[second_prompt(hide_words(hidden_share, filler))]),
+    )
+
+
+METHOD = Method(
+    papo,
+    "Perception-Aware Policy Optimization for Multimodal Reasoning",
+    "https://github.com/MikeWangWZHL/PAPO",
+    changes="regularizer, surrogate",
+    left_out="patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and"
+    " k on a share of the tokens",
+    reports=(
+        "Qwen2.5-VL 3B and 7B: 4.4 % on average over GRPO, up to 8 % where vision matters, 30.5 % "
+        "fewer errors of perception"
+    ),
+    traps=(
+        "without the reference KL or the entropy terms it collapses into unrelated text; those "
+        "terms imitate right and wrong answers alike; where hiding changes nothing it does "
+        "nothing"
+    ),
+)

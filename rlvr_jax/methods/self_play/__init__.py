@@ -1,0 +1,1 @@
+"""Self-play: the policy writes problems, statements or questions."""

@@ -1,0 +1,373 @@
+"""Absolute Zero: the policy proposes programs with inputs, and finds what is missing of them.
+
+"Absolute Zero: Reinforced Self-play Reasoning with Zero Data",
+https://github.com/LeapLabTHU/Absolute-Zero-Reasoner
+
+    deduction   program and input, the output is missing;  abduction: the input;  induction: the
+                program, of half of the pairs, tried on the others
+    propose     sees some of the buffer, must give another valid one;  learnability 1 - s, or 0
+    R           solver: 1 right, -0.5 wrong, -1 malformed;  proposer: learnability if above 0, -0.5
+                if 0, -1 if not valid
+    A           = (R - mean) / √(var + 1e-8) over the tokens of one kind and role, var with n - 1
+    loss        = PPO's clip on the token mean, all six cells in one update; no KL
+
+Run it on `expressions`, whose base model knows the form, or on `python_functions`, whose programs
+run in the sandbox; with one sample per prompt, for groups are not compared, and prompts in sixes.
+Values are compared as values. Buffers begin with one program and without seed batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.parts import Curriculum, Setting, Stage
+from rlvr_jax.experience.stages.problems.written import pass_rates
+from rlvr_jax.experience.store import Store, empty_store, oldest, push, taken, uniform_places
+from rlvr_jax.objectives import objective, plain_reward, ppo_clip, token_mean
+from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.rewards.proposals import Rate
+from rlvr_jax.objectives.statistics.groups import group_max, group_mean, group_sum, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
+from rlvr_jax.tasks.worlds.triplets import (
+    KINDS,
+    Triplet,
+    World,
+    graded_proposal,
+    is_proposal,
+    propose_prompt,
+    solve_prompt,
+)
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.parts import part
+
+BYTES = 2048
+"""Of a stored triplet; longer ones are not stored."""
+
+
+SOLVE, PROPOSE = 0, 1
+
+
+def cell_of(kind: int, role: int) -> int:
+    """The label of rows of a kind and a role (0 solves, 1 proposes)."""
+    return kind + len(KINDS) * role
+
+
+def as_bytes(triplets: Sequence[Triplet]) -> np.ndarray:
+    """Triplets as rows of bytes, uint8 [n, BYTES]; those that are too long are left out."""
+    lines = [line for t in triplets if len(line := t.text().encode()) <= BYTES]
+    rows = np.zeros((len(lines), BYTES), np.uint8)
+    for row, line in zip(rows, lines, strict=True):
+        row[: len(line)] = np.frombuffer(line, np.uint8)
+    return rows
+
+
+def _triplets(store: Store, places: np.ndarray) -> list[Triplet]:
+    rows = taken(store, np.asarray(places, int))["triplet"]
+    return [Triplet.of(bytes(row).rstrip(b"\0").decode()) for row in rows]
+
+
+def to_solve(store: Store, number: int, step: int, random: np.random.Generator) -> np.ndarray:
+    """Places of questions to be solved: those of the step before first, then others at random."""
+    fresh = [place for place in newest(store, number).tolist() if store.step[place] == step - 1]
+    rest = random.choice(oldest(store), number - len(fresh))
+    return np.array([*fresh, *rest], int)
+
+
+def world_of(name: str, setting: Setting) -> World:
+    """The world of a run's task.
+
+    Raises:
+      ValueError: it has none; names the part.
+    """
+    if setting.task.world is None:
+        raise ValueError(
+            f"{name}: task must have a world (Task.world), such as expressions, got"
+            f" {setting.task.name!r}"
+        )
+    return setting.task.world
+
+
+@part
+def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
+    """Asks the policy for questions of every kind, and to answer those it has made up before.
+
+    The asks are dealt out to six cells in turn (`Rollouts.cell`), from step to step: 0 to 2 solve
+    deductions, abductions, inductions, 3 to 5 propose them. Who proposes sees some triplets of the
+    kind's buffer; who solves gets those that came in the step before, then others of the buffer.
+    Valid proposals enter the buffer of their kind, which begins with the world's first triplet. No
+    prompt of the task is asked.
+
+    Args:
+      references: triplets that a proposer sees at most (K).
+      capacity: triplets of each buffer, the newest ones.
+    Reads: Task.world, Grade.answer (of a proposal: its triplet). Metrics: known/<kind> (triplets in
+      the buffer), new/<kind> (of the step).
+    Raises:
+      ValueError: a number below 1; when a run begins, a task without a world.
+    Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
+    """
+
+    def init(setting):
+        first = as_bytes([world_of("propose_and_solve", setting).first])
+        empty = empty_store(capacity, triplet=((BYTES,), np.uint8))
+        return tuple(push(empty, {"triplet": first}, -1) for _ in KINDS)
+
+    def propose(asks, state, turn):
+        del asks
+        setting, random = turn.setting, turn.random().spawn(turn.round + 1)[-1]
+        world = world_of("propose_and_solve", setting)
+        # Of a step that is no multiple of the cells, the next one goes on where it ended.
+        first = turn.step * setting.prompts
+        cells = [(first + place) % (2 * len(KINDS)) for place in range(setting.prompts)]
+        prompts = []
+        for number, kind in enumerate(KINDS):
+            wanted = cells.count(cell_of(number, SOLVE))
+            store = state[number]
+            known = _triplets(store, to_solve(store, wanted, turn.step, random))
+            prompts.append([solve_prompt(world, kind, triplet) for triplet in known])
+        found = []
+        start = len(setting.task.train) + turn.round * setting.prompts
+        for place, cell in enumerate(cells):
+            role, number = divmod(cell, len(KINDS))
+            if role == PROPOSE:
+                shown = uniform_places(state[number], references, random)
+                prompt = propose_prompt(world, KINDS[number], _triplets(state[number], shown))
+            else:
+                prompt = prompts[number].pop(0)
+            found.append(
+                Ask(prompt, start + place, setting.drawn_samples, round=turn.round, cell=cell)
+            )
+        return found
+
+    def observe(state, turn, seen, learned):
+        del learned
+        state, told = list(state), {}
+        for number, kind in enumerate(KINDS):
+            known = {triplet.text() for triplet in _triplets(state[number], oldest(state[number]))}
+            new: dict[str, Triplet] = {}
+            for batch in seen:
+                for ask, grade in zip(batch.asks, batch.grades, strict=True):
+                    triplet = graded_proposal(ask.prompt, grade)
+                    if triplet is None or ask.prompt.answer["kind"] != kind:
+                        continue
+                    if triplet.text() not in known:
+                        new[triplet.text()] = triplet
+            rows = as_bytes(list(new.values()))
+            if len(rows):
+                state[number] = push(state[number], {"triplet": rows}, turn.step)
+            told[f"known/{kind}"] = float(state[number].held)
+            told[f"new/{kind}"] = float(len(rows))
+        return tuple(state), told
+
+    return Curriculum(propose, init, observe, writes=frozenset({"cell"}))
+
+
+RIGHT = 0.5
+"""An outcome above this counts as right."""
+
+
+READABLE = "readable"
+"""Of `Grade.info`: whether there is an answer, or a proposal; there is where that says nothing."""
+
+
+@part(by_row=True)
+def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = -1.0) -> Stage:
+    """Pays proposals by how the policy solves them, and answers by whether they are right.
+
+    It stands behind `propose_and_solve`. Each valid proposal is answered some times, which is not
+    learned from; with s the share of right answers it earns 1 - s if that is above 0 and s is, too,
+    `wrong` else, and `malformed` if it is none. An answer earns 1, `wrong`, or `malformed`.
+
+    Args:
+      samples: answers to each proposal.
+      wrong, malformed: rewards.
+    Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
+    Metrics: valid_proposals (share of them), proposal_rate (how often valid ones are solved),
+      learnable_proposals (share of the valid ones), solved (share of answers that are right).
+    Raises:
+      ValueError: no samples, a reward that is not finite.
+    Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
+    """
+
+    def apply(batch, actor, state, turn):
+        task = turn.setting.task
+        proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
+        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        readable = np.array([grade.info.get(READABLE, 1.0) > 0 for grade in batch.grades])
+        reward = np.asarray(composed_solver_reward(right, readable, wrong, malformed)).copy()
+        told = {}
+        if (~proposed).any():
+            told["solved"] = float(right[~proposed].mean())
+        if proposed.any():
+            read = map(graded_proposal, batch.prompts, batch.grades)
+            found = {row: triplet for row, triplet in enumerate(read) if triplet is not None}
+            valid = np.isin(np.arange(len(batch)), list(found))
+            worth = np.zeros(len(batch))
+            told["valid_proposals"] = float(valid[proposed].mean())
+            if found:
+                start = len(task.train) + turn.setting.prompts * turn.setting.rounds
+                prompts = [
+                    solve_prompt(task.world, batch.asks[row].prompt.answer["kind"], triplet)
+                    for row, triplet in found.items()
+                ]
+                asks = [Ask(p, start + place, samples) for place, p in enumerate(prompts)]
+                rates = pass_rates(actor.grade(actor.draw(asks, turn.key)).outcomes())
+                worth[list(found)] = np.asarray(learnability(rates))
+                told["proposal_rate"] = float(rates.mean())
+                told["learnable_proposals"] = float((worth[list(found)] > 0).mean())
+            earned = composed_proposer_reward(worth, valid, wrong, malformed)
+            reward[proposed] = np.asarray(earned)[proposed]
+        reward = np.where(batch.decided, reward, 0).astype(batch.rollouts.reward.dtype)
+        return batch.with_rollouts(reward=reward), state, told
+
+    return apply
+
+
+def newest(store: Store, number: int) -> np.ndarray:
+    """Places of the newest rows, those first."""
+    return oldest(store)[::-1][:number]
+
+
+@part(writes={"advantage"})
+def whitened_by_cell(
+    estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
+) -> Transform:
+    """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)) over the tokens of the same cell.
+
+    `whitened` with a mean and a variance for each cell.
+
+    Args:
+      estimator, ddof, epsilon, floor: as of `whitened`.
+    Reads: what the estimator reads, mask, cell. Writes: advantage. Metrics: the estimator's.
+    Raises:
+      ValueError: epsilon and floor are both not positive.
+    """
+    if not (epsilon > 0 or floor > 0):
+        raise ValueError(
+            f"whitened_by_cell: epsilon or floor must be positive, got {epsilon} and {floor}"
+        )
+
+    def apply(signals, context, state):
+        signals, state, metrics = estimator.apply(signals, context, state)
+        scaled = _whitened(
+            signals.advantage, signals.mask, context.rollouts.cell, ddof, epsilon, floor
+        )
+        return replace(signals, advantage=scaled), state, metrics
+
+    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
+    return Transform(
+        apply,
+        init=estimator.init,
+        reads=reads | {"cell"},
+        remark=estimator.remark,
+        options=estimator.options,
+        once=estimator.once or not estimator.reads & MEASURED,
+    )
+
+
+def _whitened(
+    values: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    cell: Int[Array, "B"],
+    ddof: int,
+    epsilon: float,
+    floor: float,
+) -> Float[Array, "B T"]:
+    there = has_tokens(mask)
+    count = masked_count(mask, axis=1).astype(values.dtype)
+    rows = masked_sum(values, mask, axis=1) / jnp.maximum(count, 1)
+    centered = values - group_mean(rows, cell, there, weights=count)[:, None]
+    squares = group_sum(masked_sum(centered**2, mask, axis=1), cell, there)
+    variance = squares / jnp.maximum(group_sum(count, cell, there) - ddof, 1)
+    scaled = centered / jnp.sqrt(jnp.maximum(variance + epsilon, floor))[:, None]
+    # The mean of equal numbers may differ from them by rounding.
+    lowest = -group_max(-jnp.min(jnp.where(mask, values, jnp.inf), axis=1), cell, there)
+    highest = group_max(jnp.max(jnp.where(mask, values, -jnp.inf), axis=1), cell, there)
+    return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
+
+
+def learnability(rate: Rate) -> Rate:
+    """1 - s where s is above 0, else 0: hard and not hopeless.
+
+    Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
+    """
+    return jnp.where(rate > 0, 1 - rate, 0)
+
+
+def composed_solver_reward(
+    right: Bool[Array, "..."],
+    well_formed: Bool[Array, "..."],
+    wrong: float = -0.5,
+    malformed: float = -1.0,
+) -> Rate:
+    """1 for a right answer, `wrong` for another; `malformed` for ill-formed ones, right or not."""
+    return jnp.where(well_formed, jnp.where(right, 1.0, wrong), malformed)
+
+
+def composed_proposer_reward(
+    learnable: Rate,
+    well_formed: Bool[Array, "..."],
+    worthless: float = -0.5,
+    malformed: float = -1.0,
+) -> Rate:
+    """The learnability where it is above 0, `worthless` where it is not; `malformed` for what is
+    no problem."""
+    value = jnp.where(learnable > 0, learnable, worthless)
+    return jnp.where(well_formed, value, malformed)
+
+
+def absolute_zero(
+    references: int = 6,
+    capacity: int = 16384,
+    solver_samples: int = 8,
+    wrong: float = -0.5,
+    malformed: float = -1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """REINFORCE++ by kind and role on questions that the policy makes up.
+
+    Args:
+      references: earlier programs that a proposer sees (K).
+      capacity: programs of each buffer.
+      solver_samples: answers that a proposal's learnability is estimated from.
+      wrong, malformed: rewards.
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=whitened_by_cell(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            propose_and_solve(references, capacity),
+            stages=[earn_learnability(solver_samples, wrong, malformed)],
+        ),
+    )
+
+
+METHOD = Method(
+    absolute_zero,
+    "Absolute Zero: Reinforced Self-play Reasoning with Zero Data",
+    "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner",
+    changes="advantage, curriculum, reward",
+    left_out="seed batches, and messages beside inductions",
+    reports=(
+        "Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, "
+        "15.2 in maths alone and 5.0 in code"
+    ),
+    traps=(
+        "groups are not compared, so one sample per prompt is enough; means are over tokens, so "
+        "long answers weigh more; the released check evaluates the model's text, and `1) or (True` "
+        "passes it"
+    ),
+)

@@ -1,0 +1,199 @@
+"""GAR: who writes statements earns by what the prover hardly proves, and the prover by proving it.
+
+"GAR: Generative Adversarial Reinforcement Learning for Formal Theorem Proving", whose text was
+read.
+
+    1. a statement from each pair of statements;  2. n proofs of it; p are right, m altered it
+    3. r of a statement = (1 - p) (1 - m) 1[p ≠ 0], normalised over all statements of the step
+    4. r of a proof = right · (1 - ½ altered), normalised among the proofs of its statement, of
+       statements with 0 < p ≤ ½ alone
+    loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
+
+Any task is a world of statements: `lean` where it is installed, or brackets, where a statement is
+three numbers and a target, a proof an expression, and the verifier a checker of arithmetic; a task
+says how a text states something (`Task.read_problem`) and, in `Grade.info["altered"]`, whether a
+proof is of another statement. The paper has two models and a third that translates statements into
+Lean; here one policy writes and proves. The deviation with n - 1 and its ε are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import View
+from rlvr_jax.experience.batch import concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.problems.written import (
+    SOLVE,
+    WRITE,
+    WRITTEN,
+    asks_of_problems,
+    earned,
+    kept_groups,
+    pass_rates,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives.rewards.proposals import Rate
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.parts import part
+
+ALTERED = "altered"
+"""Of `Grade.info`: 1 where a proof is of another statement than the given one."""
+
+
+REQUEST = (
+    "Write one harder problem that takes something from both of these, between ```text and ```."
+)
+
+
+@part
+def with_itself() -> View:
+    """The longest pair is not longer than the longest prompt with itself."""
+    return View(lambda prompt, task: with_request(REQUEST, prompt.text).show(prompt, task))
+
+
+def prover_rewards(outcome: np.ndarray, altered: np.ndarray, penalty: float) -> np.ndarray:
+    """outcome · (1 - penalty · altered), of each proof."""
+    return outcome * (1 - penalty * altered)
+
+
+def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
+    """Statements that are learned from: pass rate in (0, most]; bool [G]."""
+    return (rates > 0) & (rates <= most)
+
+
+@part(
+    writes=frozenset({"cell"}),
+    by_row=True,
+    most=2.0,
+    size=lambda samples: 1,
+    views=(with_itself(), WRITTEN),
+)
+def fuse_statements(penalty: Unit, most: Unit) -> Stage:
+    """Has the policy write a statement from two prompts, and prove what it wrote.
+
+    The prompts of a step are partners, each with the next one. What is read from the text of each
+    keeps its first prompt's answer and is tried by as many proofs as a group has rows. Who wrote
+    earns (1 - p) (1 - m), p the share of right proofs and m of those that altered the statement, 0
+    if none is right or nothing could be read; all texts of a step are one group. A proof earns its
+    outcome, less a penalty where it altered the statement; statements with p in (0, most] are
+    learned from. Cells: 0 prove, 1 write. The answers to the prompts themselves are drawn once
+    each, and not learned from.
+
+    Args:
+      penalty: share of the reward that an altered statement costs, in [0, 1].
+      most: pass rate up to which a statement trains the prover, in [0, 1].
+    Reads: Grade.info["altered"] where there is one. Writes: reward, cell.
+    Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_share,
+      prover_groups.
+    Raises:
+      ValueError: a share outside [0, 1].
+    Source: GAR (the link stands in the method's card).
+    """
+
+    def apply(batch, actor, state, turn):
+        task, samples = turn.setting.task, turn.setting.samples
+        plain = batch.asks_of(np.ones(len(batch.groups), bool))
+        partners = [*plain[1:], plain[0]]
+        asks = [
+            replace(ask, view=with_request(REQUEST, other.prompt.text), samples=1)
+            for ask, other in zip(plain, partners, strict=True)
+        ]
+        written = actor.draw(asks, turn.key)
+        found = read_problems(written, actor, turn)
+        there = [place for place, problem in enumerate(found) if problem is not None]
+        reward = np.zeros(len(written))
+        told = {"fused": float(len(there))}
+        parts = []
+        if there:
+            problems = [found[place] for place in there]
+            asked = asks_of_problems(problems, [SOLVE] * len(there), samples, task)
+            proofs = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
+            altered = np.array([grade.info.get(ALTERED, 0.0) for grade in proofs.grades])
+            altered = np.nan_to_num(altered)
+            rates = pass_rates(proofs.outcomes())
+            share = proofs.by_group(altered, 0.0).mean(axis=1)
+            reward[there] = np.asarray(adversarial(rates, share))
+            own = prover_rewards(proofs.rollouts.outcome, altered, penalty)
+            proofs = proofs.with_rollouts(reward=own.astype(proofs.rollouts.reward.dtype))
+            good = trains_prover(rates, most)
+            parts.append(kept_groups(proofs, good))
+            told |= {
+                "fused_rate": float(rates.mean()),
+                "altered_share": float(altered.mean()),
+                "prover_groups": float(good.sum()),
+            }
+        told["fuser_reward"] = float(reward.mean())
+        written = earned(written, reward, WRITE)
+        # One sample of each: they are compared with one another.
+        written = written.with_rollouts(group=np.zeros(len(written), np.int32)).renumbered()
+        parts = [written, *(part for part in parts if part is not None)]
+        return concatenate(parts).renumbered(), state, told
+
+    return apply
+
+
+def adversarial(rate: Rate, altered: Rate) -> Rate:
+    """(1 - p) (1 - m), 0 where nothing is solved.
+
+    Args:
+      rate: p.
+      altered: m, share of the answers that are to another statement than the given one.
+    Source: GAR.
+    """
+    return jnp.where(rate > 0, (1 - rate) * (1 - altered), 0)
+
+
+def gar(
+    penalty: float = 0.5,
+    most: float = 0.5,
+    kl_coefficient: float = 0.01,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO of proofs and of the statements that are written for them.
+
+    Args:
+      penalty: share of a proof's reward that altering the statement costs.
+      most: pass rate up to which a statement trains the prover.
+      kl_coefficient: weight of the KL (β).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[fuse_statements(penalty, most)]),
+    )
+
+
+METHOD = Method(
+    gar,
+    "GAR: Generative Adversarial Reinforcement Learning for Formal Theorem Proving",
+    "",
+    changes="sampling, selection, reward",
+    evidence="reconstruction",
+    left_out="a second model that writes, and one that translates into Lean",
+    reports=(
+        "miniF2F test, pass@32: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49 to "
+        "74.18; ProofNet 22.58 to 25.81"
+    ),
+    traps=(
+        "provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it; the "
+        "task must say `altered`; a statement nobody proves earns nothing, the hardest provable "
+        "one most"
+    ),
+)

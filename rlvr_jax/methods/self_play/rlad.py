@@ -1,0 +1,172 @@
+"""RLAD: one policy writes what helps with a problem, and solves it with that in sight.
+
+"RLAD: Training LLMs to Discover Abstractions for Solving Reasoning Problems", of which the abstract
+was read.
+
+    m abstractions of each problem;  n solutions with each;  some answers without any
+    R of an abstraction = mean outcome of its solutions, 0 if it holds the answer
+    A_i  = (R_i - mean) / (std + 1e-6) over the abstractions of a problem, and over the solutions
+           with one abstraction; answers without an abstraction earn nothing
+    loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
+
+Answers without an abstraction see the KL alone, so that the policy is not paid for passing over
+what it was told. m = 4, and with 16 samples n = 4 and 4 more without: all ours. A small n makes
+the abstraction's reward mostly noise. Their warm start, by abstractions of a stronger model, is
+`imitate_solutions` on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.batch import concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
+from rlvr_jax.experience.views import with_note
+from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.tasks.hints import gives_away
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import part
+
+UNAIDED = 2
+"""The cell of answers to a prompt as it is."""
+
+
+REQUEST = (
+    "Do not solve this. Write in one or two sentences what one has to know or do to solve it,"
+    " without the answer."
+)
+
+
+def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
+    """The mean outcome of the solutions with each abstraction, 0 for one that gives the answer.
+
+    Args:
+      outcome: [X, m, n], NaN without a verdict.
+      leaks: bool [X, m].
+    Returns:
+      [X, m].
+    """
+    known = ~np.isnan(outcome)
+    mean = np.nansum(outcome, axis=-1) / np.maximum(known.sum(axis=-1), 1)
+    return np.where(leaks, 0, mean)
+
+
+@part(
+    writes=frozenset({"cell"}),
+    by_row=True,
+    counts=True,
+    most=3.0,
+    views=(with_request(REQUEST, ""), replace(with_note(""), responses=1)),
+)
+def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
+    """Has the policy write abstractions of each prompt, and solve it with each of them.
+
+    Of N samples of a group, N / m solve with each of the m abstractions; N / u more are answers to
+    the prompt as it is, which are drawn first and earn 0 alike, so that nothing but a KL sees them.
+    What was written earns the mean outcome of its solutions, 0 if it holds the answer. Groups are
+    the abstractions of a prompt, the solutions with one abstraction, the unaided answers of a
+    prompt; cells (`Rollouts.cell`) 0 solve, 1 write, 2 are unaided.
+
+    Args:
+      abstractions: m, which must divide the samples of a group.
+      unaided: u.
+    Reads: outcome, Prompt.gold, answer, texts. Writes: cell, reward of unaided rows. Metrics:
+      abstraction_reward, leaking_abstractions (share), aided_rate, unaided_rate (pass rates).
+    Raises:
+      ValueError: a number below 1; when a run is set up, samples that m does not divide.
+    Source: RLAD (the link stands in the method's card).
+    """
+
+    def size(samples):
+        if samples % abstractions:
+            raise ValueError(
+                f"discover_abstractions: abstractions must divide the {samples} samples of a group,"
+                f" got {abstractions}"
+            )
+        return max(1, samples // unaided)
+
+    def apply(batch, actor, state, turn):
+        each = turn.setting.samples // abstractions
+        plain = batch.asks_of(np.ones(len(batch.groups), bool))
+        asks = [replace(a, view=with_request(REQUEST, ""), samples=abstractions) for a in plain]
+        written = actor.draw(asks, turn.key)
+        texts = [response.text for response in written.responses]
+        aided = [
+            replace(ask, view=with_note(text), samples=each, first_sample=place * each)
+            for place, (ask, text) in enumerate(zip(written.asks, texts, strict=True))
+        ]
+        solved = actor.grade(actor.draw(aided, jax.random.fold_in(turn.key, 1)))
+        outcome = solved.outcomes().reshape(len(plain), abstractions, each)
+        leaks = [
+            not text.strip() or gives_away(text, ask.prompt)
+            for ask, text in zip(written.asks, texts, strict=True)
+        ]
+        reward = abstraction_rewards(outcome, np.reshape(leaks, outcome.shape[:2]))
+        written = earned(written, reward.ravel(), WRITE)
+        solved = solved.with_rollouts(cell=np.full(len(solved), SOLVE, np.int32))
+        nothing = np.zeros_like(batch.rollouts.reward)
+        cells = np.full(len(batch), UNAIDED, np.int32)
+        told = {
+            "abstraction_reward": float(reward.mean()),
+            "leaking_abstractions": float(np.mean(leaks)),
+        }
+        for name, found in (("aided_rate", solved), ("unaided_rate", batch)):
+            if found.decided.any():
+                told[name] = float(found.rollouts.outcome[found.decided].mean())
+        unaided_rows = batch.with_rollouts(cell=cells, reward=nothing)
+        return concatenate([written, solved, unaided_rows]), state, told
+
+    return Stage(apply, size=size)
+
+
+def rlad(
+    abstractions: int = 4,
+    unaided: int = 4,
+    kl_coefficient: float = 0.001,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO of who writes abstractions and of who solves with them, which are one policy.
+
+    Args:
+      abstractions: of each problem (m); it must divide the samples of a group.
+      unaided: for so many solutions with an abstraction there is one answer without.
+      kl_coefficient: weight of the KL (β).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[discover_abstractions(abstractions, unaided)]),
+    )
+
+
+METHOD = Method(
+    rlad,
+    "RLAD: Training LLMs to Discover Abstractions for Solving Reasoning Problems",
+    "",
+    changes="sampling, reward, guidance",
+    evidence="reconstruction",
+    left_out="the warm start by abstractions of a stronger model; two sets of weights",
+    reports=(
+        "more compute for abstractions beats more solutions at large budgets; about 44 % "
+        "(relative) over DAPO on AIME25, at second hand"
+    ),
+    traps=(
+        "a leaking abstraction would earn most, here 0, but only the answer's exact words are "
+        "found; few solutions make noise of its reward; without a warm start abstractions may all "
+        "earn the same"
+    ),
+)

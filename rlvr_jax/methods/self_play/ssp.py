@@ -1,0 +1,370 @@
+"""SSP: the policy makes up questions to given answers, and earns by how rarely it answers them.
+
+"Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
+https://github.com/Alibaba-Quark/SSP
+
+    question   to a given answer, which is all that is shown and which it must not name; else the
+               penalty
+    s          = share of right answers of n attempts
+    proposer   R = 1 - s, or 4 s (1 - s);  A = (R - mean) / √(var + 1e-8) over proposers' tokens
+    solver     GRPO in the group of a question, with 0.01 k3(π ‖ π_ref)
+    loss       = PPO's clip-higher on the token mean, both roles in one update, each with its own
+                 statistics
+
+With 1 - s a question that nobody can answer is the best one; only its check stands against that.
+Questions that are solved at most half of the time replace invalid ones for some steps. With
+`max_turns` both roles write in turns with the tools of the task, as those of `lookup`, and a
+question is valid that took two different searches; without, in one. The judge that answers from
+what was found, noise passages, and whether anything was found are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience.batch import concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.problems.written import (
+    SOLVE,
+    WRITE,
+    WRITTEN,
+    asks_of_problems,
+    earned,
+    pass_rates,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.objectives import (
+    group_normalized,
+    kl_penalty,
+    objective,
+    plain_reward,
+    ppo_clip,
+    scale_of_cell,
+    token_mean,
+    whitened,
+)
+from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.objectives.algebra.parts import Transform, no_state
+from rlvr_jax.objectives.rewards.proposals import Rate
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.hints import answer_texts
+from rlvr_jax.tools.calls import calls_in
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt, Unit
+from rlvr_jax.types.parts import part
+
+REQUEST = (
+    "The answer above is given. Write a question that has this answer, without naming it, between"
+    " ```text and ```."
+)
+
+
+BYTES = 2048
+"""Of a stored question; longer ones are not stored."""
+
+
+def is_question(
+    text: str,
+    answer: str,
+    characters: tuple[int, int] = (10, 1000),
+    least_words: int = 10,
+    searches: Sequence[str] | None = None,
+) -> bool:
+    """Whether a text is a question to an answer: long enough, not too long, without the answer.
+
+    Args:
+      characters: least and most.
+      searches: what was searched for to write it: at least two, none twice; None: nobody searched.
+    Source: SSP, https://github.com/Alibaba-Quark/SSP.
+    """
+    fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words
+    searched = searches is None or (len(searches) >= 2 and len({*searches}) == len(searches))
+    return fits and answer not in text and searched
+
+
+@part
+def question_to(searched: bool) -> View:
+    """Shows the answer of a prompt without the prompt, and asks for a question to it.
+
+    Args:
+      searched: what there is to search with is told, if the environment does not say it itself.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        request, world = REQUEST, task.environment
+        style = getattr(world, "style", None) if searched else None
+        if style is not None and not world.start(prompt)[1]:
+            request = f"{request}\n\n{style.explain(getattr(world, 'tools', ()))}"
+        answer = _answers(prompt)[0]
+        return with_request(request, answer, prompt_shown=False).show(prompt, task)
+
+    return View(show)
+
+
+def stored(problems: Sequence[Prompt]) -> np.ndarray:
+    """Problems as rows of bytes, uint8 [n, BYTES]: text, answer and kind; of one that is too long
+    nothing."""
+    rows = np.zeros((len(problems), BYTES), np.uint8)
+    for row, problem in zip(rows, problems, strict=True):
+        line = json.dumps([problem.text, problem.answer, problem.kind]).encode()
+        if len(line) <= BYTES:
+            row[: len(line)] = np.frombuffer(line, np.uint8)
+    return rows
+
+
+def read_stored(rows: np.ndarray) -> list[Prompt]:
+    """The problems of `stored`."""
+    lines = (bytes(row).rstrip(b"\0") for row in rows)
+    return [Prompt(*json.loads(line)) for line in lines]
+
+
+@part
+def pose_questions(
+    penalty: Finite,
+    reuse_below: Unit,
+    capacity: Count,
+    clear_every: Count,
+    intermediate: bool = False,
+    characters: tuple[int, int] = (10, 1000),
+    least_words: NonNegativeInt = 10,
+    searched: bool = False,
+) -> Stage:
+    """Has the policy write a question to the answer of every prompt, and answer it.
+
+    Who asks sees the answer and not the prompt, but where a task shows answers in its own way
+    (`Task.show_answer`). What is measured is the question as it was written: `meta["question"]` of
+    what the task reads, where its prompts say more.
+
+    What is no question (`is_question`) earns the penalty; another one 1 - s, s the share of its
+    right answers, or the parabola 4 s (1 - s). In the place of what is no question stored ones are
+    asked, of earlier steps. Questions that are solved at most at a given rate are stored. Cells: 0
+    solve, 1 write. The answers to the prompts themselves are drawn once each, and not learned from.
+
+    Args:
+      penalty: reward of what is no question.
+      reuse_below: rate up to which a question is stored, in [0, 1].
+      capacity: questions that are kept, the newest ones.
+      clear_every: steps after which they are forgotten.
+      intermediate: the parabola.
+      characters, least_words: see `is_question`.
+      searched: a question has to be searched for with the tools of the task's environment, by two
+        calls at least, of which none stands twice; for a draw in turns.
+    Writes: reward, cell. Metrics: valid_questions (share), question_rate (s), question_reward,
+      reused_questions, kept_questions; searches (calls of who asks, a mean).
+    Raises:
+      ValueError: a number outside its range; when a run begins, a task without tools for questions
+        that have to be searched for.
+    Source: SSP, https://github.com/Alibaba-Quark/SSP.
+    """
+
+    def init(setting):
+        if searched and getattr(setting.task.environment, "style", None) is None:
+            raise ValueError(
+                "pose_questions: task must have an environment of tools to search with, got"
+                f" {setting.task.name!r}"
+            )
+        return empty_store(capacity, problem=((BYTES,), np.uint8))
+
+    def apply(batch, actor, state, turn):
+        task, setting = turn.setting.task, turn.setting
+        if turn.step % clear_every == 0:
+            state = init(setting)
+        plain = batch.asks_of(np.ones(len(batch.groups), bool))
+        asks = [replace(ask, view=question_to(searched), samples=1) for ask in plain]
+        written = actor.draw(asks, turn.key)
+        found = read_problems(written, actor, turn)
+        searches = [
+            _searches(response.text, task) if searched else None for response in written.responses
+        ]
+        valid = [
+            problem is not None
+            and all(
+                is_question(_stated(problem), answer, characters, least_words, own)
+                for answer in _answers(ask.prompt)
+            )
+            for problem, ask, own in zip(found, plain, searches, strict=True)
+        ]
+        problems = [problem for problem, good in zip(found, valid, strict=True) if good]
+        places = uniform_places(state, len(plain) - len(problems), turn.random())
+        old = read_stored(taken(state, np.sort(places))["problem"])
+        told = {"valid_questions": float(np.mean(valid))}
+        if searched:
+            told["searches"] = float(np.mean([len(own) for own in searches]))
+        told |= {"reused_questions": float(len(old))}
+        reward, parts = np.full(len(written), float(penalty)), []
+        if problems or old:
+            whole = [*problems, *old]
+            asked = asks_of_problems(whole, [SOLVE] * len(whole), setting.samples, task)
+            solved = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
+            rates = pass_rates(solved.outcomes())
+            own = rates[: len(problems)]
+            reward[np.array(valid)] = np.asarray(parabola(own)) if intermediate else 1 - own
+            kept = [
+                problem
+                for problem, rate, row in zip(problems, own, stored(problems), strict=True)
+                if rate <= reuse_below and row.any()
+            ]
+            if kept:
+                state = push(state, {"problem": stored(kept)}, turn.step)
+            told["question_rate"] = float(rates.mean())
+            parts.append(solved)
+        told |= {"question_reward": float(reward.mean()), "kept_questions": float(state.held)}
+        return concatenate([earned(written, reward, WRITE), *parts]).renumbered(), state, told
+
+    return Stage(
+        apply,
+        init,
+        views=(question_to(searched), WRITTEN),
+        size=lambda samples: 1,
+        writes=frozenset({"cell"}),
+        most=2.0,
+        by_row=True,
+    )
+
+
+def _searches(text: str, task: Task) -> list[str]:
+    """What was searched for in a text, call by call; a malformed call is none."""
+    calls = calls_in(text, task.environment.style)
+    return [str(call.arguments) for call in calls if not call.wrong]
+
+
+def _stated(problem: Prompt) -> str:
+    """The question as it was written, where the task puts more into a prompt."""
+    return problem.meta.get("question", problem.text)
+
+
+def _answers(prompt: Prompt) -> list[str]:
+    """The texts that say an answer; the first one is shown."""
+    return answer_texts(prompt) or [str(prompt.answer)]
+
+
+@part(writes={"advantage"})
+def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
+    """Estimates the advantage of rows of some cells by estimators of their own.
+
+    An estimator sees the tokens of its rows alone.
+
+    Args:
+      table: by cell, estimators without state.
+      other: of all other rows.
+    Reads: cell, and what the estimators read. Writes: advantage. Metrics: those of the estimators.
+    Raises:
+      ValueError: an estimator with state.
+    """
+    parts = {**table, None: other}
+    for one in parts.values():
+        if one.init is not no_state:
+            raise ValueError(
+                f"advantage_by_cell: estimators must be without state, got {one.label}"
+            )
+
+    def apply(signals, context, state):
+        cell = context.rollouts.cell
+        chosen = {number: cell == number for number in table}
+        rest = jnp.ones(cell.shape, bool)
+        for rows in chosen.values():
+            rest &= ~rows
+        chosen[None] = rest
+        total, told = jnp.zeros_like(signals.advantage), {}
+        for number, one in parts.items():
+            mask = signals.mask & chosen[number][:, None]
+            own = replace(signals, mask=mask)
+            rollouts = replace(context.rollouts, mask=mask)
+            own, _, metrics = one.apply(own, replace(context, rollouts=rollouts), ())
+            total = jnp.where(mask, own.advantage, total)
+            told |= metrics
+        return replace(signals, advantage=total), state, told
+
+    reads = frozenset().union(*(one.reads for one in parts.values()))
+    return Transform(apply, reads=reads | {"cell"}, once=not reads & MEASURED)
+
+
+def parabola(rate: Rate, left: float = 0.0, right: float = 1.0) -> Rate:
+    """4 (l + s) (r - s) where s is strictly between 0 and 1, else 0.
+
+    Source: SSP, https://github.com/Alibaba-Quark/SSP.
+    """
+    return jnp.where((rate > 0) & (rate < 1), 4 * (left + rate) * (right - rate), 0)
+
+
+def ssp(
+    penalty: float = -1.0,
+    intermediate: bool = False,
+    reuse_below: float = 0.5,
+    capacity: int = 256,
+    clear_every: int = 5,
+    least_characters: int = 10,
+    most_characters: int = 1000,
+    least_words: int = 10,
+    max_turns: int = 0,
+    reply_tokens: int = 512,
+    kl_coefficient: float = 0.01,
+    clip_low: float = 0.2,
+    clip_high: float = 0.285,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """REINFORCE++ of who asks and GRPO of who answers, on the same weights.
+
+    Args:
+      penalty: reward of what is no question.
+      intermediate: who asks earns most for questions that are answered half of the time.
+      reuse_below: rate up to which a question is stored.
+      capacity: questions that are stored.
+      clear_every: steps after which they are forgotten.
+      least_characters, most_characters, least_words: of a question.
+      max_turns: of an answer with the task's tools, and of a question; 0: nobody searches.
+      reply_tokens: of what is found, at most.
+      kl_coefficient: weight of the KL of who answers (β).
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    asked = whitened(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0)
+    scale = scale_of_cell({WRITE: 0.0})
+    kl = [kl_penalty(kl_coefficient, weight=scale, reads={"cell"})] if kl_coefficient else []
+    stage = pose_questions(
+        penalty,
+        reuse_below,
+        capacity,
+        clear_every,
+        intermediate,
+        (least_characters, most_characters),
+        least_words,
+        searched=max_turns > 0,
+    )
+    draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
+    return Recipe(
+        objective=objective(
+            advantage=advantage_by_cell({WRITE: asked}, other=group_normalized(epsilon)),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=kl,
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=draw, stages=[stage]),
+    )
+
+
+METHOD = Method(
+    ssp,
+    "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
+    "https://github.com/Alibaba-Quark/SSP",
+    changes="advantage, sampling, reward",
+    left_out="the judge that answers from what was found, and whether anything was",
+    reports=(
+        "search agents: gains on several question sets, from scratch and on trained agents (no "
+        "number)"
+    ),
+    traps=(
+        "with 1 - s what nobody can answer pays best, and here no judge stands against it; "
+        "aliases of the answer pass the test for leaks; config and script differ (penalty -1 or "
+        "0, reuse at 0.5 or 1)"
+    ),
+)

@@ -1,0 +1,1 @@
+"""Trees: responses that share beginnings, and searches."""

@@ -1,0 +1,504 @@
+"""BFS-Prover-V2: search proofs best first, and imitate the tactics that lie on them.
+
+"Scaling up Multi-Turn Off-Policy RL and Multi-Agent Tree Search for LLM Step-Provers",
+https://github.com/zeyu-zheng/BFS-Prover-V2
+
+    next state: smallest -S / d^α, S the sum over its path of the tactics' mean log-probs
+    proved goes up along any edge, failed where all tactics of a state have
+    trained: steps of the shortest proofs with Q_0.1 ≤ -mean log π ≤ Q_0.9,  loss = mean of -log π
+
+Search and its constants are the release's; training is a reconstruction, for its code is not
+released: the quantiles are ours, a round is a step, and a statement gives at most as many rows as a
+group has. The task's environment is the checker: its replies are the states (`prove_statements`).
+"""
+
+from __future__ import annotations
+
+import concurrent
+import heapq
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
+from rlvr_jax.experience.draws.trees.nodes import Nodes, roots, with_nodes
+from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience.views import showing
+from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.tasks.base import Grade
+from rlvr_jax.tools.base import Lost
+from rlvr_jax.tools.environment import Environment, Reply
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Unit
+from rlvr_jax.types.parts import part
+
+PROVED, ERROR = "proved", "error"
+
+
+OPEN, FAILED = "open", "failed"
+
+
+Propose = Callable[[Hashable, int], Sequence[tuple[str, float, int]]]
+"""(state, n) -> up to n of (tactic, Σ logp of its tokens, their number)."""
+
+
+Step = Callable[[Hashable, str], Any]
+"""(state, tactic) -> another state, `PROVED` or `ERROR`."""
+
+
+class Found(NamedTuple):
+    """What a search has found.
+
+    Fields:
+      proof: (state, tactic) from the root to the goal, the shortest one; None without any.
+      status: of the root: "proved", "failed" (all that was tried failed) or "open".
+      errors: (state, tactic of the proof, tactic that gave an error there): pairs to learn from.
+      nodes: `value` is the sum of the steps' mean log-probs.
+      states: of the nodes.
+      expansions: states that were expanded.
+    """
+
+    proof: list[tuple[Hashable, str]] | None
+    status: str
+    errors: list[tuple[Hashable, str, str]]
+    nodes: Nodes
+    states: list[Hashable]
+    expansions: int
+
+
+@dataclass
+class _Edges:
+    """Of a node: its tactics, where each leads (a node, `PROVED` or `ERROR`), who leads here."""
+
+    tactics: list[tuple[str, Any]] = field(default_factory=list)
+    parents: set[int] = field(default_factory=set)
+    expanded: bool = False
+
+
+def prove(
+    root: Hashable,
+    propose: Propose,
+    step: Step,
+    number: int,
+    alpha: float,
+    expansions: int,
+    banned: Sequence[str] = (),
+) -> Found:
+    """Searches for a proof, always from the open state with the smallest -S / d^α.
+
+    S is the sum over the path of the tactics' mean log-probs and d its length; α = 0 takes the sum,
+    1 the mean, more prefers depth. Tactics are tried in order: repeated ones once, those with a
+    banned word not at all; after a proof the others of the state are not. A state that is known is
+    not queued again, and keeps S and d of its first path. A state fails when all its tactics do,
+    and is proved when one is; both go up along all edges. The search ends when the root is decided,
+    when nothing is open, or with the expansions. What `propose` or `step` raise goes through:
+    a failure of an engine is no failed tactic.
+
+    Args:
+      number: tactics of a state (n).
+      alpha: α, at least 0.
+      expansions: at most.
+      banned: words.
+    Raises:
+      ValueError: a count below 1, or a negative alpha.
+    Source: BFS-Prover-V2, https://github.com/zeyu-zheng/BFS-Prover-V2 (`src/search/proof_tree.py`).
+    """
+    check_count(1, "prove", number=number, expansions=expansions)
+    check_at_least(0, "prove", alpha=alpha)
+    nodes, states, place = roots(1), [root], {root: 0}
+    edges, status = [_Edges()], [OPEN]
+    queue, done = [(0.0, 0)], 0
+    while queue and done < expansions and status[0] == OPEN:
+        _, node = heapq.heappop(queue)
+        if status[node] != OPEN:
+            continue
+        done += 1
+        edges[node].expanded = True
+        tried: set[str] = set()
+        for tactic, logp, tokens in propose(states[node], number):
+            if tactic in tried or any(word in tactic for word in banned):
+                continue
+            tried.add(tactic)
+            after = step(states[node], tactic)
+            if after not in (PROVED, ERROR):
+                if after not in place:
+                    place[after] = len(states)
+                    nodes = with_nodes(nodes, np.array([node]))
+                    value = nodes.value.copy()
+                    value[-1] = value[node] + logp / max(tokens, 1)
+                    nodes = replace(nodes, value=value)
+                    states.append(after)
+                    edges.append(_Edges())
+                    status.append(OPEN)
+                    key = -value[-1] / nodes.depth[-1] ** alpha
+                    heapq.heappush(queue, (float(key), place[after]))
+                edges[place[after]].parents.add(node)
+                after = place[after]
+            edges[node].tactics.append((tactic, after))
+            if after == PROVED:
+                break
+        _pass_up(node, edges, status)
+    return _found(nodes, states, edges, status, done)
+
+
+def _state_of(edge: _Edges, status: Sequence[str]) -> str:
+    after = [to if isinstance(to, str) else status[to] for _, to in edge.tactics]
+    if PROVED in after:
+        return PROVED
+    failed = all(one in (ERROR, FAILED) for one in after)
+    return FAILED if edge.expanded and failed else OPEN
+
+
+def _pass_up(node: int, edges: list[_Edges], status: list[str]) -> None:
+    """Decides a state and those that lead to it, as far as they are."""
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        found = _state_of(edges[one], status)
+        if found != status[one]:
+            status[one] = found
+            todo += sorted(edges[one].parents)
+
+
+def _found(nodes, states, edges, status, done) -> Found:
+    if status[0] != PROVED:
+        return Found(None, status[0], [], nodes, states, done)
+    # Distances from the goal, shorter ones first; a cycle is never the shortest way.
+    distance = {}
+    while 0 not in distance:
+        reached = {
+            node: 1 + min(known)
+            for node, edge in enumerate(edges)
+            if node not in distance
+            and (
+                known := [
+                    0 if to == PROVED else distance[to]
+                    for _, to in edge.tactics
+                    if to == PROVED or to in distance
+                ]
+            )
+        }
+        distance |= reached
+    proof, errors, node = [], [], 0
+    while True:
+        ways = [
+            (0 if to == PROVED else distance[to], order, tactic, to)
+            for order, (tactic, to) in enumerate(edges[node].tactics)
+            if to == PROVED or to in distance
+        ]
+        _, _, tactic, to = min(ways, key=lambda way: way[:2])
+        proof.append((states[node], tactic))
+        wrong = [other for other, after in edges[node].tactics if after == ERROR]
+        errors += [(states[node], tactic, other) for other in wrong]
+        if to == PROVED:
+            return Found(proof, status[0], errors, nodes, states, done)
+        node = to
+
+
+def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> np.ndarray:
+    """Which steps of a round are trained: those between two quantiles of x = -mean logp, bool [M].
+
+    Steps that the policy is certain of teach nothing, very surprising ones are noisy; quantiles
+    interpolate linearly. Remove duplicates first. The quantiles are ours.
+
+    Args:
+      surprise: x, [M].
+      low, high: shares, 0 ≤ low ≤ high ≤ 1.
+    """
+    check_within(0, 1, "tactic_filter", low=low, high=high)
+    if low > high:
+        raise ValueError(f"tactic_filter: low must be at most high {high}, got {low}")
+    surprise = np.asarray(surprise, float)
+    if not len(surprise):
+        return np.zeros(0, bool)
+    below, above = np.quantile(surprise, [low, high])
+    return (surprise >= below) & (surprise <= above)
+
+
+class SubgoalCache:
+    """What several provers of one statement have proved of its K subgoals, in order.
+
+    Fields:
+      subgoals: K.
+      pieces: proofs of the first ones.
+    """
+
+    def __init__(self, subgoals: int):
+        check_count(0, "SubgoalCache", subgoals=subgoals)
+        self.subgoals: int = subgoals
+        self.pieces: list[Any] = []
+
+    @property
+    def progress(self) -> int:
+        """Subgoals that are proved; the next prover begins here."""
+        return len(self.pieces)
+
+    def put(self, subgoal: int, piece: Any) -> bool:
+        """Takes the proof of a subgoal if it is the next one; whether it did."""
+        accepted = subgoal == self.progress < self.subgoals
+        if accepted:
+            self.pieces.append(piece)
+        return accepted
+
+    def replanned(self, plan: Sequence[str], before: Sequence[str]) -> bool:
+        """Takes a new plan if it keeps the proved subgoals as they were; whether it did.
+
+        Args:
+          plan: all subgoals of the new plan.
+          before: those of the old one.
+        """
+        kept = list(plan[: self.progress]) == list(before[: self.progress])
+        accepted = kept and len(plan) >= self.progress
+        if accepted:
+            self.subgoals = len(plan)
+        return accepted
+
+    def clear(self) -> None:
+        """Forgets all pieces: the whole proof did not hold."""
+        self.pieces = []
+
+
+RIGHT = 0.5
+"""An outcome above this is a proof."""
+
+
+TRIES = 3
+"""Of a tactic whose reply is lost."""
+
+
+@part
+def prove_statements(
+    environment: Environment | None = None,
+    tactics: Count = 4,
+    alpha: NonNegative = 2.0,
+    expansions: Count = 64,
+    low: Unit = 0.1,
+    high: Unit = 0.9,
+    separator: str = ":::",
+    banned: Sequence[str] = (),
+    temperature: Positive = 1.3,
+) -> Draw:
+    """Searches a proof of each prompt (`prove`), and gives the steps of proofs as rows to imitate.
+
+    A state is the text that the environment says, at first that of the prompt; the policy reads it
+    with the separator behind it and writes one tactic as a whole response. A reply that is done
+    with an outcome above ½ is a proof, any other that is done, or says nothing, an error. A row is
+    (state, tactic), supervised and with nothing on the mask, and graded by whether its statement
+    was proved. Of the steps of a statement's shortest proof those are trained that `tactic_filter`
+    keeps among all of the batch, each once, at most as many as the ask has samples: the least sure
+    ones. A statement without a step to train has one row that teaches nothing.
+
+    Args:
+      environment: whose replies are the states; None: that of the task.
+      tactics: that are drawn in a state (n).
+      alpha: of the order of the search (α).
+      expansions: of a statement at most.
+      low, high: quantiles of -mean logp between which steps are trained.
+      separator: what a state ends with where the policy reads it.
+      banned: words that no tactic may have.
+      temperature: of the sampler; steps are scored, and trained, at 1.
+    Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
+      lost_statements.
+    Raises:
+      ValueError: a number that is no count or negative, quantiles outside [0, 1]; when a run
+        begins, a task without an environment where none is given.
+    Source: BFS-Prover-V2 trains so (the link stands in the method's card); the quantiles and the
+      cap are ours.
+    """
+
+    def init(setting):
+        environment_of("prove_statements", environment, setting.task)
+        return ()
+
+    def apply(asks, actor, state, turn):
+        world, attempts = environment_of("prove_statements", environment, turn.setting.task), []
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            how = Driver(actor, world, turn, expansions * tactics, 1, {}, threads)
+            for place, ask in enumerate(asks):
+                own = _Attempt(how, ask, place, separator, temperature)
+                own.search(tactics, alpha, expansions, banned)
+                attempts.append(own)
+        surprise = [-own.known[step][2] for own in attempts for step in own.proof]
+        kept = iter(tactic_filter(np.array(surprise), low, high).tolist())
+        parts, trained, steps = [], 0, len(surprise)
+        for number, own in enumerate(attempts):
+            chosen = [step for step in own.proof if next(kept)]
+            chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
+            trained += len(chosen)
+            parts.append(own.rows(chosen, number, how.unsaid))
+        told = {
+            "proved_statements": sum(own.proved for own in attempts),
+            "expansions": sum(own.expansions for own in attempts),
+            "proof_steps": steps,
+            "trained_steps": trained,
+            "lost_statements": sum(own.lost for own in attempts),
+        }
+        seconds = sum(batch.sample_seconds for own in attempts for batch in own.drawn)
+        whole = replace(concatenate(parts), sample_seconds=seconds)
+        return whole, state, {name: float(value) for name, value in told.items()}
+
+    # The view that stands for all of them: what prompts have in common, states need not have.
+    return Draw(apply, init, writes={"supervised"}, fewer=True, views=(showing(separator),))
+
+
+@dataclass
+class _Attempt:
+    """The search for one proof.
+
+    Fields:
+      how: asks the environment, and keeps what it said for a resumed run.
+      place: of the ask; says which process asks the environment.
+      drawn: what the policy has written, a batch for each expansion.
+      known: by (state, tactic) the batch, the row and the mean logp.
+      lost: nobody can say what the environment would have said, so that there is no verdict.
+      asked: replies that were waited for.
+    """
+
+    how: Driver
+    ask: Ask
+    place: int
+    separator: str
+    temperature: float
+    proof: list[tuple[str, str]] = field(default_factory=list)
+    proved: bool = False
+    expansions: int = 0
+    drawn: list[Batch] = field(default_factory=list)
+    known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
+    lost: bool = False
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        # By the text that shows the environment's state.
+        self.episodes = {self.ask.prompt.text: Episode(self.ask.prompt)}
+
+    def search(self, tactics: int, alpha: float, expansions: int, banned: Sequence[str]) -> None:
+        """As `prove`; one whose environment is lost ends without a verdict."""
+        root = self.ask.prompt.text
+        try:
+            found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned)
+        except Lost:
+            self.lost, self.expansions = True, len(self.drawn)
+            return
+        self.proof, self.expansions = list(dict.fromkeys(found.proof or ())), found.expansions
+        self.proved = found.proof is not None
+
+    def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
+        shown = f"{state}{self.separator}"
+        first = self.ask.first_sample + len(self.drawn) * number
+        ask = replace(self.ask, view=showing(shown), samples=number, first_sample=first)
+        batch = self.how.actor.draw([ask], self.how.key, {"temperature": self.temperature})
+        batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
+        logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])
+        mask = batch.rollouts.mask
+        total, count = np.where(mask, logp, 0).sum(axis=1), mask.sum(axis=1)
+        told = []
+        for row, response in enumerate(batch.responses):
+            mean = float(total[row]) / max(int(count[row]), 1)
+            self.known.setdefault((state, response.text), (len(self.drawn), row, mean))
+            told.append((response.text, float(total[row]), int(count[row])))
+        self.drawn.append(batch)
+        return told
+
+    def step(self, state: str, tactic: str) -> str:
+        for _ in range(TRIES):
+            episode = self.episodes[state].forked()
+            reply = self._reply(episode, tactic)
+            if not reply.lost:
+                break
+        else:
+            raise Lost(self.how.world.label)
+        if reply.done and (reply.outcome or 0.0) > RIGHT:
+            return PROVED
+        if reply.done or reply.text is None:
+            return ERROR
+        self.episodes.setdefault(reply.text, episode)
+        return reply.text
+
+    def _reply(self, episode: Episode, tactic: str) -> Reply:
+        """What the environment says, or said before a run was killed."""
+        key = f"{self.ask.round}/{self.ask.number}/{self.ask.first_sample}/{self.asked}"
+        self.asked += 1
+        waiting = self.how.ask(key, episode, tactic, self.how.owns(self.place))
+        return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
+
+    def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:
+        """The steps as rows to imitate; without any the first tactic, which nobody learns.
+
+        Args:
+          info: of their grades.
+        """
+        places = [self.known[step][:2] for step in steps] or [(0, 0)]
+        batch = concatenate([self.drawn[number].take([row]) for number, row in places])
+        size = len(places)
+        grade = Grade(None) if self.lost else Grade(float(self.proved), info=info)
+        return replace(
+            batch.with_rollouts(
+                mask=np.zeros_like(batch.rollouts.mask),
+                supervised=np.full(size, bool(steps)),
+                group=np.full(size, group, np.int32),
+            ).renumbered(),
+            asks=[replace(ask, samples=size) for ask in batch.asks],
+            brought=[grade] * size,
+        )
+
+
+def bfs_prover_v2(
+    tactics: int = 4,
+    alpha: float = 2.0,
+    expansions: int = 64,
+    low: float = 0.1,
+    high: float = 0.9,
+    separator: str = ":::",
+    banned: Sequence[str] = ("sorry", "admit", "native_decide"),
+    temperature: float = 1.3,
+    weight: float = 1.0,
+) -> Recipe:
+    """Imitation of single tactics of proofs that the policy's search has found.
+
+    Args:
+      tactics: that are drawn in a state (n).
+      alpha: how much the search prefers depth (α).
+      expansions: states of a statement that are expanded at most; the authors have 600 seconds.
+      low, high: quantiles between which a step is trained.
+      separator: what a state ends with where the policy reads it.
+      banned: words that no tactic may have.
+      temperature: of the sampler.
+      weight: of the imitation.
+    """
+    search = prove_statements(
+        None, tactics, alpha, expansions, low, high, separator, banned, temperature
+    )
+    return Recipe(
+        objective=objective(
+            advantage=no_advantage(),
+            surrogate=no_policy_loss(),
+            regularizers=[imitate(weight)],
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=search),
+    )
+
+
+METHOD = Method(
+    bfs_prover_v2,
+    "Scaling up Multi-Turn Off-Policy RL and Multi-Agent Tree Search for LLM Step-Provers",
+    "https://github.com/zeyu-zheng/BFS-Prover-V2",
+    changes="sampling, selection, surrogate",
+    evidence="reconstruction",
+    left_out="a planner's subgoals (`SubgoalCache` keeps them), proofs that are found anew by the"
+    " best policy, and the base trained on them from scratch",
+    reports=(
+        "miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner; ProofNet test 41.4 %; "
+        "no ablation of filter or planner"
+    ),
+    traps=(
+        "a state counts as failed when its few drawn tactics did; α of 1 and more dives along sure "
+        "tactics that only reshuffle a state; a long sure tactic beats two short ones"
+    ),
+)

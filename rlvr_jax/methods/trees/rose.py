@@ -1,0 +1,339 @@
+"""ROSE: rollouts branch where likely words mean different things.
+
+"ROSE: Reinforced Efficient Reasoning via Semantically Diverse Exploration",
+https://github.com/ZiqiZhao1/ROSE-rl
+
+    M    = -F H, H the entropy and F = Σ_{i≠j} p_i p_j cos(e_i, e_j) of the 20 likeliest tokens
+    a row begins at the prompt with probability ε, else where M is largest in the rows before it
+    A_t  = V(k₁) - V(k₀) between branch points k₀ ≤ t < k₁, R - V(k₀) behind the last one
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L) + β k3
+
+V(k) is the mean reward of the prompt's rows with a branch point at k; the pool is by position, not
+by node, as in the authors' code. A length penalty λ is off in their script. Prefixes are trained in
+every row that has them. Where cosines are all positive the largest M is 0, at certain tokens: look
+at `branch_position`. Their verl divides by L alone, so that its loss is B times ours. ε is 0.5,
+whereas 1 (no branches) is the default of the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
+from rlvr_jax.experience.parts import Draw
+from rlvr_jax.objectives import fixed_length_mean, kl_penalty, objective, ppo_clip
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.groups import group_count, group_sum
+from rlvr_jax.objectives.statistics.trees import parent_rows
+from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.parts import part
+from rlvr_jax.types.rollouts import Rollouts
+
+Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]: rows branch where
+it is largest."""
+
+
+def top_entropy(topk_logp: np.ndarray) -> np.ndarray:
+    """H = -Σ p ln p over the recorded likeliest tokens, not renormalized.
+
+    Args:
+      topk_logp: [..., K].
+    """
+    return -np.sum(np.exp(topk_logp) * topk_logp, axis=-1)
+
+
+def similarity(topk_logp: np.ndarray, topk_ids: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
+    """F = Σ_{i≠j} p_i p_j cos(e_i, e_j) over the likeliest tokens: how alike in meaning they are.
+
+    Args:
+      topk_logp, topk_ids: [n, T, K].
+      embeddings: [V, D], of any length but 0.
+    Returns:
+      [n, T].
+    """
+    unit = embeddings / np.linalg.norm(embeddings, axis=-1, keepdims=True)
+    p = np.exp(topk_logp)
+    # Row by row: K embeddings of every token at once would not fit.
+    sums = [np.einsum("tk,tkd->td", own, unit[ids]) for own, ids in zip(p, topk_ids, strict=True)]
+    length = np.array([np.sum(one**2, axis=-1) for one in sums]).reshape(p.shape[:2])
+    return length - np.sum(p**2, axis=-1)
+
+
+def diversity(entropy: np.ndarray, likeness: np.ndarray) -> np.ndarray:
+    """M = -F H: many likely tokens that mean different things.
+
+    Where all embeddings point the same way F is positive everywhere, and the largest M is 0, at
+    certain tokens: look at its sign before trusting it.
+    """
+    return -likeness * entropy
+
+
+@part
+def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 20) -> Draw:
+    """Draws the responses to a prompt one after the other, as branches of earlier ones.
+
+    The first begins at the prompt, and so does each later one with probability `fresh`; else it
+    keeps what stands before the place of the largest metric among all tokens that were drawn for
+    the prompt, and the token there is drawn again. The same place may be chosen again. Tokens that
+    several rows share are trained in each. A step takes as many draws as a prompt has samples.
+
+    Args:
+      fresh: probability of a beginning at the prompt (ε).
+      metric: of the entropy and the similarity of the likeliest tokens.
+      top: so many.
+    Metrics: branched_rows, branch_position (mean over them; 0 without any).
+    Raises:
+      ValueError: a probability outside [0, 1], or top below 1.
+    Source: ROSE draws so (the link stands in the method's card).
+    """
+
+    def apply(asks, actor, state, turn):
+        pieces = Pieces(actor, turn.key, {"record_top": top})
+        random, numbered, embeddings = turn.random(), first_samples(asks), actor.embeddings()
+        rows: list[list[int]] = [[] for _ in asks]
+        places = np.zeros((0, 0))
+        cuts = []
+        for sample in range(max(ask.samples for ask in asks)):
+            begins = random.random(len(asks)) < fresh
+            groups = [group for group, ask in enumerate(asks) if sample < ask.samples]
+            parent, cut = np.full(len(asks), -1), np.zeros(len(asks), int)
+            for group in groups:
+                if rows[group] and not begins[group]:
+                    own = places[rows[group]]
+                    row, place = np.unravel_index(own.argmax(), own.shape)
+                    # Before anything was drawn there is nothing to keep.
+                    if np.isfinite(own[row, place]) and place > 0:
+                        parent[group], cut[group] = rows[group][row], place
+            drawn = pieces.draw(
+                [asks[group] for group in groups],
+                numbered[groups] + sample,
+                parent[groups],
+                cut[groups],
+            )
+            cuts += cut[groups][parent[groups] >= 0].tolist()
+            places = _with_places(pieces, places, drawn, metric, embeddings)
+            for group, piece in zip(groups, drawn, strict=True):
+                rows[group].append(int(piece))
+        told = {
+            "branched_rows": float(len(cuts)),
+            "branch_position": float(np.mean(cuts)) if cuts else 0.0,
+        }
+        return pieces.responses([piece for own in rows for piece in own], asks), state, told
+
+    return Draw(apply)
+
+
+def _with_places(pieces, places, drawn, metric, embeddings) -> np.ndarray:
+    """The metric at every token of every piece's response; -inf where nothing was drawn."""
+    rollouts = pieces.batch.rollouts
+    logp, ids = rollouts.drawn_topk_logp[drawn], rollouts.drawn_topk_ids[drawn]
+    own = metric(top_entropy(logp), similarity(logp, ids, embeddings))
+    own = np.where(pieces.new_tokens(drawn), own, -np.inf)
+    whole = np.concatenate([places.reshape(-1, own.shape[1]), own])
+    # What a piece goes on from has the numbers of when it was drawn.
+    source = pieces.source[drawn]
+    whole[drawn] = whole[source, np.arange(own.shape[1])[None]]
+    return whole
+
+
+def prefix_values(
+    reward: Float[Array, "B"], group: Int[Array, "B"], points: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """V(k): mean reward of the prompt's rows that have position k among their branch points; 0
+    where none has.
+
+    Args:
+      points: of `branch_points`.
+    """
+    columns = jax.vmap(group_sum, in_axes=(1, None, 1), out_axes=1)
+    rewards = jnp.broadcast_to(reward[:, None], points.shape)
+    number = columns(points.astype(reward.dtype), group, points)
+    return columns(rewards, group, points) / jnp.maximum(number, 1)
+
+
+@part(writes={"advantage"})
+def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
+    """A_t = V(k₁) - V(k₀) between two branch points of a row, R - V(k₀) behind the last one.
+
+    V(k) is the mean reward of the prompt's rows that branch, or are branched off, at position k
+    (`prefix_values`); positions are pooled over the tree, as the authors have it. Each stretch of a
+    row is credited with how much better what follows from its end is than from its beginning.
+
+    With a length penalty, rows that earn anything (|R| > 1e-6) pay for what is longer than the
+    shortest of them behind the last branch point k that both have: A_t ← A_t - f |A_t| from k on,
+    f = 1 - ((L_s - k) / (L - k))^λ where that is positive.
+
+    Args:
+      length_penalty: λ; 0: off.
+    Reads: reward, group, parent, branch_position, length. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a negative penalty.
+    Source: ROSE, https://github.com/ZiqiZhao1/ROSE-rl (`core_algos.py`).
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        parent = parent_rows(rollouts.parent, rollouts.rollout_id)
+        tokens = signals.mask.shape[1]
+        points = branch_points(parent, rollouts.branch_position, tokens)
+        advantage, _ = stretch_credit(rollouts, points)
+        if length_penalty:
+            advantage = shorten_right_rows(advantage, rollouts, points, length_penalty)
+        return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
+
+    return apply
+
+
+def stretch_credit(rollouts: Rollouts, points: Bool[Array, "B T"]) -> tuple[Array, Array]:
+    """The advantage of each token and the value of the beginning of its stretch, [B, T]."""
+    width = points.shape[1]
+    places = jnp.arange(width, dtype=jnp.int32)[None]
+    value = prefix_values(rollouts.reward, rollouts.group, points)
+    inside = points & (places < rollouts.length[:, None])
+    first = jax.lax.cummax(jnp.where(inside, places, 0), axis=1)
+    beyond = jnp.where(inside, places, width)
+    # The next one behind each place: the smallest from there on, one place further.
+    following = jax.lax.cummin(beyond, axis=1, reverse=True)
+    following = jnp.pad(following[:, 1:], ((0, 0), (0, 1)), constant_values=width)
+    begun = jnp.take_along_axis(value, first, axis=1)
+    ended = jnp.take_along_axis(value, jnp.minimum(following, width - 1), axis=1)
+    ended = jnp.where(following < width, ended, rollouts.reward[:, None])
+    return ended - begun, begun
+
+
+def shorten_right_rows(
+    advantage: Float[Array, "B T"],
+    rollouts: Rollouts,
+    points: Bool[Array, "B T"],
+    exponent: float,
+) -> Float[Array, "B T"]:
+    """The length penalty of `between_branch_points`.
+
+    Args:
+      points: of `branch_points`.
+      exponent: λ, positive.
+    """
+    check_positive("shorten_right_rows", exponent=exponent)
+    length, width = rollouts.length, points.shape[1]
+    rows = jnp.arange(len(length), dtype=jnp.int32)
+    places = jnp.arange(width, dtype=jnp.int32)[None]
+    counts = jnp.abs(rollouts.reward) > 1e-6
+    same = (rollouts.group[:, None] == rollouts.group[None]) & counts[None]
+    lengths = jnp.where(same, length[None], jnp.iinfo(length.dtype).max)
+    shortest = jnp.argmin(lengths, axis=1).astype(jnp.int32)
+    several = group_count(rollouts.group, counts) > 1
+    both = points & points[shortest]
+    both &= places <= jnp.minimum(length, length[shortest])[:, None]
+    common = jnp.max(jnp.where(both, places, 0), axis=1)
+    own = (length - common).astype(advantage.dtype)
+    other = (length[shortest] - common).astype(advantage.dtype)
+    share = 1 - (other / jnp.where(own > 0, own, 1)) ** exponent
+    pays = counts & several & (shortest != rows) & (own > 0) & (share > 0)
+    behind = pays[:, None] & (places >= common[:, None]) & (places < length[:, None])
+    return jnp.where(behind, advantage - share[:, None] * jnp.abs(advantage), advantage)
+
+
+def branch_points(
+    parent: Int[Array, "B"], branch_position: Int[Array, "B"], tokens: int
+) -> Bool[Array, "B T"]:
+    """The positions of each row where its tree branches on the row's path.
+
+    They are 0; where the row and its ancestors branched off; where others left the row, handed
+    upwards as long as the position is at most the one where the receiver itself branched off; and
+    its parent's before its own.
+
+    Args:
+      parent, branch_position: as for `token_owner`.
+      tokens: T.
+    """
+    rows = parent.shape[0]
+    every = jnp.arange(rows, dtype=jnp.int32)
+    places = jnp.arange(tokens, dtype=jnp.int32)[None]
+    position = jnp.where(parent >= 0, branch_position, 0)
+
+    def some_are_left(carry):
+        return jnp.any(carry[0] >= 0)
+
+    def above(row):
+        return jnp.where(row >= 0, parent[row], -1)
+
+    def of_ancestors(carry):
+        current, points = carry
+        own = (current >= 0)[:, None] & (places == position[current][:, None])
+        return above(current), points | own
+
+    def handed(carry):
+        holder, points = carry
+        to = jnp.where(holder >= 0, holder, rows)
+        points = points.at[to, position].set(True, mode="drop")
+        goes_on = (holder >= 0) & (position <= position[holder])
+        return jnp.where(goes_on, above(holder), -1), points
+
+    begin = jnp.broadcast_to(places == 0, (rows, tokens))
+    _, points = jax.lax.while_loop(some_are_left, of_ancestors, (every, begin))
+    _, points = jax.lax.while_loop(some_are_left, handed, (parent, points))
+
+    def inherited(points):
+        before = (parent >= 0)[:, None] & (places < position[:, None])
+        return points | (points[parent] & before)
+
+    def changes(carry):
+        return jnp.any(carry[0] != carry[1])
+
+    start = points, inherited(points)
+    return jax.lax.while_loop(changes, lambda carry: (carry[1], inherited(carry[1])), start)[1]
+
+
+def rose(
+    fresh: float = 0.5,
+    top: int = 20,
+    length_penalty: float = 0.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual: float = 3.0,
+    kl_coefficient: float = 0.001,
+    max_length: int = 8192,
+) -> Recipe:
+    """Credit between branch points on rows that branch where the policy wavers between meanings.
+
+    Args:
+      fresh: probability that a row begins at the prompt (ε).
+      top: likeliest tokens that the metric is of.
+      length_penalty: λ; 0: off.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      dual: bound of the loss where A < 0, in units of -A.
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      max_length: budget of response tokens (L).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=between_branch_points(length_penalty),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=fixed_length_mean(max_length),
+        ),
+        experience=experience(draw=branch_at_best(fresh, top=top)),
+    )
+
+
+METHOD = Method(
+    rose,
+    "Reinforced Efficient Reasoning via Semantically Diverse Exploration",
+    "https://github.com/ZiqiZhao1/ROSE-rl",
+    changes="sampling, advantage, aggregation, regularizer",
+    reports="Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)",
+    traps=(
+        "values pool branches at one position, whatever their parent; where cosines are positive "
+        "it branches at sure tokens; rewards of -1 count as right in the length term; one shared "
+        "prefix trains several times"
+    ),
+)

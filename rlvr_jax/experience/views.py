@@ -50,8 +50,6 @@ def hint(fraction: Unit, characters: bool = False) -> View:
     Args:
       fraction: of the solution, in (0, 1].
       characters: cut anywhere, and not between words.
-    Raises:
-      ValueError: fraction outside (0, 1].
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -71,8 +69,6 @@ def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False)
       fraction: of the solution's tokens, in [0, 1], their number rounded.
       trained: they are learned from as if the policy had drawn them; else they are context only.
       whole_steps: of the solution's steps, and not of its tokens.
-    Raises:
-      ValueError: fraction outside [0, 1].
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:

@@ -1,100 +1,146 @@
-"""Prints the table of methods, or with a name the card and defaults of one.
+"""Prints the methods by theme, or one method: its equation, hyperparameters and parts.
 
-python -m rlvr_jax.methods
-python -m rlvr_jax.methods clip_cov
+python -m rlvr_jax.methods                        # the table, by theme
+python -m rlvr_jax.methods --theme entropy        # one theme
+python -m rlvr_jax.methods --changes surrogate    # methods that change this part of a step
+python -m rlvr_jax.methods --search "pass@k"      # words of names, titles and first lines
+python -m rlvr_jax.methods clip_cov               # one method
 python -m rlvr_jax.methods --markdown > docs/methods.md
 """
 
 import argparse
+import difflib
 import inspect
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
+from typing import Any
 
-from rlvr_jax.methods import method, names
+from rlvr_jax.methods import method, names, themes
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import Scorer, UpdatePlan
 from rlvr_jax.pipes import quiet_pipe
+from rlvr_jax.types.parts import described
 
 MUST = "(must be given)"
 WIDTH = 100
-"""Of what is told in sentences, in characters."""
+"""Characters of a line of a paragraph."""
 
 
-def table(width: int | None = None) -> str:
-    """One line per method: name, title, what it changes, evidence, what it needs, address; behind
-    them what has no method, and why.
+def selected(theme: str = "", changes: str = "", search: str = "") -> list[str]:
+    """The names of the methods that pass all filters, sorted.
 
     Args:
-      width: of a terminal, in characters: what it changes and its title as far as they fit, and
-        nothing else; None: the whole lines.
+      theme: a folder of `rlvr_jax/methods`; "": all.
+      changes: a part of a step, such as "surrogate"; "": all.
+      search: text in the name, the title or the first line of the file; case does not matter.
+    Raises:
+      ValueError: a theme or part that no method has.
     """
-    rows = [("method", "title", "changes", "evidence", "needs", "paper")]
-    for name in names():
-        about = method(name)
-        rows.append((name, about.title, about.changes, about.evidence, needs(name), about.url))
-    if width is not None:
-        rows = [(name, _cut(changes, 30), title) for name, title, changes, *_ in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    lines += ["", "published, and no method: experiments.train refuses the name"]
-    lines += [f"{name.ljust(widths[0])}  {one.why}" for name, one in UNTRAINED.items()]
-    if width is None:
-        return "\n".join(lines)
-    lines = [_cut(line, width) for line in lines]
-    more = "with a name behind it, all about one; `| less -S`: what they need, and addresses"
-    return "\n".join([*lines, "", more])
+    _check("theme", theme, set(themes().values()))
+    found = [name for name in names() if theme in ("", themes()[name])]
+    if changes:
+        _check("changes", changes, {part for name in found for part in _changes(name)})
+        found = [name for name in found if changes in _changes(name)]
+    words = search.lower()
+    return [name for name in found if words in f"{name} {method(name).title} {first(name)}".lower()]
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+def _check(option: str, value: str, known: set[str]) -> None:
+    if value and value not in known:
+        close = difflib.get_close_matches(value, known, n=1)
+        hint = f"; closest: {close[0]}" if close else ""
+        raise ValueError(f"--{option} must be one of {', '.join(sorted(known))}, got {value}{hint}")
+
+
+def _changes(name: str) -> list[str]:
+    return method(name).changes.split(", ")
+
+
+def first(name: str) -> str:
+    """The first line of a method's file: what the method does."""
+    return (inspect.getdoc(inspect.getmodule(method(name).recipe)) or "").partition("\n")[0]
+
+
+def table(chosen: Sequence[str], width: int | None = None) -> str:
+    """One line per method, by theme: its name and what it does.
+
+    Args:
+      width: of a terminal, in characters; a longer line ends with "…". None: lines are whole.
+    """
+    column = max(map(len, chosen), default=0)
+    lines = []
+    for theme in sorted({themes()[name] for name in chosen}):
+        lines += ["", theme]
+        for name in chosen:
+            if themes()[name] == theme:
+                text = first(name).partition(": ")[2] or first(name)
+                lines.append(_cut(f"  {name.ljust(column)}  {text}", width))
+    return "\n".join(lines[1:])
+
+
+def untrained(width: int | None = None) -> str:
+    """One line per paper that has no method, with the reason."""
+    column = max(map(len, UNTRAINED))
+    lines = [_cut(f"  {name.ljust(column)}  {one.why}", width) for name, one in UNTRAINED.items()]
+    return "\n".join(["published, without a method (experiments.train refuses the name)", *lines])
+
+
+def _cut(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else f"{text[: width - 1]}…"
 
 
 def markdown() -> str:
-    """The page of methods: the table with links, and the defaults of each."""
+    """The page of methods: a table for each theme with links, and the defaults of each method."""
     lines = [
         "# Methods",
         "",
-        "Made by `python -m rlvr_jax.methods --markdown`. Methods are checked against float64",
-        "reference vectors, some against worked examples (`tests/methods/test_vectors.py` names",
-        "them); *exact* ones agree with the authors' or a maintained code, a *reconstruction* was",
-        "made from the paper alone. None was run at the scale of its paper.",
+        "Generated by `python -m rlvr_jax.methods --markdown`. Methods are compared with float64",
+        "reference vectors, some with worked examples (`tests/methods/test_vectors.py` names",
+        "them). *Exact* methods agree with the authors' or a maintained code. A *reconstruction*",
+        "was made from the paper alone. No method was run at the scale of its paper.",
         "",
         "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
         "others (`rlvr_jax/runs/presets.py`: GRPO without KL and on the token mean, DAPO with",
-        "at most three rounds) and says which. `python -m rlvr_jax.methods NAME` says more.",
-        "",
-        "| method | paper | changes | needs | defaults | evidence | left out |",
-        "|---|---|---|---|---|---|---|",
+        "at most three rounds) and prints which. `python -m rlvr_jax.methods NAME` prints one",
+        "method.",
     ]
-    for name in names():
-        about = method(name)
-        given = ", ".join(f"{key}={value}" for key, value in defaults(name).items())
-        title = about.title.replace("|", "\\|")
-        paper = f"[{title}]({about.url})" if about.url else title
-        lines.append(
-            f"| `{name}` | {paper} | {about.changes} | {needs(name)}"
-            f" | {given or '–'} | {about.evidence} | {about.left_out or '–'} |"
-        )
-    lines += ["", "What is published and has no method; `experiments.train` refuses the name:", ""]
+    for theme in sorted({*themes().values()}):
+        lines += ["", f"## {theme}", ""]
+        lines += ["| method | paper | changes | needs | defaults | evidence | left out |"]
+        lines += ["|---|---|---|---|---|---|---|"]
+        lines += [_row(name) for name in names() if themes()[name] == theme]
+    lines += ["", "## Papers without a method", "", "`experiments.train` refuses these names:", ""]
     lines += ["| name | paper | here | why it has no method |", "|---|---|---|---|"]
     for name, one in UNTRAINED.items():
         lines.append(f"| `{name}` | {one.title} | {one.here} | {one.why} |")
     return "\n".join(lines)
 
 
-def card(name: str) -> str:
-    """What one method is and does: its page, hyperparameters with defaults, parts, conditions."""
+def _row(name: str) -> str:
     about = method(name)
-    told = about.recipe if about.evidence == "own" else inspect.getmodule(about.recipe)
-    lines = [text for text in (f"{name}: {about.title}", about.url, inspect.getdoc(told)) if text]
-    lines += ["", f"changes {about.changes or '–'}; {about.evidence}"]
-    lines += _told("left out", about.left_out)
-    given = defaults(name)
-    lines += ["", "defaults", *(f"  {key} = {value}" for key, value in given.items())]
+    given = ", ".join(f"{key}={value}" for key, value in defaults(name).items())
+    title = about.title.replace("|", "\\|")
+    paper = f"[{title}]({about.url})" if about.url else title
+    return (
+        f"| `{name}` | {paper} | {about.changes} | {needs(name)}"
+        f" | {given or '–'} | {about.evidence} | {about.left_out or '–'} |"
+    )
+
+
+def card(name: str) -> str:
+    """One method: its page, hyperparameters with defaults and ranges, parts, conditions."""
+    about = method(name)
+    source = about.recipe if about.evidence == "own" else inspect.getmodule(about.recipe)
+    lines = [text for text in (f"{name}: {about.title}", about.url, inspect.getdoc(source)) if text]
+    theme = f"theme {themes()[name]}; " if name in themes() else ""
+    lines += ["", f"{theme}changes {about.changes or '–'}; {about.evidence}"]
+    lines += _paragraph("left out", about.left_out)
+    given, words = defaults(name), described(about.recipe)
+    lines += ["", "hyperparameters"]
+    for key, value in given.items():
+        lines.append(f"  {key} = {value}" + (f"  ({words[key]})" if key in words else ""))
     if open_ := [key for key, value in given.items() if value == MUST]:
         return "\n".join([*lines, "", f"parts: known once {', '.join(open_)} are given"])
     recipe = about.recipe()
@@ -105,19 +151,18 @@ def card(name: str) -> str:
     if conditions:
         lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
     lines += ["", f"needs {needs(name)}"]
-    lines += _told("reports", about.reports) + _told("traps", about.traps)
+    lines += _paragraph("reports", about.reports) + _paragraph("traps", about.traps)
     return "\n".join(lines)
 
 
-def _told(label: str, text: str) -> list[str]:
-    """A paragraph of the card; none if there is nothing to say."""
+def _paragraph(label: str, text: str) -> list[str]:
     return textwrap.wrap(f"{label}: {text}", WIDTH, subsequent_indent="  ") if text else []
 
 
 def defaults(name: str) -> dict[str, str]:
     """Hyperparameters with their defaults as text, functions and parts by name."""
 
-    def text(value):
+    def text(value: Any) -> str:
         if value is inspect.Parameter.empty:
             return MUST
         return str(getattr(value, "label", getattr(value, "__name__", value)))
@@ -127,37 +172,49 @@ def defaults(name: str) -> dict[str, str]:
 
 
 def needs(name: str) -> str:
-    """What its objective reads and its experience reads and consists of, with commas."""
+    """What the objective reads, and what the experience reads and consists of, with commas."""
     recipe = method(name).recipe()
     wanted = sorted(recipe.objective.reads)
     chain = recipe.experience
     if isinstance(recipe.critic, Scorer):
-        wanted.append(f"{recipe.critic.label.partition('(')[0]} (scorer)")
+        wanted.append(f"{recipe.critic.name} (scorer)")
     if chain is not None:
         stages = chain.stages.values()
         of_task = {need for stage in stages for need in stage.of_task}
-        # What one stage adds to the grades the others do not want of the task.
+        # Other stages do not require of the task what one stage adds to the grades.
         own = {"rewards"} if any(stage.rewards for stage in stages) else set()
         wanted += sorted(f"Task.{need}" for need in of_task - own)
         wanted += sorted({f"Prompt.{need}" for of_part in chain.reads.values() for need in of_part})
-        picks = [part.label.partition("(")[0] for part in chain.curricula.values()]
+        picks = [part.name for part in chain.curricula.values()]
         wanted += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
-        wanted += [f"{stage.label.partition('(')[0]} (stage)" for stage in stages]
+        wanted += [f"{stage.name} (stage)" for stage in stages]
     return ", ".join(wanted)
 
 
 def main() -> None:
     """Reads the command line and prints."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr_jax.methods", description=__doc__)
-    parser.add_argument("name", nargs="?", help="a method; without it, all of them")
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_jax.methods",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", help="a method; without it, the table")
+    parser.add_argument("--theme", default="", help="methods of one theme")
+    parser.add_argument("--changes", default="", help="methods that change one part of a step")
+    parser.add_argument("--search", default="", help="methods whose name or title has a text")
     parser.add_argument("--markdown", action="store_true", help="the page docs/methods.md")
     options = parser.parse_args()
-    if options.name is None:
-        screen = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(markdown() if options.markdown else table(screen))
-        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     try:
-        print(card(options.name))
+        if options.markdown:
+            print(markdown())
+        elif options.name:
+            print(card(options.name))
+        else:
+            chosen = selected(options.theme, options.changes, options.search)
+            print(table(chosen, width) or "no method passes these filters")
+            if len(chosen) == len(names()):
+                print(f"\n{untrained(width)}\n\nwith a name: one method, with its equation")
     except ValueError as error:
         parser.error(str(error))
 

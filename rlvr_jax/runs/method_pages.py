@@ -11,6 +11,7 @@ from rlvr_jax import methods
 from rlvr_jax.methods.__main__ import MUST, defaults, needs
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
+from rlvr_jax.types.parts import described
 
 __all__ = ["method_index", "method_page"]
 
@@ -38,14 +39,20 @@ for (const part of ["all", ...parts]) {
 
 def method_index() -> str:
     """The page that lists all methods, with buttons that leave those that change one part."""
-    lines = ["# Methods", "", "What each changes of a step of the plain algorithm:", ""]
-    lines += ['<p id="filter"></p>', ""]
-    lines += ["| method | paper | changes | evidence |", "|---|---|---|---|"]
-    for name in methods.names():
-        about = methods.method(name)
-        title = about.title.replace("|", "\\|")
-        changes = about.changes or "–"
-        lines.append(f"| [`{name}`]({name}.md) | {title} | {changes} | {about.evidence} |")
+    lines = [
+        "# Methods",
+        "",
+        "The published methods by theme, and the parts of a step they change.",
+    ]
+    lines += ["", '<p id="filter"></p>']
+    for theme in sorted({*methods.themes().values()}):
+        lines += ["", f"## {theme}", ""]
+        lines += ["| method | paper | changes | evidence |", "|---|---|---|---|"]
+        for name in (name for name, of in methods.themes().items() if of == theme):
+            about = methods.method(name)
+            title = about.title.replace("|", "\\|")
+            changes = about.changes or "–"
+            lines.append(f"| [`{name}`]({name}.md) | {title} | {changes} | {about.evidence} |")
     # Behind the table, whose rows it reads.
     return "\n".join([*lines, "", _FILTER, ""])
 
@@ -102,10 +109,10 @@ def _table(name: str) -> list[str]:
 
 
 def _arguments(name: str) -> Mapping[str, str]:
-    """What the docstring of a method says of each of its arguments."""
+    """The description of each argument: of its type, then of the docstring."""
     text = inspect.getdoc(methods.method(name).recipe) or ""
     _, _, body = text.partition("Args:\n")
-    found: dict[str, str] = {}
+    found = dict(described(methods.method(name).recipe))
     for head, said in re.findall(r"^  ([\w, ]+): (.*(?:\n    .*)*)", body, re.MULTILINE):
         flat = " ".join(said.split()).replace("|", "\\|")
         found |= dict.fromkeys(head.split(", "), flat)

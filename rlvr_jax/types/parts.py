@@ -40,7 +40,7 @@ from jax.core import Tracer
 
 from rlvr_jax.types.hyperparameters import Range, is_whole
 
-__all__ = ["Function", "Part", "check_arguments", "label_of", "named_parts", "part"]
+__all__ = ["Function", "Part", "check_arguments", "described", "label_of", "named_parts", "part"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", bound="Part")
@@ -216,6 +216,27 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) 
         checked(function.__name__, name, value, _hints(function).get(name, Any))
 
 
+def described(function: Callable[..., Any]) -> dict[str, str]:
+    """What the types of a function's parameters say: description and range, by name."""
+    found = {}
+    for name, hint in _hints(function).items():
+        extras = [one for one in _extras(hint) if isinstance(one, str | Range)]
+        words = [str(one) for one in extras if isinstance(one, str)]
+        words += [str(one) for one in extras if isinstance(one, Range)]
+        if words:
+            found[name] = ", ".join(words)
+    return found
+
+
+def _extras(hint: Any) -> tuple[Any, ...]:
+    """The annotations of a type, and of the members of a union."""
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1:]
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(extra for member in get_args(hint) for extra in _extras(member))
+    return ()
+
+
 def _bound(maker, positional, named) -> inspect.BoundArguments:
     """The arguments of a call, defaults and all, as values of the annotated types."""
     signature = _signature(maker)
@@ -357,6 +378,8 @@ def label_of(value: Any) -> str:
     if isinstance(value, tuple):
         inside = ", ".join(map(label_of, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {label_of(one)}' for key, one in value.items())}}}"
     if isinstance(value, functools.partial):
         return label_of(value.func)
     if isinstance(value, str) and len(value) > LONGEST:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 __all__ = ["Method", "Recipe"]
 
@@ -49,6 +49,19 @@ class Method:
       left_out: what the paper does beyond the recipe, a phrase; "" if nothing.
       reports: what its authors report, a phrase or two; "" where nobody wrote it down here.
       traps: what goes wrong with it, and in other codes of that name; "" likewise.
+      baseline: what rewards are compared with. "group": advantages are 0 in groups of one and in
+        groups of equal rewards; "batch": only if the rewards of the batch are equal; "signal": the
+        group compares another number than the reward, so only groups of one have 0; "other": a
+        critic, a teacher or a target, so neither has 0.
+      gradient: "slope" if the gradient is that of the loss that is shown; "stopped" if weights or
+        advantages made of the current log-probs are held constant.
+      ratio: "policy" if the ratio is 1 where the old log-probs are the current ones; "other" if it
+        is of other log-probs than those of the sampled tokens, or of none.
+      denominator: "tokens" if rows without tokens change nothing; "rows" if the loss is divided by
+        all rows.
+      rewards: "any", or "binary" if it reads 0 and 1 only.
+      random: its choice depends on the random key.
+      small: hyperparameters under which the method acts on a batch of some 60 tokens.
     """
 
     recipe: Callable[..., Recipe]
@@ -59,3 +72,10 @@ class Method:
     left_out: str = ""
     reports: str = ""
     traps: str = ""
+    baseline: Literal["group", "batch", "signal", "other"] = "group"
+    gradient: Literal["slope", "stopped"] = "slope"
+    ratio: Literal["policy", "other"] = "policy"
+    denominator: Literal["tokens", "rows"] = "tokens"
+    rewards: Literal["any", "binary"] = "any"
+    random: bool = False
+    small: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What every method must hold, for whatever stands in the folder."""
+"""Laws of every loss, for each distinct composition of parts in the folder of methods."""
 
 import functools
 
@@ -10,77 +10,15 @@ from compiling import compilations
 from everyday import everyday
 from golden_vectors import array, assert_agrees
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from skeletons import cover, distinct
 
 from rlvr_jax.methods import method, names, recipe, themes
-from rlvr_jax.methods.exploration.passk_advantage import subset_normalized
 from rlvr_jax.types import Method, replace
 
-# Compiled in the fast set: between them they use every kind of part. The others are slow.
-FAST = {
-    "clip_cov",
-    "dapo",
-    "entropy_bonus",
-    "forking_tokens",
-    "grpo",
-    "gspo",
-    "kl_cov",
-    "passk_advantage",
-    "rollout_correction",
-    "siren",
-}
-every_method = pytest.mark.parametrize("name", everyday(names(), *FAST))
-RANDOM = {"clip_cov", "spear"}
-# Compare rollouts of the whole batch before it is split into updates.
-ONCE = (
-    *("d3s", "empg", "entropy_dynamics", "gpg", "ppl_position_shaping", "ppo"),
-    *("reinforce_plus_plus", "spae", "ucas"),
-)
-# Compare rollouts by their old statistics.
-FROM_OLD = ("entropy_dynamics", "ppl_position_shaping", "reinforce_plus_plus", "seed_grpo", "ucas")
-# Read rewards of 0 and 1 only.
-BINARY = {"nsr", "passk_advantage"}
-# What is not 0 by the definition of the method, because it compares with something else than the
-# group: a critic, the batch, a virtual rollout, the policy's own confidence, a supervised target.
-OWN_BASELINE = {
-    *("dcpo", "empg", "f_dpg", "gtpo", "hybrid_npg", "ma_rlhf", "ngrpo", "noisy_reward_correction"),
-    *("nsr", "pacs", "ppo", "progrpo", "rapid", "reinforce_plus_plus", "rl_zvp", "safe"),
-    *("cgpo", "reverse_curriculum", "social_rl", "spae", "t_ppo", "ucas"),
-    *("deepsearch", "designing_rewards", "gen_prm_thoughts", "heimdall", "meta_policy", "opd"),
-    *("retool", "rlfr", "rlmec", "rlsp"),
-}
-# A stage estimates the advantage, before these tests change groups or rewards.
-BRINGS_ADVANTAGE = {"rorecomp", "think_rm"}
-NOT_ZERO_ALONE = {
-    *OWN_BASELINE,
-    *BRINGS_ADVANTAGE,
-    *("absolute_zero", "calibrl", "hpt", "reinforce", "ssp"),
-}
-NOT_ZERO_WHEN_EQUAL = {
-    *OWN_BASELINE,
-    *BRINGS_ADVANTAGE,
-    *("ares", "copg", "gdpo", "intrinsic_rewards", "laser"),
-}
-# Read supervised rows and nothing on the mask; here the right ones are supervised.
-IMITATES = {
-    *("bfs_prover_v2", "critique_ft", "expert_iteration", "intervention_training", "rstar_math"),
-    "stp",
-}
-# Weights or advantages made of the current log-probs and held constant: the gradient that the paper
-# gives is not the slope of the number that is shown.
-NOT_THE_SLOPE = {
-    *("ace", "aepo_agentic", "cgpo", "cispo", "copg", "f_dpg", "gtpo", "oblr_po", "rapid", "rpg"),
-    *("g2rpo_a", "guide", "opd", "rl_plus", "rlmec", "simko", "steer"),
-}
-# Ratios of other log-probs than those of the sampled tokens, or of none.
-OTHER_RATIO = {
-    *("ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rgr_grpo", "rl_plus", "rlmec"),
-    *("rstar_math", "scope", "soft_grpo"),
-}
-# A verifier of theirs grades the texts, which the record has not.
-READS_TEXTS = {"affectgpt_r1", "rewardmap"}
-# Divide by all rows that were drawn, by their definition.
-OVER_ALL_ROWS = {"capo_curvature", "dr_grpo", "gmpo", "rose", "siren"}
+# Compiled in the fast set: between them they use every shared part. The others are slow.
+every_skeleton = pytest.mark.parametrize("name", everyday(distinct(), *cover()))
 CASE = "b"
+EPSILON = 1e-9  # the ratio of a method may have a small number in its denominator
 FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
 # The same numbers summed in another order.
 SPLIT = {np.float64: 1e-12, np.float32: 1e-6}
@@ -88,29 +26,17 @@ SPLIT = {np.float64: 1e-12, np.float32: 1e-6}
 
 @functools.cache
 def made(name):
-    """The published defaults; chosen shares are raised so that 60 tokens show a choice."""
-    changed = {
-        "clip_cov": {"fraction": 0.05, "covariance_low": 0.1},
-        "kl_cov": {"fraction": 0.05},
-        "entropy_dynamics": {
-            "batch_deviations": None,
-            "vocabulary_deviations": 0.25,
-            "max_fraction": 0.05,
-        },
-        "d3s": {"token_share_start": 0.5},
-        "passk_advantage": {"advantage": subset_normalized(k=2)},
-        "capo_curvature": {"top_k": 3},  # as many as were measured
-        "sdpo": {"top_k": 3},
-        "ghpo": {"weights": (1.0, 0.5, 0.25)},  # as many as the record has
-        "cog_drift": {"weights": (1.0, 0.5, 0.25)},
-        # In single precision rows of 5 of 3,584 tokens are alike, and so are rows that are all new;
-        # a whole budget that is left costs nine, of which what is right changes one.
-        "length_rewards": {"max_length": 8},
-        "rlsp": {"max_length": 24},
-        "rep_exploration": {"coefficient": 1.0, "ridge": 10.0},
-    }
-    found = recipe(name, **changed.get(name, {}))
-    return replace(found, experience=None) if name in READS_TEXTS else found
+    """The recipe on a small batch; without an experience that grades texts, which it has not."""
+    found = recipe(name, **method(name).small)
+    chain = found.experience
+    reads_texts = chain is not None and any(one.startswith("grade_also") for one in chain.stages)
+    return replace(found, experience=None) if reads_texts else found
+
+
+def imitates(name):
+    """Whether it reads supervised rows and nothing on the mask."""
+    own = made(name).objective
+    return own.labels[0].startswith("no_policy_loss") and "supervised" in own.reads
 
 
 def batch_of(name, soft=False):
@@ -128,7 +54,7 @@ def prepared(name, rollouts):
     batch = golden.prepared(made(name), rollouts)
     if "supervised" in needs and batch.supervised is None:
         batch = replace(batch, supervised=array(np.zeros(batch.mask.shape[0]), bool))
-    return replace(batch, supervised=batch.outcome > 0.5) if name in IMITATES else batch
+    return replace(batch, supervised=batch.outcome > 0.5) if imitates(name) else batch
 
 
 def cleared(batch, rows):
@@ -164,7 +90,7 @@ def assert_same_step(found, wanted, gradient):
     jax.tree.map(assert_agrees, gradient, wanted.dstats)
 
 
-@every_method
+@pytest.mark.parametrize("name", names())
 def test_card_is_complete(name):
     card = method(name)
     assert isinstance(card, Method)
@@ -173,7 +99,7 @@ def test_card_is_complete(name):
     assert card.title and (not card.url or card.url.startswith("https://"))
 
 
-@every_method
+@every_skeleton
 def test_order_of_rows_does_not_matter(name):
     order = np.random.default_rng(2).permutation(golden.inputs(CASE)["mask"].shape[0])
     stats, batch = golden.stats(CASE), batch_of(name)
@@ -182,7 +108,7 @@ def test_order_of_rows_does_not_matter(name):
     assert_same_step(found, run(name), changed(found.dstats, lambda v: v[back]))
 
 
-@every_method
+@every_skeleton
 def test_wider_padding_does_not_matter(name):
     width = golden.inputs(CASE)["mask"].shape[1]
 
@@ -196,7 +122,7 @@ def test_wider_padding_does_not_matter(name):
     assert_same_step(found, run(name), changed(found.dstats, lambda v: v[:, :width]))
 
 
-@every_method
+@every_skeleton
 def test_what_stands_off_the_mask_is_never_read(name):
     batch = batch_of(name)
     mask = np.asarray(batch.scored)
@@ -210,26 +136,26 @@ def test_what_stands_off_the_mask_is_never_read(name):
     assert_same_step(found, run(name), found.dstats)
 
 
-@every_method
+@every_skeleton
 def test_rollouts_without_tokens_are_harmless(name):
-    batch = batch_of(name, soft=name not in BINARY)
+    batch = batch_of(name, soft=method(name).rewards == "any")
     found = run(name, batch=cleared(batch, [0, 5, 11]))
     assert_all_finite(found)
     assert not np.asarray(found.dstats.logp)[[0, 5, 11]].any()
     assert any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
 
 
-@every_method
+@every_skeleton
 def test_supervised_and_cleared_rows_change_nothing_for_the_others(name):
     """What is only imitated, fills a batch or has no verdict: losses, metrics and states do not
     know of it. A supervised row stands in the group of others, unless the method imitates it."""
-    imitates = "supervised" in made(name).objective.reads
+    supervises = "supervised" in made(name).objective.reads
     rows = golden.inputs(CASE)["mask"].shape[0]
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
     added = np.array([1, 7, 14])
     told = {
         "mask": False,
-        "group": np.array([98 if imitates else int(batch_of(name).group[0]), -7, 99]),
+        "group": np.array([98 if supervises else int(batch_of(name).group[0]), -7, 99]),
         "rollout_id": rows + np.arange(3),
         "reward": np.array([1, 0, 1]),
         "outcome": np.array([1, 0, 1]),
@@ -241,35 +167,39 @@ def test_supervised_and_cleared_rows_change_nothing_for_the_others(name):
     before = batch.supervised
     supervised = np.zeros(rows + 3, bool) if before is None else np.asarray(before).copy()
     supervised[added] = False
-    supervised[added[0]] = not imitates
+    supervised[added[0]] = not supervises
     batch = replace(batch, **{field: array(v, v.dtype) for field, v in fields.items()})
     batch = replace(batch, supervised=array(supervised, bool))
     found, wanted = run(name, changed(golden.stats(CASE), lambda v: v[order]), batch), run(name)
-    factor = (rows + 3) / rows if name in OVER_ALL_ROWS else 1
+    factor = (rows + 3) / rows if method(name).denominator == "rows" else 1
     found = found._replace(loss=factor * found.loss)
     gradient = changed(found.dstats, lambda v: factor * np.delete(v, added, axis=0))
     assert_same_step(found, wanted, gradient)
     jax.tree.map(assert_agrees, found.state, wanted.state)
 
 
-@every_method
+@every_skeleton
 def test_groups_of_one_have_advantage_zero(name):
     batch = batch_of(name)
     rows = np.arange(batch.mask.shape[0])
     found = run(name, batch=replace(batch, group=array(rows[::-1] * 3, np.int32)))
     assert_all_finite(found)
-    assert np.asarray(found.signals.advantage).any() == (name in NOT_ZERO_ALONE)
+    assert np.asarray(found.signals.advantage).any() == (
+        method(name).baseline in ("batch", "other")
+    )
 
 
-@every_method
+@every_skeleton
 def test_groups_of_equal_rewards_have_advantage_zero(name):
     batch = batch_of(name)
     reward = array(np.full(batch.reward.shape, 0.1), np.float64)
     found = run(name, batch=replace(batch, reward=reward))
-    assert np.asarray(found.signals.advantage).any() == (name in NOT_ZERO_WHEN_EQUAL)
+    assert np.asarray(found.signals.advantage).any() == (
+        method(name).baseline in ("signal", "other")
+    )
 
 
-@every_method
+@every_skeleton
 def test_a_batch_without_tokens_has_loss_and_gradient_zero(name):
     batch = batch_of(name)
     found = run(name, batch=cleared(batch, np.arange(batch.mask.shape[0])))
@@ -278,7 +208,7 @@ def test_a_batch_without_tokens_has_loss_and_gradient_zero(name):
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
 
 
-@every_method
+@every_skeleton
 def test_gradient_is_the_slope_of_the_loss(name):
     """Along a random direction of all statistics through which gradient flows."""
     random, step = np.random.default_rng(0), 3e-7
@@ -301,19 +231,17 @@ def test_gradient_is_the_slope_of_the_loss(name):
     # Two differences, so that curvature falls out: SDPO's rest of the vocabulary is nearly empty.
     found, wanted = (4 * slope_over(step) - slope_over(2 * step)) / 3, sum(map(np.sum, terms))
     # What is left of 16 digits after a difference of 1e-6.
-    assert (abs(found - wanted) < 1e-8 * size) == (name not in NOT_THE_SLOPE)
+    assert (abs(found - wanted) < 1e-8 * size) == (method(name).gradient == "slope")
 
 
-@every_method
+@every_skeleton
 def test_without_old_log_probs_every_ratio_is_one(name):
     metrics = run(name, batch=replace(batch_of(name), old_logp=None)).metrics
     ratios = [metrics[f"ratio/{which}"] for which in ("min", "mean", "max")]
-    # SimKO's denominator has an epsilon of 1e-8.
-    close = np.allclose(ratios, 1, rtol=0, atol=1e-9 if name == "simko" else 0)
-    assert close == (name not in OTHER_RATIO)
+    assert np.allclose(ratios, 1, rtol=0, atol=EPSILON) == (method(name).ratio == "policy")
 
 
-@every_method
+@every_skeleton
 @pytest.mark.parametrize("field", ["reward", "outcome"])
 def test_a_grade_that_is_no_number_makes_the_loss_nan(name, field):
     batch = batch_of(name)
@@ -323,7 +251,7 @@ def test_a_grade_that_is_no_number_makes_the_loss_nan(name, field):
     assert np.isnan(found.loss)
 
 
-@every_method
+@every_skeleton
 def test_state_and_metrics_keep_their_structure_and_no_second_call_compiles(name):
     own, batch, stats = made(name).objective, batch_of(name), golden.stats(CASE)
     first = golden.step(own, stats, batch)
@@ -337,7 +265,7 @@ def test_state_and_metrics_keep_their_structure_and_no_second_call_compiles(name
     assert all(np.shape(value) == () for value in first.metrics.values())
 
 
-@every_method
+@every_skeleton
 def test_float32_is_finite_and_agrees_with_float64(name):
     batch = batch_in(np.float32, name, CASE)
     found = run(name, golden.stats(CASE, np.float32), batch)
@@ -349,7 +277,7 @@ def test_float32_is_finite_and_agrees_with_float64(name):
     assert_agrees(found.dstats.logp, wanted.dstats.logp, FLOAT32)
 
 
-@every_method
+@every_skeleton
 @pytest.mark.parametrize("dtype", SPLIT)
 @pytest.mark.parametrize("pieces", [2, 4])
 def test_cotangents_of_a_micro_batch_come_from_its_own_statistics(name, pieces, dtype):
@@ -370,13 +298,7 @@ def test_cotangents_of_a_micro_batch_come_from_its_own_statistics(name, pieces, 
             assert_agrees(np.asarray(slope)[piece], np.asarray(wanted)[piece], SPLIT[dtype])
 
 
-@pytest.mark.parametrize("name", FROM_OLD)
-def test_the_same_with_old_statistics_of_the_pass_itself(name):
-    """The first update of a batch, where nothing was scored before."""
-    assert "batch_statistics" in made(name).objective.reads
-
-
-@every_method
+@every_skeleton
 def test_what_is_decided_once_is_what_one_update_decides(name):
     own, batch = made(name).objective, batch_of(name)
     state, key = own.init(golden.spec(batch)), jax.random.key(0)
@@ -391,43 +313,30 @@ def test_what_is_decided_once_is_what_one_update_decides(name):
     assert {**metrics, **found.metrics}.keys() == wanted.metrics.keys()
 
 
-@pytest.mark.parametrize("name", everyday(ONCE, "gpg", "reinforce_plus_plus"))
+@every_skeleton
 def test_what_compares_the_whole_batch_does_not_see_its_updates(name):
     own, stats, batch = made(name).objective, golden.stats(CASE), batch_of(name)
+    parts = dict(own.made.arguments)
+    if not any(part.once for part in (parts["advantage"], *parts["transforms"])):
+        pytest.skip("no part compares the whole batch before it is split")
     state, key = own.init(golden.spec(batch)), jax.random.key(0)
-    decided, _, _ = jax.jit(own.decide_once)(batch, state, key)
+    decided, moved, _ = jax.jit(own.decide_once)(batch, state, key)
     first, whole = np.asarray(batch.group == batch.group[0]), run(name)
-    by_itself = False
     for rows in map(np.flatnonzero, (first, ~first)):
         part, own_rows, told = (
             changed(tree, lambda v, rows=rows: v[rows]) for tree in (stats, batch, decided)
         )
-        found, alone = run(name, part, told), run(name, part, own_rows)
+        found = run(name, part, told)
         for field in ("advantage", "weight", "mask"):
             once = decision(found, own_rows, field)
             assert_agrees(once, decision(whole, batch, field)[rows])
-            by_itself |= np.any(once != decision(alone, own_rows, field))
-    assert by_itself
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("arbitrary_entropy", "controllers"),
-        ("dcpo", "last_entropy_estimate"),
-        ("gdro", "largest_bin_weight"),
-    ],
-)
-def test_controllers_of_the_batch_act_before_it_is_split(name, metric):
-    own, batch = made(name).objective, batch_of(name)
-    state, key = own.init(golden.spec(batch)), jax.random.key(0)
-    _, moved, metrics = jax.jit(own.decide_once)(batch, state, key)
-    assert metric in metrics
-    assert any(np.any(a != b) for a, b in zip(*map(jax.tree.leaves, (moved, state)), strict=True))
+    for one, after in moved.items():  # a controller acts on the batch, not on its updates
+        if any(part.once and part.name == one for part in parts["transforms"]):
+            jax.tree.map(assert_agrees, after, whole.state[one])
 
 
 @pytest.mark.slow
-@every_method
+@every_skeleton
 @pytest.mark.parametrize("dtype", SPLIT)
 def test_rows_on_eight_devices_give_the_step_of_one(name, dtype):
     stats, batch = golden.stats("a", dtype), batch_in(dtype, name, "a")
@@ -447,7 +356,7 @@ def test_rows_on_eight_devices_give_the_step_of_one(name, dtype):
     )
 
 
-@every_method
+@every_skeleton
 def test_metrics_include_those_that_every_objective_reports(name):
     assert run(name).metrics.keys() >= {
         "clipped_share",
@@ -459,10 +368,10 @@ def test_metrics_include_those_that_every_objective_reports(name):
     }
 
 
-@every_method
+@every_skeleton
 def test_only_a_random_choice_depends_on_the_key(name):
     first, second = run(name), run(name, seed=1)
-    if name in RANDOM:
+    if method(name).random:
         weights = (np.asarray(done.signals.weight) for done in (first, second))
         assert np.any(next(weights) != next(weights))
     else:

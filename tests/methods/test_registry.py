@@ -13,6 +13,7 @@ import numpy as np
 import numpy_actor
 import pytest
 
+from rlvr_jax import methods
 from rlvr_jax.experience import experience
 from rlvr_jax.methods import __main__ as printed
 from rlvr_jax.methods import method, names, recipe
@@ -41,6 +42,37 @@ def test_listing_names_loads_no_jax():
     assert done.stdout == "False\n"
 
 
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    """The registry over a folder of the test, which begins with one theme and one method."""
+    (tmp_path / "a_theme").mkdir()
+    (tmp_path / "a_theme/__init__.py").write_text("")
+    (tmp_path / "a_theme/mine.py").write_text("")
+    monkeypatch.setattr(methods, "__path__", [str(tmp_path)])
+    methods.themes.cache_clear()
+    yield tmp_path
+    methods.themes.cache_clear()
+
+
+def test_two_methods_of_one_name_are_refused(registry):
+    assert methods.themes() == {"mine": "a_theme"}
+    methods.themes.cache_clear()
+    (registry / "b_theme").mkdir()
+    (registry / "b_theme/__init__.py").write_text("")
+    (registry / "b_theme/mine.py").write_text("")
+    with pytest.raises(ValueError, match=r"unique, got a_theme/mine.py and b_theme/mine.py; rena"):
+        methods.names()
+
+
+def test_a_file_without_a_card_is_refused(registry):
+    with pytest.raises(
+        ValueError, match=r"a_theme/mine.py must have its card, METHOD = Method\(mi"
+    ):
+        method("mine")
+    for name in ("rlvr_jax.methods.a_theme.mine", "rlvr_jax.methods.a_theme"):
+        sys.modules.pop(name, None)
+
+
 def test_an_unknown_method_is_refused_with_the_closest_names():
     with pytest.raises(ValueError, match=r"closest: clip_cov.*got 'clipcov'"):
         method("clipcov")
@@ -58,7 +90,7 @@ def test_what_has_no_method_is_refused_with_the_reason(capsys, monkeypatch):
         told = re.escape(f"got {name!r}: {one.why}. It is here as {one.here}")
         with pytest.raises(ValueError, match=told):
             method(name)
-        assert re.search(rf"^{name} +{re.escape(one.why)}$", table, re.MULTILINE)
+        assert re.search(rf"^  {name} +{re.escape(one.why)}$", table, re.MULTILINE)
         assert name in page and one.title in page
     with pytest.raises(ValueError, match="nothing is trained"):
         parse_config(["--method", "rast", "--task", "brackets"])
@@ -135,18 +167,18 @@ def test_no_number_of_a_method_may_be_nan():
         ("gdro", "mixing", 7.0, r"hard_bins_first: mixing must be in \[0, 1\], got 7"),
         ("gdro", "rate", 7.0, r"hard_bins_first: rate must be in \[0, 1\], got 7"),
         ("hapo", "pivot", 7.0, r"adapt_clip: quantile must be in \[0, 1\], got 7"),
-        ("lite_ppo", "epsilon", 0.0, "relative_to: epsilon must be positive, got 0"),
+        ("lite_ppo", "epsilon", 0.0, "lite_ppo: epsilon must be positive, got 0"),
         ("ma_rlhf", "reward_clip", -1.0, "macro_advantage: reward_clip must be positive, got -1"),
-        ("ngrpo", "epsilon", 0.0, "relative_to: epsilon must be positive, got 0"),
+        ("ngrpo", "epsilon", 0.0, "ngrpo: epsilon must be positive, got 0"),
         ("ngrpo", "num_virtual", -1, "with_virtual: number must be at least 0, got -1"),
-        ("ppo", "discount", 7.0, r"generalized_advantage: discount must be in \[0, 1\], got 7"),
-        ("reinforce", "discount", -1.0, r"reward_to_go: discount must be in \[0, 1\], got -1"),
-        ("riskpo", "epsilon", 0.0, "risk_sensitive: epsilon must be positive, got 0"),
+        ("ppo", "discount", 7.0, r"ppo: discount must be in \[0, 1\], got 7"),
+        ("reinforce", "discount", -1.0, r"reinforce: discount must be in \[0, 1\], got -1"),
+        ("riskpo", "epsilon", 0.0, "riskpo: epsilon must be positive, got 0"),
         ("riskpo", "max_value", -1.0, "risk_sensitive: max_value must be positive, got -1"),
         ("riskpo", "tail_weight", -1.0, "risk_sensitive: tail_weight must be at least 0, got -1"),
         ("riskpo", "track_rate", -1.0, "risk_sensitive: track_rate must be at least 0, got -1"),
         ("soft_grpo", "noise_low", 7.0, "with_soft_tokens: low must be below high 3.0, got 7"),
-        ("t_ppo", "trace_decay", 7.0, r"extended_advantage: trace_decay .* \[0, 1\], got 7"),
+        ("t_ppo", "trace_decay", 7.0, r"t_ppo: trace_decay .* \[0, 1\], got 7"),
         ("verl_effective_rank", "divisor", 0.0, "credit_rank_growth: divisor .* positive, got 0"),
     ],
 )
@@ -243,13 +275,12 @@ def half_clip(clip_low: float = 0.1):
         method("nowhere:half_clip")
 
 
-def test_table_and_card_show_what_is_needed(capsys, monkeypatch):
-    table = printed.table()
-    assert all(name in table and method(name).url in table for name in names())
+def test_a_card_shows_what_is_needed(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["methods", "dapo"])
     printed.main()
     card = capsys.readouterr().out
     assert "clip_high = 0.28" in card and "refill(when=uniform" in card
+    assert "half-width of the trust region above a ratio of 1 (ε_high), at least 0" in card
     assert np.all([label in card for label in recipe("dapo").objective.labels])
     condition = printed.card("kl_cov").partition("with one update per batch\n")[2]
     assert "penalize_high_covariance(fraction=0.002, coefficient=1) has no effect" in condition

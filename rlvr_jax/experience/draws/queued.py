@@ -76,8 +76,6 @@ def queued(
       window: share of the budget, after which the ends of rows are looked at.
     Writes: version. Metrics: groups (complete ones), waiting_groups, dropped_rows (of complete
       groups) and dropped_tokens, stale_tokens (trained, of earlier weights).
-    Raises:
-      ValueError: a negative count, or a window that is not in (0, 1].
     Source: ROLL's queue (the link stands in `rollart`'s card), for one process.
     """
 

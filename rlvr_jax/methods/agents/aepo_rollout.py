@@ -17,8 +17,10 @@ from collections.abc import Sequence
 
 from rlvr_jax.experience import experience
 from rlvr_jax.methods._tools import named_branches
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def aepo_rollout(
@@ -29,10 +31,10 @@ def aepo_rollout(
     penalty: float = 0.05,
     top: int = 10,
     window: int = 20,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
     max_turns: int = 8,
@@ -49,9 +51,7 @@ def aepo_rollout(
       penalty: each fork of a prompt damps the next ones by so much.
       top: likeliest tokens that an entropy is of.
       window: first tokens that count.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss where A < 0, in units of -A.
-      epsilon: added to the standard deviation of a group's rewards.
       tools: that may be called, by name (`named_toolbox`), rounds being turns between calls; none:
         rounds end after `round_tokens`; None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
@@ -74,10 +74,11 @@ def aepo_rollout(
         window=window,
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            aggregation=token_mean(),
+            dual_clip=dual,
         ),
         experience=experience(draw=draw),
     )

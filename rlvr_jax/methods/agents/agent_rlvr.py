@@ -22,11 +22,8 @@ from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import (
     implicit_reward_loss,
-    no_advantage,
-    no_policy_loss,
-    objective,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import leaks
 from rlvr_jax.types import Method, Recipe
@@ -44,8 +41,6 @@ def guidance(words: Count = 8) -> View:
 
     Args:
       words: of the solution, one after the other, that may not stand in the hints.
-    Raises:
-      ValueError: fewer than one word.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -76,12 +71,7 @@ def agent_rlvr(
     """
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[implicit_reward_loss(coefficient, one_pair=True)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([implicit_reward_loss(coefficient, one_pair=True)]),
         experience=experience(
             draw=draw,
             stages=[redraw(all_wrong, guidance(leak_words), "append", attempts, trained=PLAIN)],

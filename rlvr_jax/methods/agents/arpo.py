@@ -24,10 +24,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience
 from rlvr_jax.methods._tools import named_branches
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.trees import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -78,9 +80,6 @@ def average_over_copies() -> Transform:
     """A token that several rows have gets the mean of their advantages in each of them.
 
     Its gradient is that of the rows' own advantages as long as they are averaged and clipped alike.
-
-    Reads: advantage, mask, parent, branch_position. Writes: advantage. Metrics: none.
-    Source: ARPO's hard advantage (the link stands in the method's card).
     """
 
     def apply(signals, context, state):
@@ -101,10 +100,10 @@ def arpo(
     top: int = 10,
     window: int = 20,
     hard: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
     max_turns: int = 8,
@@ -121,9 +120,7 @@ def arpo(
       top: likeliest tokens that an entropy is of.
       window: first tokens of a round that count.
       hard: shared tokens get the mean advantage of their rows.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss where A < 0, in units of -A.
-      epsilon: added to the standard deviation of a group's rewards.
       tools: that may be called, by name (`named_toolbox`), rounds being turns between calls; none:
         rounds end after `round_tokens`; None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
@@ -145,11 +142,12 @@ def arpo(
         window=window,
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[average_over_copies()] if hard else [],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            aggregation=token_mean(),
+            dual_clip=dual,
         ),
         experience=experience(draw=draw),
     )

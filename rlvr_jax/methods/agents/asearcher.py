@@ -21,16 +21,17 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import all_wrong, experience, queued, refill
 from rlvr_jax.methods._tools import named_turns
-from rlvr_jax.objectives import objective, ppo_clip, standardize_advantage, token_mean
+from rlvr_jax.objectives import standardize_advantage
 from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
 from rlvr_jax.objectives.transforms.corrections import SAMPLED
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, Finite, Positive
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Finite, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -42,9 +43,6 @@ def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf)
       scale: factor, positive.
       bias: added to every centered reward; what whitens the advantages behind takes it away again.
       limit: bound of the advantage, positive.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: scale or limit not positive, or a bias that is not finite.
     Source: ASearcher, https://github.com/inclusionAI/ASearcher (`ppo/actor.py`).
     """
 
@@ -63,7 +61,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
     Args:
       low, high: the band, 0 ≤ low ≤ high.
       ratio: as in `truncate_importance`.
-    Reads: old_logp, behaviour_logp, mask. Writes: weight. Metrics: silenced_share.
+    Metrics: silenced_share.
     Raises:
       ValueError: an empty band or a negative bound.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
@@ -91,10 +89,10 @@ def asearcher(
     scale: float = 10.0,
     bias: float = -0.5,
     limit: float = 20.0,
-    clip_low: float = 0.4,
-    clip_high: float = 0.4,
+    clip_low: ClipLow = 0.4,
+    clip_high: ClipHigh = 0.4,
     cap: float = 5.0,
-    epsilon: float = 1e-5,
+    epsilon: Epsilon = 1e-5,
     staleness: int = 0,
     tools: Sequence[str] | None = (),
     style: str = "json",
@@ -106,9 +104,7 @@ def asearcher(
 
     Args:
       scale, bias, limit: of the centered rewards.
-      clip_low, clip_high: half-widths of the trust region.
       cap: tokens of a larger importance weight are left out of the loss.
-      epsilon: added to the deviation of the advantages over the batch's tokens.
       staleness: steps that a group may wait for its responses (η, theirs is 4); 0: none does.
       tools: that may be called, by name (`named_toolbox`), such as search:CORPUS; none: a response
         is one text; None: the task has an environment.
@@ -128,11 +124,11 @@ def asearcher(
         )
     draw = queued(staleness) if staleness else draw
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=scaled_centered(scale, bias, limit),
             transforms=[standardize_advantage(epsilon, ddof=0), band_importance(0.0, cap)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         # Dropped groups keep their places, without a mask.
         experience=experience(draw=draw, stages=[refill(all_wrong, rounds=1)]),

@@ -23,12 +23,11 @@ from rlvr_jax.objectives import (
     entropy_bonus,
     group_normalized,
     kl_penalty,
-    objective,
-    ppo_clip,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -91,7 +90,6 @@ def useful_calls(
     Reads: component_rewards. Metrics: reward/calls, reward/solved, reward/without_calls.
     Raises:
       ValueError: a negative column.
-    Source: FTRL, https://github.com/bytedance/FTRL.
     """
     columns = (calls, solved, otherwise)
     if min(columns) < 0:
@@ -117,11 +115,11 @@ def useful_calls(
 def automated_tool_envs(
     score: CallScore = call_f1,
     columns: Sequence[int] = (0, 1, 2),
-    kl_coefficient: float = 0.001,
+    kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on useful calls of tools.
 
@@ -129,19 +127,16 @@ def automated_tool_envs(
       score: of calls and solved answers: `call_f1`, `call_precision`, `call_rate` or
         `call_rate_precision`.
       columns: of the task's rewards: calls, solved, reward of a turn without calls.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       entropy_coefficient: weight of the entropy (c).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=terms,
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[shape(useful_calls(*columns, score=score))]),
     )

@@ -22,18 +22,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, turns
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.step_credit import Table
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -83,9 +80,6 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
       rate, future_rate: k and k'.
       bonus: ζ.
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
-    Reads: advantage, rollouts.entropy, mask, the ids. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: a number that is not finite.
     Source: EMPG, "Harnessing Uncertainty".
     """
 
@@ -105,7 +99,6 @@ def center_over_steps(ids: str) -> Transform:
 
     Args:
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
-    Reads: advantage, mask, the ids. Writes: advantage. Metrics: none.
     """
 
     def apply(signals, context, state):
@@ -122,8 +115,8 @@ def empg(
     clarity_rate: float = 1.0,
     clarity_bonus: float = 0.1,
     ids: str = "turn",
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     tools: Sequence[str] | None = None,
     style: str = "json",
     max_turns: int = 8,
@@ -137,7 +130,6 @@ def empg(
       clarity_rate: how fast the bonus falls with the entropy of the next step (k').
       clarity_bonus: largest bonus (ζ).
       ids: what a step is, "turn" or "step".
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
@@ -146,14 +138,13 @@ def empg(
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[
                 credit_step_entropy(scale_rate, clarity_rate, clarity_bonus, ids),
                 center_over_steps(ids),
             ],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(draw=turns(world, limit=max_turns, reply_tokens=reply_tokens)),
     )
@@ -164,6 +155,7 @@ METHOD = Method(
     "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents",
     "",
     changes="sampling, advantage",
+    baseline="other",
     evidence="reconstruction",
     reports=(
         "ALFWorld, Qwen2.5-1.5B: GRPO 65.6 to 73.7, DAPO 80.8 to 88.1; WebShop 7B: DAPO 79.6 to "

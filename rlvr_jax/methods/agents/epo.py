@@ -34,19 +34,26 @@ from rlvr_jax.experience.draws.chunks import by_trace
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment, Game
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.fields import axes_of
-from rlvr_jax.types.hyperparameters import Count, Finite, NonNegative, Range
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    Epsilon,
+    Finite,
+    NonNegative,
+    Range,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -69,8 +76,6 @@ def turn_rows(
       environment, limit, reply_tokens, sampling: as for `turns`; an answer has `limit` + 1 rows at
         most.
     Metrics: those of `turns`.
-    Raises:
-      ValueError: as `turns`.
     """
     whole = turns(environment, limit, reply_tokens, **sampling)
 
@@ -239,12 +244,10 @@ def banded_entropy_bonus(
       low, high, size, per_rollout, hinge: of `band_penalty`; the size at least 0.
       steps: S, longest episode; what comes later counts as its last step.
       max_epochs: of `phase_weight`; later updates keep the last weight.
-    Reads: entropy, entropy of the rollouts, env_step. Writes: penalty.
     Metrics: band_penalty, the mean of P; band_weight, w.
     Raises:
       ValueError: low not below high, steps not positive, max_epochs below 2, coefficient or smooth
         not finite, or a negative size.
-    Source: https://github.com/WujiangXu/EPO.
     """
     if not low < high:
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
@@ -294,10 +297,10 @@ def epo(
     hinge: bool = False,
     max_steps: int = 50,
     max_epochs: int = 150,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 3.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 3.0,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = None,
     style: str = "json",
     reply_tokens: int = 512,
@@ -315,8 +318,6 @@ def epo(
       max_steps: longest episode, at least 2; 50 is the default of the authors' code. A batch may
         have so many rows for each answer, and updates are compiled for them.
       max_epochs: updates over which w falls: epochs times updates per epoch.
-      clip_low, clip_high, dual_clip: trust region.
-      epsilon: added to the standard deviation of the rewards of a group's rows.
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       reply_tokens: of a reply at most.
@@ -337,11 +338,12 @@ def epo(
         hinge=hinge,
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            dual_clip=dual_clip,
             regularizers=[bonus],
-            aggregation=token_mean(),
         ),
         experience=experience(draw=turn_rows(world, limit=replies, reply_tokens=reply_tokens)),
     )

@@ -29,11 +29,12 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.store import repeatable
 from rlvr_jax.methods._tools import named_turns
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.by_origin import TOOL
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 from rlvr_jax.types.parts import part
 
 _ERROR = re.compile(r"Error: [^\n<]*")
@@ -149,7 +150,6 @@ def recover(
       failed_rows, recovery_groups, recovered_share (right ones among the recoveries).
     Raises:
       ValueError: a count below 1; when a run begins, more samples than a group has.
-    Source: Fission-GRPO does so (the link stands in the method's card): a reconstruction.
     """
 
     def init(setting):
@@ -227,9 +227,9 @@ def _told(batch: Batch, row: int) -> str:
 
 def fission_grpo(
     per_prompt: int = 2,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
     max_turns: int = 8,
@@ -240,8 +240,6 @@ def fission_grpo(
 
     Args:
       per_prompt: failed answers of a prompt that are kept at most.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
       tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
@@ -252,10 +250,8 @@ def fission_grpo(
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     feedback = None if draw else told_wrong
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(draw=draw, stages=[recover(feedback, per_prompt=per_prompt)]),
     )

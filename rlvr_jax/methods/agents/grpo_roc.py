@@ -29,10 +29,11 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.methods._tools import named_turns
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegativeInt
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
 from rlvr_jax.types.parts import part
 
 Penalty = Callable[[Batch, Task], np.ndarray]
@@ -142,7 +143,6 @@ def select_cleanest(
     Reads: outcome, and what the penalty reads. Metrics: as `select_rows`.
     Raises:
       ValueError: negative minima; when called, more of them than answers to keep.
-    Source: https://github.com/microsoft/rStar (rStar2-Agent, resample on correct).
     """
 
     def choose(batch, rows, number, turn):
@@ -166,10 +166,10 @@ def grpo_roc(
     penalty: Penalty | None = None,
     least_wrong: int = 2,
     least_right: int = 2,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
     max_turns: int = 8,
@@ -183,9 +183,7 @@ def grpo_roc(
       penalty: (batch, task) -> [B], how untidy a response is; None: that of tools where there are
         any, else what it missed of the task's rewards.
       least_wrong, least_right: kept of each where there are so many.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss of a negative advantage.
-      epsilon: added to the standard deviation of a group's rewards.
       tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
@@ -197,10 +195,11 @@ def grpo_roc(
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
     stage = select_cleanest(drawn, penalty, least_wrong, least_right)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            aggregation=token_mean(),
+            dual_clip=dual,
         ),
         experience=experience(draw=draw, stages=[stage]),
     )

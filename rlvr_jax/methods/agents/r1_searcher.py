@@ -20,6 +20,7 @@ from rlvr_jax.objectives import column
 from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.texts.r1_searcher import BEGIN, DOCUMENTS, DOCUMENTS_END, END
 
@@ -32,9 +33,9 @@ def r1_searcher(
     documents: int = 5,
     max_queries: int = 8,
     reply_tokens: int = 1024,
-    kl_coefficient: float = 0.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    kl_coefficient: KLCoefficient = 0.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     top_p: float = 0.95,
     segment_tokens: int = 512,
 ) -> Recipe:
@@ -46,8 +47,6 @@ def r1_searcher(
       documents: of a reply.
       max_queries: of a response.
       reply_tokens: of a reply at most.
-      kl_coefficient: weight of the KL to the reference.
-      clip_low, clip_high: half-widths of the trust region.
       top_p: mass that is sampled from.
       segment_tokens: that are written up to a query or the end, at most.
     Raises:

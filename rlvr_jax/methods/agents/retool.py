@@ -22,15 +22,14 @@ from rlvr_jax.objectives import (
     clamped_token_ratio,
     critic_of,
     generalized_advantage,
-    objective,
-    ppo_clip,
-    token_mean,
     whitened,
 )
 from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.tool_calls import replies_read
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import Function, part
 
 
@@ -63,10 +62,10 @@ def retool(
     describe: bool = True,
     turn_bonus: float = 0.1,
     ceiling: float = -0.6,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     dual: float = 10.0,
-    epsilon: float = 1e-8,
+    epsilon: Epsilon = 1e-8,
     value_clip: float = 0.2,
 ) -> Recipe:
     """PPO with a critic on responses that call tools.
@@ -79,18 +78,18 @@ def retool(
       describe: a system message says what there is; it needs a chat template.
       turn_bonus: what a wrong response earns for a call; 0: -1 whatever it called, as in the paper.
       ceiling: of what a wrong response earns.
-      clip_low, clip_high: half-widths of the trust region.
       dual: bound on the loss of a negative advantage.
-      epsilon: added to the variance of the advantages.
       value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_advantage(1.0, 1.0)
     world = named_toolbox(tools, style, most=max_calls, describe=describe)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=whitened(estimator, ddof=1, epsilon=epsilon, floor=0.0),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=clamped_token_ratio, dual=dual),
-            aggregation=token_mean(),
+            ratio=clamped_token_ratio,
+            dual_clip=dual,
         ),
         experience=experience(
             draw=turns(world, limit=max_calls, reply_tokens=reply_tokens),
@@ -105,6 +104,7 @@ METHOD = Method(
     "ReTool: Reinforcement Learning for Strategic Tool Use in LLMs",
     "https://github.com/verl-project/verl-recipe",
     changes="sampling, reward, advantage, surrogate",
+    baseline="other",
     left_out="the supervised start, and the critic's 20 steps alone",
     reports=(
         "Qwen2.5-32B-Instruct: AIME24 67.0 % after 400 steps (text alone 40 % at 1080), AIME25 49.3"

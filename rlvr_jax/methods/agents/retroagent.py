@@ -23,12 +23,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.methods._tools import named_turns
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegative
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -61,9 +62,6 @@ def beyond_best(column: int, coefficient: NonNegative = 1.0) -> Shaping:
       coefficient: c, at least 0.
     Reads: outcome, group, component_rewards. Metrics: reward/outcome, reward/progress, best_share
       (mean Φ of the batch's rows, before it).
-    Raises:
-      ValueError: a negative coefficient.
-    Source: RetroAgent, https://github.com/zhangxy-2019/RetroAgent.
     """
 
     def init(prompts):
@@ -133,10 +131,10 @@ def lesson_scores(
 def retroagent(
     column: int = 0,
     coefficient: float = 1.0,
-    kl_coefficient: float = 0.01,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.01,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
     max_turns: int = 8,
@@ -148,9 +146,6 @@ def retroagent(
     Args:
       column: of the task's rewards, what the response says it has done, in [0, 1].
       coefficient: of the progress (c).
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
       tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
@@ -160,11 +155,11 @@ def retroagent(
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(draw=draw, stages=[shape(beyond_best(column, coefficient))]),
     )

@@ -34,11 +34,12 @@ from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 from rlvr_jax.types.parts import part
 
 GENERAL = "general"
@@ -86,7 +87,6 @@ def skill_reward(success: float, invalid: int, compression: float, step: int) ->
     Args:
       compression: how much shorter the context was than as text, at least 1.
       step: from 1.
-    Source: SKILL0, https://github.com/ZJU-REAL/SkillZero.
     """
     bonus = 0.01 * math.log(compression) if success and step % 8 == 0 else 0.0
     return success - 0.1 * invalid + bonus
@@ -112,7 +112,6 @@ def withdraw_skills(
     Metrics: active_skills; rated_with, rated_without (pass rates), where prompts were rated.
     Raises:
       ValueError: no general skill in the first place, no phases, a number below 1.
-    Source: SKILL0, https://github.com/ZJU-REAL/SkillZero.
     """
     names = list(skills)
     if not names or names[0] != GENERAL:
@@ -204,9 +203,9 @@ def skill0(
     reply_tokens: int = 512,
     invalid: Sequence[str] = ("malformed_calls", "tool_errors"),
     invalid_cost: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on prompts with skills that are withdrawn.
 
@@ -220,8 +219,6 @@ def skill0(
       reply_tokens: of the environment's reply, at most.
       invalid: what the environment counts as an invalid action (`Reply.info`).
       invalid_cost: of each, taken off the reward.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     Raises:
       ValueError: a skill without a name; a cost below 0.
     """
@@ -235,10 +232,8 @@ def skill0(
     costs = dict.fromkeys(invalid, invalid_cost)
     draw = turns(None, max_turns, reply_tokens, costs) if max_turns else None
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             [shuffled_epochs(), withdraw_skills(table, sets, every, rated, rating_samples)],

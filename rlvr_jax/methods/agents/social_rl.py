@@ -23,16 +23,14 @@ from rlvr_jax.experience import experience, turns
 from rlvr_jax.objectives.advantages.critics import critic_of
 from rlvr_jax.objectives.advantages.returns import discounted_returns, generalized_advantages
 from rlvr_jax.objectives.advantages.whitening import whitened
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_mean, step_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, Finite, TraceDecay, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -92,11 +90,9 @@ def aligned_with_partner(
         released one.
       ids: field of `Rollouts` that numbers the turns, such as "turn"; A of a turn is then the mean
         over its tokens, and all of them get A'. None: each token is one.
-    Reads: what the estimator reads, group, rollout_id, mask, the ids. Writes: advantage.
     Metrics: the estimator's.
     Raises:
       ValueError: weight not finite, or discount outside [0, 1].
-    Source: https://github.com/jduquevan/advantage-alignment.
     """
     if discount is not None:
         check_within(0, 1, "aligned_with_partner", discount=discount)
@@ -140,9 +136,6 @@ def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) ->
 
     Args:
       discount, trace_decay: γ and λ per turn, in [0, 1].
-    Reads: process_reward, values, turn, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: discount or trace_decay outside [0, 1].
     """
 
     def apply(signals, context, state):
@@ -170,10 +163,10 @@ def _first(values: Float[Array, "B T"], turns: Steps) -> Float[Array, "B T"]:
 
 def social_rl(
     weight: float = 1.0,
-    discount: float = 0.99,
-    trace_decay: float = 0.95,
-    clip_low: float = 0.1,
-    clip_high: float = 0.1,
+    discount: Discount = 0.99,
+    trace_decay: TraceDecay = 0.95,
+    clip_low: ClipLow = 0.1,
+    clip_high: ClipHigh = 0.1,
     max_turns: int = 16,
     reply_tokens: int = 64,
     value_clip: float = 0.2,
@@ -182,18 +175,16 @@ def social_rl(
 
     Args:
       weight: of the product (w).
-      discount, trace_decay: of the generalized advantages, per turn (γ, λ).
-      clip_low, clip_high: half-widths of the trust region (ε).
       max_turns: replies to a player at most.
       reply_tokens: of a reply at most.
       value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_turn_advantage(discount, trace_decay)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=aligned_with_partner(whitened(estimator), weight, ids="turn"),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(draw=turns(limit=max_turns, reply_tokens=reply_tokens)),
         critic=critic_of(estimator, value_clip, turn_values),
@@ -205,6 +196,7 @@ METHOD = Method(
     "Learning Robust Social Strategies with Large Language Models",
     "https://github.com/jduquevan/advantage-alignment",
     changes="sampling, advantage",
+    baseline="other",
     evidence="reconstruction",
     left_out="players of different weights; rewards for listening and speaking",
     reports=(

@@ -37,21 +37,20 @@ from rlvr_jax.objectives import (
     bounded,
     drop_high_covariance,
     group_centered,
-    objective,
-    ppo_clip,
     random_choice,
     signed_outcome,
     total,
 )
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.composition import Part
 from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, shaping
 from rlvr_jax.objectives.rewards.tool_calls import replies_read
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Finite, NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegative
 from rlvr_jax.types.parts import Function, part
 
 FULL = 1.5
@@ -94,8 +93,6 @@ def falling_cosine(steps: Count) -> Function:
 
     Args:
       steps: S, at least 1.
-    Raises:
-      ValueError: no whole number of steps, or less than 1.
     """
 
     def falling_cosine_of_step(step):
@@ -140,9 +137,6 @@ def replay_good(
       where: (batch, task) -> bool [B], rows that may be kept; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
       kept_rows, replayed_rows, replay_weight (γ).
-    Raises:
-      ValueError: a number below 1.
-    Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
     """
 
     def init(setting):
@@ -254,8 +248,6 @@ def falling_exponential(rate: NonNegative, steps: Count) -> Function:
     Args:
       rate: k, at least 0.
       steps: S, at least 1.
-    Raises:
-      ValueError: a negative rate; no whole number of steps, or less than 1.
     """
 
     def falling_exponential_of_step(step):
@@ -275,7 +267,6 @@ def call_bonus(bonus: Finite = 0.1, column: int | None = None) -> Shaping:
     Reads: component_rewards, or turn.
     Raises:
       ValueError: a bonus that is not finite, or a negative column.
-    Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
     """
     if column is not None:
         check_count(0, "call_bonus", column=column)
@@ -298,9 +289,6 @@ def reply_bonus(bonus: Finite = 0.1) -> Shaping:
     Args:
       bonus: of one reply.
     Reads: turn, length.
-    Raises:
-      ValueError: a bonus that is not finite.
-    Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
     """
     return shaping(lambda rollouts: bonus * replies_read(rollouts))
 
@@ -311,8 +299,6 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
 
     Args:
       length: L, one constant for the whole run: the budget of response tokens.
-    Raises:
-      ValueError: length not positive.
     """
 
     def weights(mask, dtype):
@@ -371,8 +357,8 @@ def spear(
     replay_fraction: float = 0.02,
     replay_covariance_low: float = 1.0,
     replay_covariance_high: float = 40.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     choice: Callable = random_choice,
     tools: Sequence[str] | None = (),
     style: str = "json",
@@ -394,7 +380,6 @@ def spear(
       replay_steps: at which replayed answers count in full.
       fraction, covariance_low, covariance_high: of Clip-Cov on new tokens.
       replay_fraction, replay_covariance_low, replay_covariance_high: on replayed ones.
-      clip_low, clip_high: half-widths of the trust region.
       choice: which of the eligible tokens are dropped.
       tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
         task has an environment.
@@ -416,7 +401,9 @@ def spear(
         "calls": over_steps(bounded(earned, high=bonus_cap), falling_cosine(bonus_steps)),
     }
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_centered(),
             transforms=[
                 by_stored(
@@ -426,7 +413,6 @@ def spear(
                     ),
                 )
             ],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_fixed_length(max_length),
         ),
         experience=experience(
@@ -451,6 +437,7 @@ METHOD = Method(
     " Reinforcement Learning",
     "https://github.com/TencentYoutuResearch/SPEAR",
     changes="sampling, reward, weight, selection",
+    random=True,
     left_out="filters of unreadable answers and of groups of little spread",
     reports=(
         "above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no number)"

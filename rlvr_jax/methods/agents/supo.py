@@ -39,15 +39,16 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     unended,
 )
 from rlvr_jax.experience.parts import Actor, Draw, Turn
-from rlvr_jax.objectives import objective, ppo_clip, token_mean, trace_normalized
+from rlvr_jax.objectives import trace_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 from rlvr_jax.types.parts import part
 
 SEGMENT = 1 << 20
@@ -188,10 +189,6 @@ def summaries(
       summary: tokens of a summary at most; None: a quarter of the budget.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Metrics: answers, segments (numbers, so that their quotient is the mean).
-    Raises:
-      ValueError: a number that is no count; when it draws, a context that leaves no room for an
-        instruction and a summary, or is no longer than a summary.
-    Source: SUPO draws so (the link stands in the method's card); L and S are ours.
     """
     how = Segments(most, instruction, context, summary)
     how.check("summaries")
@@ -275,10 +272,6 @@ def summarized_turns(
     Writes: turn, origin, process_reward, as `turns`.
     Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
       (shortened or left out), lost_answers, and the sums of what the environment counts.
-    Raises:
-      ValueError: as `summaries`; when a run begins, a task without an environment where none is
-        given, or a game of several players.
-    Source: SUPO draws so (the link stands in the method's card); the limits are ours.
     """
     how = Segments(most, instruction, context, summary)
     how.check("summarized_turns")
@@ -379,7 +372,7 @@ def drop_truncated() -> Transform:
     """Takes rollouts that the token budget ended out of the loss and out of its denominators.
 
     Their reward stays in the statistics of their group.
-    Reads: truncated. Writes: mask. Metrics: dropped_rollouts_share (of those with tokens).
+    Metrics: dropped_rollouts_share (of those with tokens).
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
     """
 
@@ -398,9 +391,9 @@ def supo(
     instruction: str = " Summarise. ",
     context: int | None = None,
     summary: int | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
     max_turns: int = 8,
@@ -414,8 +407,6 @@ def supo(
       instruction: text that asks for one.
       context: tokens of a segment before it (L); None: half the run's response_tokens.
       summary: tokens of a summary at most; None: a quarter of them.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to the standard deviation of the rewards of a prompt's answers.
       tools: that may be called, by name (`named_toolbox`); none: a segment is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
@@ -429,11 +420,11 @@ def supo(
         world = named_toolbox(tools, style, max_turns, describe)
         draw = summarized_turns(world, max_turns, reply_tokens, *lengths)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=trace_normalized(epsilon),
             transforms=[drop_truncated()],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(draw=draw),
     )

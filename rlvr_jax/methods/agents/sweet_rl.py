@@ -28,16 +28,13 @@ from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import with_reference
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.turn_preferences import (
     Score,
     best_against_rest,
     token_mean_score,
 )
 from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.parts import part
@@ -99,12 +96,7 @@ def sweet_rl(
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[best_against_rest(coefficient, score)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([best_against_rest(coefficient, score)]),
         experience=experience(
             draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),
             stages=[train_under(with_reference())],

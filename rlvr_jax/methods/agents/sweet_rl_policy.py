@@ -27,12 +27,9 @@ from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.experience.views import with_reference
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.imitation import imitate
 from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, Rollouts
 from rlvr_jax.types.hyperparameters import Count, Range
@@ -60,7 +57,6 @@ def pair_turns(view: View, candidates: Annotated[int, Range(2)] = 16, pairs: Cou
     Metrics: turn_gap (mean worth of the better turns of pairs less that of the others, nats).
     Raises:
       ValueError: numbers outside of what is said.
-    Source: SWEET-RL pairs so (the link stands in the method's card), for every turn.
     """
     if 2 * pairs > candidates:
         raise ValueError(
@@ -171,14 +167,11 @@ def sweet_rl_policy(
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[
+        objective=objective_of_terms(
+            [
                 best_against_rest(coefficient),
                 imitate(imitation, where=better_turns, reads=()),
-            ],
-            aggregation=token_mean(),
+            ]
         ),
         experience=experience(
             draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),

@@ -19,9 +19,11 @@ import numpy as np
 
 from rlvr_jax.experience import experience, mask_truncated, turns
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -62,10 +64,10 @@ def verltool(
     describe: bool = True,
     mask_overlong: bool = False,
     mask_void_rows: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """A clipped ratio on the token mean over what the policy wrote between tools.
 
@@ -77,18 +79,17 @@ def verltool(
       describe: a system message says what there is; it needs a chat template.
       mask_overlong: take rows that never ended out of the loss.
       mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
-      clip_low, clip_high: half-widths of the trust region.
       dual: bound on the loss of a negative advantage.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     stages = [mask_truncated()] if mask_overlong else []
     stages += [mask_void()] if mask_void_rows else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            aggregation=token_mean(),
+            dual_clip=dual,
         ),
         experience=experience(
             draw=turns(world, limit=max_turns, reply_tokens=reply_tokens), stages=stages

@@ -16,39 +16,34 @@ rollouts: runs of it learn from these. Lengths are the paper's: with another tok
 from rlvr_jax.experience import experience, refill, shape, uniform
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
     overlong_shaping,
-    ppo_clip,
     signed_outcome,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def dapo(
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     max_length: int = 20480,
     cache_length: int = 4096,
     overlong_factor: float = 1.0,
     max_rounds: int = 10,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on groups of mixed outcomes with a penalty for length.
 
     Args:
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       max_length: budget of response tokens (L_max).
       cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       overlong_factor: penalty at the full budget.
       max_rounds: batches that are drawn at most to fill one update.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             stages=[

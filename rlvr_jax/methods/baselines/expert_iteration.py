@@ -26,7 +26,8 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
-from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives import imitate
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count
@@ -41,8 +42,6 @@ def restart_every(steps: Count) -> Curriculum:
 
     Args:
       steps: of a round, at least 1.
-    Raises:
-      ValueError: fewer than one step.
     """
 
     def propose(asks, state, turn):
@@ -73,8 +72,6 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
       per_prompt: answers to a prompt that are kept at most, its first ones.
     Reads: outcome. Writes: mask (nothing is on it), supervised.
     Metrics: new_answers (kept in this step), kept_answers (in all), imitated_answers (rows).
-    Raises:
-      ValueError: a number below 1.
     Source: Havrilla et al. 2024, "Teaching Large Language Models to Reason with Reinforcement
       Learning".
     """
@@ -167,12 +164,7 @@ def expert_iteration(
       weight: of the imitation.
     """
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[imitate(weight)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([imitate(weight)]),
         experience=experience(
             [shuffled_epochs(), restart_every(round_steps)],
             stages=[imitate_right(capacity, round_steps, per_prompt)],
@@ -185,6 +177,7 @@ METHOD = Method(
     "Teaching Large Language Models to Reason with Reinforcement Learning",
     "",
     changes="surrogate, selection, curriculum",
+    ratio="other",
     evidence="reconstruction",
     left_out="sampling for every question before a round; return-conditioned RL's tags in prompts",
     reports=(

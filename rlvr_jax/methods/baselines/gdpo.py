@@ -20,18 +20,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import (
     batch_std,
     group_deviation,
     group_has_tokens,
     group_std,
 )
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -88,11 +86,9 @@ def decoupled_normalized(
       weights: w, of the rewards; None: all 1.
       epsilon: ε, added to the deviation of a group.
       batch_epsilon: ε', added to that of the batch; None: no batch step.
-    Reads: component_rewards, group. Writes: advantage. Metrics: none.
     Raises:
       ValueError: a number to add that is not positive, no weights or one that is not finite; in
         the loss, not one weight per reward.
-    Source: GDPO, https://github.com/NVlabs/GDPO.
     """
     records = ()
     if weights is not None:
@@ -116,22 +112,20 @@ def decoupled_normalized(
 
 def gdpo(
     weights: Sequence[float] | None = None,
-    epsilon: float = 1e-4,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    epsilon: Epsilon = 1e-4,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """Advantages from separately normalized rewards, with a clipped ratio on the token mean.
 
     Args:
       weights: of the rewards (w); None: all 1.
-      epsilon: added to the standard deviations of groups and of the batch.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=decoupled_normalized(weights, epsilon, batch_epsilon=epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -142,6 +136,7 @@ METHOD = Method(
     " Optimization",
     "https://github.com/NVlabs/GDPO",
     changes="advantage",
+    baseline="signal",
     left_out="rewards that count only if another one is earned",
     reports=(
         "tool calls (Qwen2.5-1.5B-Instruct), maths and code: above GRPO throughout; format is "

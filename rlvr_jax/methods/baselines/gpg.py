@@ -23,7 +23,7 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -52,10 +52,7 @@ def amplify_informative(epsilon: Positive = 1e-5) -> Transform:
 
     Args:
       epsilon: ε, positive; a batch of equal rewards keeps its advantages of 0.
-    Reads: advantage, reward, group. Writes: advantage. Metrics: informative_share.
-    Raises:
-      ValueError: epsilon not positive.
-    Source: GPG, https://github.com/AMAP-ML/GPG.
+    Metrics: informative_share.
     """
 
     def apply(signals, context, state):
@@ -67,12 +64,11 @@ def amplify_informative(epsilon: Positive = 1e-5) -> Transform:
     return apply
 
 
-def gpg(normalizer: float = 1.0, epsilon: float = 1e-5) -> Recipe:
+def gpg(normalizer: float = 1.0, epsilon: Epsilon = 1e-5) -> Recipe:
     """Centred rewards times log-probs, as a mean over the informative rollouts.
 
     Args:
       normalizer: divisor of the advantage (F_norm).
-      epsilon: added to the share of informative rollouts.
     """
     return Recipe(
         objective=objective(

@@ -14,37 +14,34 @@ reward. β is the paper's 0.04; ε is not stated there, 0.2 is what both codes u
 from rlvr_jax.objectives import (
     Aggregation,
     clamped_token_ratio,
-    group_normalized,
-    kl_penalty,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
     token_ratio,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
 
 
 def grpo(
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    kl_coefficient: float = 0.04,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    kl_coefficient: KLCoefficient = 0.04,
     aggregation: Aggregation = rollout_mean_token_mean(),  # noqa: B008 (frozen)
     clamp_ratio: bool = False,
 ) -> Recipe:
     """Group-normalized advantages, a clipped ratio, and a KL to the reference.
 
     Args:
-      clip_low, clip_high: half-widths of the trust region (ε).
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       aggregation: how token losses become one number.
       clamp_ratio: log ρ is clamped to ±20, so that no ratio is infinite; not of the paper.
     """
     ratio = clamped_token_ratio if clamp_ratio else token_ratio
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=ratio),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
+            ratio=ratio,
+            kl_coefficient=kl_coefficient,
             aggregation=aggregation,
         )
     )

@@ -13,25 +13,19 @@ TRL adds 1e-4 to the deviation.
 """
 
 from rlvr_jax.objectives.advantages.group_relative import relative_to
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import batch_std, group_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
-def lite_ppo(clip_low: float = 0.2, clip_high: float = 0.2, epsilon: float = 1e-6) -> Recipe:
-    """Rewards centred on their group and scaled by the batch, with a clip on the token mean.
-
-    Args:
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of the batch.
-    """
+def lite_ppo(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6) -> Recipe:
+    """Rewards centred on their group and scaled by the batch, with a clip on the token mean."""
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=relative_to(group_mean, scale=batch_std, epsilon=epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 

@@ -15,8 +15,8 @@ before a batch is split into updates, we within each.
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import relative_to
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import (
     group_all_equal,
     has_tokens,
@@ -24,9 +24,8 @@ from rlvr_jax.objectives.statistics.groups import (
     std_with_virtual,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -43,8 +42,7 @@ def drop_perfect_groups(max_reward: float) -> Transform:
 
     Args:
       max_reward: the highest reward of the task.
-    Reads: reward, group. Writes: mask. Metrics: perfect_share (of the rollouts with tokens).
-    Source: NGRPO, https://github.com/nangongrui-ngr/NGRPO.
+    Metrics: perfect_share (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
@@ -60,26 +58,24 @@ def drop_perfect_groups(max_reward: float) -> Transform:
 def ngrpo(
     max_reward: float = 1.0,
     num_virtual: int = 1,
-    clip_low: float = 0.16,
-    clip_high: float = 0.24,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.16,
+    clip_high: ClipHigh = 0.24,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Group-normalized advantages with virtual perfect rewards, and an asymmetric clip.
 
     Args:
       max_reward: the highest reward of the task (R_max).
       num_virtual: virtual rewards per group (M).
-      clip_low, clip_high: half-widths of the trust region (ε_neg, ε_pos).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     mean = mean_with_virtual(max_reward, num_virtual)
     std = std_with_virtual(max_reward, num_virtual)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=relative_to(mean, scale=std, epsilon=epsilon),
             transforms=[drop_perfect_groups(max_reward)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -89,6 +85,7 @@ METHOD = Method(
     "NGRPO: Negative-enhanced Group Relative Policy Optimization",
     "https://github.com/nangongrui-ngr/NGRPO",
     changes="advantage, surrogate, mask",
+    baseline="other",
     reports=(
         "Qwen2.5-Math-7B: above PPO, GRPO, DAPO and PSR-NSR in the area under pass@k on MATH500, "
         "AMC and AIME25"

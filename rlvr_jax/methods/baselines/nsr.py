@@ -18,13 +18,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
 from rlvr_jax.types.parts import part
 
 
@@ -43,10 +42,8 @@ def signed_by_outcome(right: float, wrong: float) -> Transform:
     Args:
       right: push for right answers, at least 0.
       wrong: push against wrong answers, at least 0.
-    Reads: outcome. Writes: advantage. Metrics: none.
     Raises:
       ValueError: a negative push, or both 0.
-    Source: https://github.com/TianHongZXY/RLVR-Decomposed.
     """
     if not (right >= 0 and wrong >= 0 and right + wrong > 0):
         raise ValueError(
@@ -61,7 +58,7 @@ def drop_neutral_rollouts() -> Transform:
     """Takes rollouts whose advantage is 0 at every token out of the loss and its denominators.
 
     Each update drops its own; a batch is split into as many updates as before.
-    Reads: advantage. Writes: mask. Metrics: neutral_share (of the rollouts with tokens).
+    Metrics: neutral_share (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
@@ -77,24 +74,23 @@ def drop_neutral_rollouts() -> Transform:
 def nsr(
     right: float = 0.1,
     wrong: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float | None = None,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip | None = None,
 ) -> Recipe:
     """A fixed push for right answers and one against wrong answers, with a clipped ratio.
 
     Args:
       right: push for right answers (λ⁺); with 0 they are dropped.
       wrong: push against wrong answers (λ⁻); with 0 they are dropped.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      dual_clip: bound of the loss where A < 0, in units of -A; None for none.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=signed_by_outcome(right, wrong),
             transforms=[drop_neutral_rollouts()],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            aggregation=token_mean(),
+            dual_clip=dual_clip,
         )
     )
 
@@ -104,6 +100,8 @@ METHOD = Method(
     "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     "https://github.com/TianHongZXY/RLVR-Decomposed",
     changes="advantage, mask",
+    baseline="other",
+    rewards="binary",
     reports=(
         "Qwen2.5-Math-7B on MATH: pass@1 63.2 to 75.7, pass@256 96.9 as before; trained on "
         "right answers alone 91.2"

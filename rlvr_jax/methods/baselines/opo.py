@@ -30,8 +30,6 @@ def length_centered() -> Transform:
 
     The baseline of least variance if the squared norm of a response's score grows like its length;
     the advantages of a group sum to 0 over its tokens.
-    Reads: reward, group, mask. Writes: advantage. Metrics: none.
-    Source: OPO, https://github.com/volcengine/verl (docs/algo/opo.md).
     """
 
     def advantage(rollouts):

@@ -16,14 +16,13 @@ right P alone makes the advantages. The clip is GRPO's.
 from rlvr_jax.experience import experience, mask_truncated, shape
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
     overlong_excess,
     plain_outcome,
-    ppo_clip,
-    token_mean,
     total,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def overlong_shaping(
@@ -31,9 +30,9 @@ def overlong_shaping(
     cache_length: int = 4096,
     factor: float = 1.0,
     filtered: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on outcomes with a penalty for the end of the budget.
 
@@ -42,16 +41,12 @@ def overlong_shaping(
       cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       factor: the full penalty (f).
       filtered: responses that the budget cut leave the loss.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     penalty = overlong_excess(max_length, cache_length, factor)
     stages = [shape(total({"outcome": plain_outcome, "overlong": penalty}))]
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[*stages, mask_truncated()] if filtered else stages),
     )

@@ -18,37 +18,34 @@ passes `critic_epochs` times (1) over the batch.
 from rlvr_jax.objectives.advantages.critics import critic_of
 from rlvr_jax.objectives.advantages.returns import generalized_advantage
 from rlvr_jax.objectives.advantages.whitening import whitened
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay
 
 
 def ppo(
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    discount: Discount = 1.0,
+    trace_decay: TraceDecay = 1.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     value_clip: float = 0.2,
     trunk: str = "own",
 ) -> Recipe:
     """Whitened generalized advantages with a clipped ratio on the token mean.
 
     Args:
-      discount: of later rewards, per token (γ).
-      trace_decay: of later errors of the critic, per token (λ).
-      clip_low, clip_high: half-widths of the trust region (ε).
       value_clip: half-width of the critic's trust region (ε_v).
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states, which are
         left alone by it.
     """
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=whitened(estimator),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=clamped_token_ratio),
-            aggregation=token_mean(),
+            ratio=clamped_token_ratio,
         ),
         critic=critic_of(estimator, value_clip, trunk=trunk),
     )
@@ -59,6 +56,7 @@ METHOD = Method(
     "Proximal Policy Optimization Algorithms",
     "https://arxiv.org/abs/1707.06347",
     changes="advantage, surrogate",
+    baseline="other",
     reports=(
         "Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of that size in a tenth "
         "of its steps"

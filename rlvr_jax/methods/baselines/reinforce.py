@@ -18,14 +18,11 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import batch_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Discount
 
 
-def reinforce(discount: float = 1.0) -> Recipe:
-    """Returns relative to the mean reward of the batch, times log-probs.
-
-    Args:
-      discount: of later rewards, per position (γ).
-    """
+def reinforce(discount: Discount = 1.0) -> Recipe:
+    """Returns relative to the mean reward of the batch, times log-probs."""
     return Recipe(
         objective=objective(
             advantage=reward_to_go(discount, baseline=batch_mean),
@@ -40,6 +37,7 @@ METHOD = Method(
     "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement Learning",
     "https://doi.org/10.1007/BF00992696",
     changes="advantage, surrogate, aggregation",
+    baseline="batch",
     traps=(
         "nothing corrects a second update on the batch; the loss has no meaning as a value; a "
         "discount below 1 leaves early tokens of long answers next to nothing; verl's has no "

@@ -18,13 +18,12 @@ import jax
 
 from rlvr_jax.objectives.advantages.returns import reward_to_go
 from rlvr_jax.objectives.advantages.whitening import whitened
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
 from rlvr_jax.objectives.statistics.divergences import Values, k3
 from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, KLCoefficient
 
 
 def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
@@ -41,18 +40,15 @@ def k3_plus(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
 
 
 def reinforce_plus_plus(
-    discount: float = 1.0,
-    kl_coefficient: float = 0.01,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    discount: Discount = 1.0,
+    kl_coefficient: KLCoefficient = 0.01,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     group_baseline: bool = False,
 ) -> Recipe:
     """Globally whitened returns with a clipped ratio; the KL in the reward or in the loss.
 
     Args:
-      discount: of later rewards, per position (γ); 1 with `group_baseline`.
-      kl_coefficient: price of the KL to the reference (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region (ε).
       group_baseline: centre rewards on their group and charge the KL in the loss.
     Raises:
       ValueError: a discount that the form with `group_baseline` does not have.
@@ -67,11 +63,11 @@ def reinforce_plus_plus(
     else:
         estimator, regularizers = reward_to_go(discount, kl_coefficient), []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=whitened(estimator),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=regularizers,
-            aggregation=token_mean(),
         )
     )
 
@@ -81,6 +77,7 @@ METHOD = Method(
     "REINFORCE++: A Simple and Efficient Approach for Aligning Large Language Models",
     "https://github.com/OpenRLHF/OpenRLHF",
     changes="advantage, reward",
+    baseline="other",
     reports="steadier than GRPO and faster than PPO (no number)",
     traps=(
         "a group of equal rewards gets a small push after whitening; whitening of micro-batches "

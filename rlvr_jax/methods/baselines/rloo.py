@@ -25,8 +25,6 @@ def leave_one_out() -> Transform:
 
     N / (N - 1) times `group_centered`; the baseline does not depend on the own reward, so the
     policy gradient is unbiased.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Source: Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740.
     """
 
     def advantage(reward, group):

@@ -23,9 +23,10 @@ import numpy as np
 
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, statistic_penalty, token_mean
+from rlvr_jax.objectives import group_normalized, statistic_penalty
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 GREEDY = 1e-6
@@ -63,9 +64,6 @@ def screen(rounds: Count = 1) -> Stage:
       rounds: batches of prompts that are asked at most, at least 1.
     Reads: outcome. Draws: the samples of a step for each prompt that is kept.
     Metrics: screened_prompts (asked), solved_greedily (share of them).
-    Raises:
-      ValueError: fewer than one round.
-    Source: SELF, https://github.com/mail-research/SELF-llm-interference.
     """
 
     def apply(batch, actor, state, turn):
@@ -91,28 +89,25 @@ def screen(rounds: Count = 1) -> Stage:
 
 def self_data_curation(
     rounds: int = 1,
-    kl_coefficient: float = 0.01,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.01,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
     teacher: str = "start",
 ) -> Recipe:
     """GRPO on prompts that are not solved greedily, with a forward KL to the first policy.
 
     Args:
       rounds: batches of prompts that are screened at most to fill one update.
-      kl_coefficient: weight of the forward KL (β); with 0 there is none.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
       teacher: the reference of the KL.
     """
     kl = [statistic_penalty(kl_coefficient, "reverse_kl")] if kl_coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=kl,
-            aggregation=token_mean(),
         ),
         experience=experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds)]),
         teacher=teacher if kl_coefficient else None,

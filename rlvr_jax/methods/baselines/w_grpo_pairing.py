@@ -35,9 +35,9 @@ from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.advantages.group_relative import group_centered, rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
@@ -45,10 +45,8 @@ from rlvr_jax.objectives.statistics.groups import (
     group_mean,
     group_std,
 )
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegativeInt, Positive
 from rlvr_jax.types.parts import Function, part
 
 RIGHT_ABOVE = 0.5
@@ -105,8 +103,6 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
       candidates: prompts that are rated in a step until there is a pair, at least 0.
     Metrics: rated_prompts; pair/hard and pair/easy, their numbers, and pair/hard_rate and
       pair/easy_rate, their first pass rates, once there are any.
-    Raises:
-      ValueError: most below 1, or negative candidates.
     """
     epochs = shuffled_epochs()
 
@@ -195,9 +191,6 @@ def pair_normalized(epsilon: Positive = 1e-6) -> Transform:
 
     Args:
       epsilon: ε, added to the standard deviation, outside its root.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     """
 
     def advantage(rollouts):
@@ -214,8 +207,8 @@ def w_grpo_pairing(
     most: int = 2,
     candidates: int = 128,
     estimator: Callable[[], Transform] = group_centered,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """Clip-higher on the token mean, with wrong answers that cost more than right ones earn.
 
@@ -224,14 +217,9 @@ def w_grpo_pairing(
       most: right answers of the hard prompt, and wrong ones of the easy prompt (c).
       candidates: prompts that are rated in a step until a pair is found.
       estimator: `group_centered`, `group_normalized` or `pair_normalized`.
-      clip_low, clip_high: half-widths of the trust region.
     """
     return Recipe(
-        objective=objective(
-            advantage=estimator(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        ),
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=estimator()),
         experience=experience(
             curriculum=rare_event_pair(most, candidates),
             stages=[shape(penalized_outcome(negative))],

@@ -20,14 +20,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 
 NO_PUSH_DOWN = 1e9  # stands for the infinite balance of a batch without negative advantages
@@ -130,12 +128,10 @@ def balance_signs(
 
     Args:
       low, high, target, epsilon: as in `balanced_bounds`; the bounds are those of the ratio itself.
-    Reads: advantage, logp, old_logp, mask. Writes: clip_low, clip_high. Metrics: bound_low,
-      bound_high, balance_first, balance_last, search_steps.
+    Metrics: bound_low, bound_high, balance_first, balance_last, search_steps.
     Raises:
       ValueError: a search that does not go up, or in more than 1000 steps; a low bound outside
         [0, 1], or a high one below 1; a negative target or epsilon.
-    Source: Xi et al. 2025, https://arxiv.org/abs/2510.18927.
     """
     for name, search in (("low", low), ("high", high)):
         if not (search.first <= search.last and search.last - search.first <= 1000 * search.step):
@@ -184,7 +180,7 @@ def bapo(
     high_step: float = 0.05,
     target: float = 1.0,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     balance_epsilon: float = 1e-8,
 ) -> Recipe:
     """A dual-clipped ratio on the token mean, with bounds found by a search in every batch.
@@ -194,18 +190,19 @@ def bapo(
       high, high_last, high_step: the same for the upper bound.
       target: wanted quotient of pushes up and down (b).
       dual: bound of the loss where A < 0, in units of -A.
-      epsilon: added to the standard deviation of a group's rewards.
       balance_epsilon: added to the pushes down.
     """
     search = balance_signs(
         Search(low, low_last, low_step), Search(high, high_last, high_step), target, balance_epsilon
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=1 - low,
+            clip_high=high - 1,
             advantage=group_normalized(epsilon),
             transforms=[search],
-            surrogate=ppo_clip(low=1 - low, high=high - 1, ratio=clamped_token_ratio, dual=dual),
-            aggregation=token_mean(),
+            ratio=clamped_token_ratio,
+            dual_clip=dual,
         )
     )
 

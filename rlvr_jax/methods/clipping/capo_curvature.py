@@ -21,12 +21,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Aggregation, Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -106,11 +106,9 @@ def drop_unstable_steps(
       change_limit, shift_limit, symmetric: as in `is_stable`.
       learning_rate: η of the optimizer; the rate of plain gradient descent.
       top_k: how many of the largest log-probs stand for the policy.
-    Reads: advantage, topk_logp, topk_ids, hidden, tokens. Writes: mask. Metrics: rejected_share of
-      the tokens, predicted_shift_max.
+    Metrics: rejected_share of the tokens, predicted_shift_max.
     Raises:
       ValueError: a limit or learning rate that is not positive, or top_k below 1.
-    Source: Melo et al. 2025, https://arxiv.org/abs/2510.00819.
     """
     arguments = {
         "change_limit": change_limit,
@@ -148,9 +146,9 @@ def capo_curvature(
     shift_limit: float = 1e-4,
     learning_rate: float = 1.5e-5,
     top_k: int = 50,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-4,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-4,
     symmetric: bool = True,
     aggregation: Aggregation = row_mean_token_mean(),  # noqa: B008 (frozen)
 ) -> Recipe:
@@ -161,17 +159,16 @@ def capo_curvature(
       shift_limit: largest predicted shift of the policy (δ_F).
       learning_rate: of the optimizer.
       top_k: how many of the largest log-probs stand for the policy.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
       symmetric: False takes out every token whose step would lower the objective.
       aggregation: how token losses become one number.
     """
     stable = drop_unstable_steps(change_limit, shift_limit, learning_rate, top_k, symmetric)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[stable],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=aggregation,
         )
     )
@@ -182,6 +179,8 @@ METHOD = Method(
     "Stabilizing Policy Gradients for Sample-Efficient Reinforcement Learning in LLM Reasoning",
     "https://arxiv.org/abs/2510.00819",
     changes="mask",
+    denominator="rows",
+    small={"top_k": 3},
     left_out="sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled"
     " learning rate) in the prediction, and masks of whole rollouts and batches",
     reports=(

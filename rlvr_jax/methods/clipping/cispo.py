@@ -16,15 +16,11 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
-def cispo(clip_low: float = 1.0, clip_high: float = 0.2, epsilon: float = 1e-6) -> Recipe:
-    """The policy gradient on the token mean, each token under a capped importance weight.
-
-    Args:
-      clip_low, clip_high: half-widths of the bounds of the weight (ε_low, ε_high).
-      epsilon: added to the standard deviation of a group's rewards.
-    """
+def cispo(clip_low: ClipLow = 1.0, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6) -> Recipe:
+    """The policy gradient on the token mean, each token under a capped importance weight."""
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -39,6 +35,7 @@ METHOD = Method(
     "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     "https://arxiv.org/abs/2506.13585",
     changes="surrogate, aggregation",
+    gradient="stopped",
     left_out="the group filter and length penalty of `dapo`, which the paper adds",
     reports="Qwen2.5-32B: as good as DAPO on AIME24 in about half the steps",
     traps=(

@@ -31,7 +31,7 @@ from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import KLCoefficient, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -78,11 +78,7 @@ def regularized_leave_one_out(coefficient: Positive) -> Transform:
 
     Args:
       coefficient: β, positive.
-    Reads: reward, group, logp, reference_logp. Writes: advantage. Metrics: regularized_return, the
-      mean over the rollouts with tokens.
-    Raises:
-      ValueError: coefficient not positive.
-    Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
+    Metrics: regularized_return, the mean over the rollouts with tokens.
     """
 
     def apply(signals, context, state):
@@ -108,9 +104,6 @@ def pairwise_regression(coefficient: Positive) -> Surrogate:
 
     Args:
       coefficient: β, positive.
-    Raises:
-      ValueError: coefficient not positive.
-    Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
     """
 
     def loss(signals, context):
@@ -135,8 +128,6 @@ def log_ratio_regression(temperature: Positive) -> Surrogate:
 
     Args:
       temperature: τ, positive.
-    Raises:
-      ValueError: temperature not positive.
     """
 
     def loss(signals, context):
@@ -156,12 +147,8 @@ def _token_ratios(signals, context):
     return replace(signals, ratio=own)
 
 
-def copg(kl_coefficient: float = 0.1) -> Recipe:
-    """Leave-one-out advantages of the regularized return times the log-prob of the response.
-
-    Args:
-      kl_coefficient: weight of the log ratio to the reference in the return (β).
-    """
+def copg(kl_coefficient: KLCoefficient = 0.1) -> Recipe:
+    """Leave-one-out advantages of the regularized return times the log-prob of the response."""
     return Recipe(
         objective=objective(
             advantage=regularized_leave_one_out(kl_coefficient),
@@ -177,6 +164,8 @@ METHOD = Method(
     " fashion",
     "https://arxiv.org/abs/2406.19185",
     changes="advantage, surrogate, regularizer",
+    baseline="signal",
+    gradient="stopped",
     evidence="reconstruction",
     reports=(
         "IPO and the policy gradient are special cases; tried on a bandit and on summaries with a "

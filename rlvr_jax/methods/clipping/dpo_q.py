@@ -17,12 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss
 from rlvr_jax.objectives.statistics.implicit_rewards import row_of
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe
 
 
@@ -73,14 +70,7 @@ def dpo_q(scale: float = 0.1) -> Recipe:
     Args:
       scale: KL temperature of the token MDP (β).
     """
-    return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[implicit_reward_loss(scale)],
-            aggregation=token_mean(),
-        )
-    )
+    return Recipe(objective=objective_of_terms([implicit_reward_loss(scale)]))
 
 
 METHOD = Method(

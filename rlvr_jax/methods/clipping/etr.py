@@ -16,14 +16,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 
 WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
@@ -57,11 +55,7 @@ def elastic_clip(micro: NonNegative, macro: NonNegative) -> Transform:
     Args:
       micro: λ of the advantage, at least 0.
       macro: λ of the pass rate, at least 0.
-    Reads: advantage, outcome, group. Writes: clip_low, clip_high. Metrics: trust_region_scale, the
-      mean factor.
-    Raises:
-      ValueError: a negative coefficient.
-    Source: 2026, https://arxiv.org/abs/2601.03723; the two functions are ours.
+    Metrics: trust_region_scale, the mean factor.
     """
 
     def apply(signals, context, state):
@@ -75,21 +69,22 @@ def elastic_clip(micro: NonNegative, macro: NonNegative) -> Transform:
     return apply
 
 
-def etr(clip: float = 0.2, micro: float = 0.5, macro: float = 0.5, epsilon: float = 1e-6) -> Recipe:
+def etr(
+    clip: float = 0.2, micro: float = 0.5, macro: float = 0.5, epsilon: Epsilon = 1e-6
+) -> Recipe:
     """A clipped ratio on the token mean, with half-widths of each rollout's own.
 
     Args:
       clip: half-width of the trust region where nothing widens it (ε).
       micro: how much a large advantage widens it (λ_micro).
       macro: how much mixed outcomes of the group widen it (λ_macro).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip,
+            clip_high=clip,
             advantage=group_normalized(epsilon),
             transforms=[elastic_clip(micro, macro)],
-            surrogate=ppo_clip(low=clip, high=clip),
-            aggregation=token_mean(),
         )
     )
 

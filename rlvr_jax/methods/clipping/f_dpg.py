@@ -29,7 +29,7 @@ from rlvr_jax.objectives.statistics.ratios import guarded_exp
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.hyperparameters import Count, Positive, Temperature
 from rlvr_jax.types.parts import part
 
 
@@ -151,10 +151,7 @@ def pseudo_reward(divergence: FDivergence, temperature: Positive, window: Count)
       divergence: one of this module.
       temperature: β of the target, positive.
       window: rollouts that the baseline remembers.
-    Reads: reward, group, logp, old_logp, reference_logp, mask. Writes: advantage. Metrics:
-      pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
-    Raises:
-      ValueError: temperature not positive, or window below 1.
+    Metrics: pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
     """
 
     def init(spec):
@@ -192,12 +189,13 @@ def product_ratio(
 
 
 def f_dpg(
-    temperature: float = 1.0, window: int = 1024, divergence: FDivergence = target_jensen_shannon
+    temperature: Temperature = 1.0,
+    window: int = 1024,
+    divergence: FDivergence = target_jensen_shannon,
 ) -> Recipe:
     """Pseudo-rewards of a divergence times the importance and the log-prob of the response.
 
     Args:
-      temperature: of the rewards in the target (β).
       window: rollouts over which the baseline is averaged.
       divergence: one of `rlvr_jax.objectives.advantages.distribution_matching`.
     """
@@ -215,6 +213,8 @@ METHOD = Method(
     "Aligning Language Models with Preferences through f-divergence Minimization",
     "https://github.com/naver/disco",
     changes="advantage, surrogate, regularizer",
+    baseline="other",
+    gradient="stopped",
     left_out="running estimates of Z per prompt, a proposal apart from the policy, targets made of"
     " constraints",
     reports=(

@@ -22,7 +22,7 @@ from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
 from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound
+from rlvr_jax.types.hyperparameters import Bound, Epsilon
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.signals import Signals
 
@@ -60,9 +60,6 @@ def geometric_mean_clip(limit: Bound) -> Surrogate:
 
     Args:
       limit: κ, positive; inf cuts nothing.
-    Raises:
-      ValueError: limit not positive.
-    Source: Zhao et al. 2025, https://arxiv.org/abs/2507.20673.
     """
 
     def prepare(signals, context):
@@ -81,12 +78,11 @@ def geometric_mean_clip(limit: Bound) -> Surrogate:
     return Surrogate(prepare, loss, never_holds_back)
 
 
-def gmpo(log_clip: float = 0.4, epsilon: float = 1e-6) -> Recipe:
+def gmpo(log_clip: float = 0.4, epsilon: Epsilon = 1e-6) -> Recipe:
     """Group-normalized advantages times the geometric mean of the cut token ratios.
 
     Args:
       log_clip: bound of the log ratio of a token, on the side it is pushed to (κ).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(
@@ -102,6 +98,7 @@ METHOD = Method(
     "Geometric-Mean Policy Optimization",
     "https://arxiv.org/abs/2507.20673",
     changes="surrogate",
+    denominator="rows",
     reports="Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO",
     traps="the clip comes before the mean of logarithms, unlike GSPO's",
 )

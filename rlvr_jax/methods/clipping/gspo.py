@@ -16,9 +16,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, rollout_mean_token_mean
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def sequence_ratio(
@@ -34,17 +36,14 @@ def sequence_ratio(
     return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
 
 
-def gspo(clip_low: float = 3e-4, clip_high: float = 4e-4, epsilon: float = 1e-6) -> Recipe:
-    """Group-normalized advantages and a clipped, length-normalized ratio of responses.
-
-    Args:
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to the standard deviation of a group's rewards.
-    """
+def gspo(clip_low: ClipLow = 3e-4, clip_high: ClipHigh = 4e-4, epsilon: Epsilon = 1e-6) -> Recipe:
+    """Group-normalized advantages and a clipped, length-normalized ratio of responses."""
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=sequence_ratio),
+            ratio=sequence_ratio,
             aggregation=rollout_mean_token_mean(),
         )
     )

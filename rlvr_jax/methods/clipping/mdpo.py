@@ -25,7 +25,7 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import Count, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -57,11 +57,7 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     Args:
       num_steps: K, outer steps of the run.
       updates_per_step: gradient steps on one batch.
-    Reads: kl, from the old policy as second one. Writes: penalty. Metrics: mirror_step_size,
-      mirror_kl (the mean divergence, nats).
-    Raises:
-      ValueError: a number below 1.
-    Source: Tomar et al. 2020, https://arxiv.org/abs/2005.09814.
+    Metrics: mirror_step_size, mirror_kl (the mean divergence, nats).
     """
 
     def init(spec):
@@ -89,13 +85,12 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     return Transform(apply, init=init, reads={"kl"}, remark=remark)
 
 
-def mdpo(num_steps: int = 400, updates_per_step: int = 10, epsilon: float = 1e-6) -> Recipe:
+def mdpo(num_steps: int = 400, updates_per_step: int = 10, epsilon: Epsilon = 1e-6) -> Recipe:
     """GRPO's advantages on the token mean, with a penalty instead of a clip.
 
     Args:
       num_steps: outer steps of the run, one batch each (K).
       updates_per_step: gradient steps on one batch; the run must make as many.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(

@@ -57,10 +57,7 @@ def outcome_residual(scale: Positive) -> Transform:
 
     Args:
       scale: β, positive.
-    Reads: outcome, group, logp, old_logp. Writes: advantage. Metrics: predicted_share, of the
-      rollouts with tokens those with ψ on the side of their outcome.
-    Raises:
-      ValueError: scale not positive.
+    Metrics: predicted_share, of the rollouts with tokens those with ψ on the side of their outcome.
     """
 
     def apply(signals, context, state):
@@ -80,7 +77,6 @@ def balance_outcomes() -> Transform:
 
     N counts the answers of the group that have tokens, N_own those of them on the own side of
     outcome ½; a group with one side only keeps its weights.
-    Reads: outcome, group, mask. Writes: weight. Metrics: none.
     """
 
     def apply(signals, context, state):
@@ -108,8 +104,6 @@ def outcome_classification(scale: Positive) -> Surrogate:
 
     Args:
       scale: β, positive.
-    Raises:
-      ValueError: scale not positive.
     """
 
     def loss(signals, context):
@@ -161,6 +155,7 @@ METHOD = Method(
     "Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
     "https://arxiv.org/abs/2509.02522",
     changes="advantage, weight, surrogate",
+    baseline="other",
     reports="Qwen2.5-7B, AIME 2025: pass@256 59.78 %, 13.32 over PPO and 14.36 over GRPO",
     traps=(
         "no trust region: over many updates the scores grow until labels are fitted; a sum over "

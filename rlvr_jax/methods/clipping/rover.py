@@ -69,8 +69,6 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
     Args:
       scale: ρ, positive.
       next_scale: c, weight of the following value, at least 0.
-    Raises:
-      ValueError: scale not positive, or a negative next_scale.
     """
 
     def prepare(signals, context):

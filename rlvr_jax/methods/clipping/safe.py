@@ -30,17 +30,22 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.advantages.returns import is_last_token
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
 from rlvr_jax.objectives.scorers import Scorer
 from rlvr_jax.objectives.statistics.groups import batch_mean, batch_std, group_has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    NonNegative,
+    Positive,
+    Temperature,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -50,7 +55,6 @@ def soft_min(values: Float[Array, "... K"], temperature: float) -> Float[Array, 
     Args:
       values: the critics' estimates along the last axis.
       temperature: α, positive; 0 would be the minimum, infinity the mean.
-    Source: https://github.com/ryyzn9/SAFE.
     """
     pooled = jax.nn.logsumexp(-values / temperature, axis=-1)
     return -temperature * (pooled - jnp.log(jnp.asarray(values.shape[-1], values.dtype)))
@@ -66,10 +70,6 @@ def pessimistic_advantage(temperature: Positive = 0.3, epsilon: Positive = 1e-8)
     Args:
       temperature: α of the soft minimum, positive.
       epsilon: ε, added to the standard deviation.
-    Reads: reward, critic_values. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: temperature or epsilon not positive.
-    Source: https://github.com/ryyzn9/SAFE.
     """
 
     def advantage(rollouts):
@@ -109,7 +109,6 @@ def huber_value_loss(
       width: δ of the Huber function h.
     Raises:
       ValueError: clip or width not positive.
-    Source: https://github.com/ryyzn9/SAFE.
     """
     check_positive("huber_value_loss", clip=clip, width=width)
     near = old_values + jnp.clip(values - old_values, -clip, clip)
@@ -222,7 +221,6 @@ def control_kl(
       coefficient, strength: as in `excess_kl_penalty`.
     Returns:
       What is decided, and the state after the call.
-    Source: https://github.com/ryyzn9/SAFE.
     """
     first = state.count == 0
     kl_short = 0.9 * state.kl_short + 0.1 * kl
@@ -269,11 +267,7 @@ def predictive_kl_penalty(
       coefficient, strength: as in `excess_kl_penalty`.
       base, gains: as in `control_kl`.
       trained: whether the penalty acts on the policy.
-    Reads: logp, reference_logp, entropy of the rollouts, reward. Writes: term.
     Metrics: kl_short, kl_threshold (nats), kl_phase.
-    Raises:
-      ValueError: a negative coefficient, base or strength.
-    Source: https://github.com/ryyzn9/SAFE.
     """
 
     def apply(signals, context, state):
@@ -336,9 +330,6 @@ def pessimistic_scorer(
       clip: half-width of the region around the soft minimum when the batch was drawn.
       width: of the Huber function.
       heads: critics, at least 1.
-    Raises:
-      ValueError: a number that is not positive, or no heads.
-    Source: https://github.com/ryyzn9/SAFE, whose heads read the last column, padding or not.
     """
 
     def init(key, width, dtype):
@@ -362,9 +353,9 @@ def pessimistic_scorer(
 
 
 def safe(
-    temperature: float = 0.3,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    temperature: Temperature = 0.3,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     entropy_coefficient: float = 0.01,
     penalty_coefficient: float = 0.1,
     base_threshold: float = 0.3,
@@ -376,8 +367,6 @@ def safe(
     """PPO on rewards minus the soft minimum of two critics, with a controlled KL penalty.
 
     Args:
-      temperature: of the soft minimum (α).
-      clip_low, clip_high: half-widths of the trust region (ε).
       entropy_coefficient: weight of the mean entropy (c_H).
       penalty_coefficient: weight of the penalty; with 0 there is no controller and no reference.
       base_threshold: of the KL before the controller moves it, nats; the threshold stays within
@@ -391,11 +380,11 @@ def safe(
         penalty_coefficient, base_threshold, penalty_strength, trained=trained_penalty
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=pessimistic_advantage(temperature),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[bonus, control] if penalty_coefficient else [bonus],
-            aggregation=token_mean(),
         ),
         critic=pessimistic_scorer(temperature, value_clip, huber_width),
     )
@@ -406,6 +395,7 @@ METHOD = Method(
     "SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control for RLHF",
     "https://github.com/ryyzn9/SAFE",
     changes="advantage, regularizer",
+    baseline="other",
     left_out="running normalisation of the reward",
     reports="a 3B model: training reward 0.725, PPO's 0.689, with hardly any crash",
     traps=(

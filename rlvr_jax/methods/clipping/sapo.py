@@ -22,7 +22,7 @@ from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -47,9 +47,6 @@ def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
     Args:
       positive: τ of the tokens with A > 0.
       negative: τ of the others; larger than `positive`, pushes down fade first.
-    Raises:
-      ValueError: a temperature that is not positive.
-    Source: Gao et al. 2025, https://arxiv.org/abs/2511.20347.
     """
 
     def prepare(signals, context):
@@ -66,14 +63,13 @@ def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
 
 
 def sapo(
-    positive_temperature: float = 1.0, negative_temperature: float = 1.05, epsilon: float = 1e-6
+    positive_temperature: float = 1.0, negative_temperature: float = 1.05, epsilon: Epsilon = 1e-6
 ) -> Recipe:
     """Group-normalized advantages times a gated ratio of the token.
 
     Args:
       positive_temperature: sharpness of the gate where A > 0 (τ_pos).
       negative_temperature: sharpness of the gate elsewhere (τ_neg).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(

@@ -35,13 +35,11 @@ from rlvr_jax.objectives.advantages.returns import (
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -62,9 +60,6 @@ def in_windows(share: Unit = 0.25) -> Draw:
     Args:
       share: of the budget of a response, that is a window.
     Metrics: carried_rows (that go on from the last step), new_rows, passed_over (prompts).
-    Raises:
-      ValueError: a share outside [0, 1].
-    Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050; the share is ours.
     """
 
     def init(setting):
@@ -181,7 +176,6 @@ def extended_advantages(
       mask: the tokens of the window.
       cut: the responses that go on after it.
       discount, trace_decay: γ and λ.
-    Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
     """
     after_cut = jnp.where(is_last_token(mask), discount * values, 0)
     rewards = jnp.where(cut[:, None], after_cut, token_rewards(reward, mask))
@@ -212,7 +206,6 @@ def critic_of_finished(discount: Unit = 1.0, trunk: str = "own") -> Critic:
     Args:
       discount: γ, in [0, 1].
       trunk: see `Critic`.
-    Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
     """
 
     def targets(rollouts):
@@ -234,10 +227,6 @@ def extended_advantage(discount: Unit = 1.0, trace_decay: Unit = 0.95) -> Transf
 
     Args:
       discount, trace_decay: γ and λ, in [0, 1].
-    Reads: reward, values, truncated, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: discount or trace_decay outside [0, 1].
-    Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
     """
 
     def apply(signals, context, state):
@@ -256,27 +245,24 @@ def extended_advantage(discount: Unit = 1.0, trace_decay: Unit = 0.95) -> Transf
 
 
 def t_ppo(
-    discount: float = 1.0,
-    trace_decay: float = 0.95,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    discount: Discount = 1.0,
+    trace_decay: TraceDecay = 0.95,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     window: float = 0.25,
     trunk: str = "own",
 ) -> Recipe:
     """Generalized advantages that a cut does not disturb, with a clipped ratio on the token mean.
 
     Args:
-      discount: of later rewards, per token (γ).
-      trace_decay: of later errors of the critic, per token (λ).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       window: share of a response's budget that is written in a step (W).
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=extended_advantage(discount, trace_decay),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         critic=critic_of_finished(discount, trunk),
         experience=experience(draw=in_windows(window)),
@@ -288,6 +274,7 @@ METHOD = Method(
     "Truncated Proximal Policy Optimization",
     "https://arxiv.org/abs/2506.15050",
     changes="advantage, sampling",
+    baseline="other",
     evidence="reconstruction",
     left_out="the critic's fit to the earlier windows of a finished response",
     reports="a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO with no loss",

@@ -22,9 +22,8 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.experience import experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import (
     implicit_reward_loss,
     log_ratio_sum,
@@ -33,8 +32,6 @@ from rlvr_jax.objectives.regularizers.preferences import (
 )
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Count, Finite, Positive
 from rlvr_jax.types.parts import part
@@ -50,8 +47,6 @@ def rate_first(rated: Count, samples: Count) -> Curriculum:
     Args:
       rated: prompts, drawn without replacement; all there are, if they are fewer.
       samples: answers to each.
-    Raises:
-      ValueError: a number below 1.
     """
 
     def propose(asks, state, turn):
@@ -107,10 +102,7 @@ def value_incentive(
         has no lower bound; negative is pessimistic and imitates them.
       scale: β of the implicit reward, positive.
       rows: (rollouts) -> bool [B], those that calibrate: `off_policy_rows` or `chosen_rows`.
-    Reads: logp, reference_logp, the mask, what `rows` reads. Writes: term.
     Metrics: induced_value.
-    Raises:
-      ValueError: coefficient not finite, or scale not positive.
     """
 
     def apply(signals, context, state):
@@ -142,14 +134,11 @@ def vpo(
     """
     rows = [rehearse(share, capacity=rated, solved=False)]
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[
+        objective=objective_of_terms(
+            [
                 implicit_reward_loss(scale),
                 value_incentive(value_coefficient, scale, calibration),
-            ],
-            aggregation=token_mean(),
+            ]
         ),
         experience=experience([shuffled_epochs(), rate_first(rated, 1)], stages=rows),
     )

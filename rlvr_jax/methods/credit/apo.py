@@ -19,15 +19,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Range
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Range
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.signals import Signals
 
@@ -47,7 +46,6 @@ def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, 
 
     Rare successes on hard prompts are freed from the reference (0 as d goes to 1), easy ones keep
     nearly the full price. For the argument `weight` of `kl_penalty`.
-    Source: APO, https://github.com/Indolent-Kawhi/View-R1.
     """
     difficulty = group_difficulty(context.rollouts.reward, context.rollouts.group)
     eased = -jnp.expm1(-math.e * (1 - difficulty))
@@ -91,10 +89,6 @@ def amplify_long_errors(
     Args:
       base: b, above 1; with 1.00001 an excess of 1000 tokens adds 1 %.
       epsilon: added to the number of right rollouts.
-    Reads: advantage, reward, group, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: base not above 1.
-    Source: APO, https://github.com/Indolent-Kawhi/View-R1.
     """
 
     def apply(signals, context, state):
@@ -108,26 +102,23 @@ def amplify_long_errors(
 
 def apo(
     length_base: float = 1.00001,
-    kl_coefficient: float = 1e-3,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-9,
+    kl_coefficient: KLCoefficient = 1e-3,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-9,
 ) -> Recipe:
     """GRPO with a KL weighted by difficulty and advantages of wrong answers scaled by length.
 
     Args:
       length_base: how fast the push grows with the excess length (b), above 1.
-      kl_coefficient: weight of the KL (λ); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards, and to the number of right
-        rollouts where lengths are averaged.
     """
     kl = [kl_penalty(kl_coefficient, weight=kl_weight_by_difficulty)] if kl_coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[amplify_long_errors(length_base, epsilon)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=kl,
             aggregation=rollout_mean_token_mean(),
         )

@@ -31,20 +31,26 @@ from rlvr_jax.experience.batch import Batch, given_tokens
 from rlvr_jax.experience.draws.chunks import by_trace
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import (
-    objective,
-    ppo_clip,
     rollout_mean_token_sum,
     trace_normalized,
     truncate_importance,
 )
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    NonNegativeInt,
+    Temperature,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -82,7 +88,6 @@ def chunks(most: Count, head: NonNegativeInt, carry: int | None = None, **sampli
     Metrics: answers, chunks (numbers, so that their quotient is the mean).
     Raises:
       ValueError: a number that is no count; when a run begins, a carry that leaves no room.
-    Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
     """
     if carry is not None:
         check_count(1, "chunks", carry=carry)
@@ -154,8 +159,7 @@ def weigh_by_trace() -> Transform:
     `rollout_mean_token_sum`: the loss is then the mean over the answers of the batch of the mean
     over their tokens. Of answers in one row each it is `rollout_mean_token_mean`.
 
-    Reads: mask, trace. Writes: weight. Metrics: rows_per_trace.
-    Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
+    Metrics: rows_per_trace.
     """
 
     def apply(signals, context, state):
@@ -178,12 +182,12 @@ def delethink(
     max_chunks: int = 5,
     head: int = 100,
     carry: int | None = None,
-    temperature: float = 0.6,
+    temperature: Temperature = 0.6,
     cap: float = 2.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.26,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.26,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """A clipped ratio on the mean over answers, which are written in chunks of bounded context.
 
@@ -191,18 +195,17 @@ def delethink(
       max_chunks: of an answer (I).
       head: first tokens of an answer that every chunk sees, at most half the carry-over.
       carry: tokens that a chunk sees of those before it (m); None: half the run's response_tokens.
-      temperature: at which tokens are drawn and scored.
       cap: largest importance weight of a token.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound on the loss of a negative advantage.
-      epsilon: added to the standard deviation of the rewards of a prompt's answers.
     """
     check_positive("delethink", temperature=temperature)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=trace_normalized(epsilon),
             transforms=[weigh_by_trace(), truncate_importance(cap)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
+            dual_clip=dual,
             aggregation=rollout_mean_token_sum(),
         ),
         experience=experience(draw=chunks(max_chunks, head, carry, temperature=temperature)),

@@ -22,16 +22,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import critic_of, objective, ppo_clip, token_mean, whitened
+from rlvr_jax.objectives import critic_of, whitened
 from rlvr_jax.objectives.advantages.process_credit import own_reward, paid_tokens, process_metrics
 from rlvr_jax.objectives.advantages.returns import generalized_advantages
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.process import ProcessReward, Table, spread
 from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_sum
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, TraceDecay, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -49,10 +50,7 @@ def generalized_process_advantage(
       process: what tokens are paid on the way; of a row alone, where a critic is fitted to it.
       coefficient: α of it.
       discount, trace_decay: γ and λ, in [0, 1].
-    Reads: reward, values, mask, what the process reward reads. Writes: advantage.
     Metrics: as `process_to_go`.
-    Raises:
-      ValueError: discount or trace_decay outside [0, 1], or a coefficient that is not finite.
     """
 
     def apply(signals, context, state):
@@ -126,8 +124,6 @@ def clip_and_delta(threshold: float = 0.0, clip: bool = True, delta: bool = True
     Reads: step, process_reward at the last tokens of the steps.
     Raises:
       ValueError: threshold not finite.
-    Source: "On Designing Effective RL Reward at Training Time for LLM Reasoning",
-      https://arxiv.org/abs/2410.15115.
     """
     check_finite("clip_and_delta", threshold=threshold)
 
@@ -144,9 +140,9 @@ def designing_rewards(
     coefficient: float = 0.1,
     clip: bool = True,
     delta: bool = True,
-    trace_decay: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    trace_decay: TraceDecay = 1.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     value_clip: float = 0.2,
 ) -> Recipe:
     """PPO with a critic, on outcomes and refined scores of steps.
@@ -155,17 +151,13 @@ def designing_rewards(
       threshold: score from which on a step is good (η).
       coefficient: of the process reward (α).
       clip, delta: whether scores are clipped, and whether differences are paid.
-      trace_decay: of later errors of the critic (λ).
-      clip_low, clip_high: half-widths of the trust region.
       value_clip: half-width of the critic's.
     """
     process = clip_and_delta(threshold, clip, delta)
     estimator = generalized_process_advantage(process, coefficient, trace_decay=trace_decay)
     return Recipe(
-        objective=objective(
-            advantage=whitened(estimator),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
         ),
         experience=experience(stages=[score_steps()]),
         critic=critic_of(estimator, value_clip),
@@ -177,6 +169,7 @@ METHOD = Method(
     "On Designing Effective RL Reward at Training Time for LLM Reasoning",
     "https://arxiv.org/abs/2410.15115",
     changes="reward, advantage",
+    baseline="other",
     evidence="reconstruction",
     left_out="the process reward model",
     reports=(

@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import objective, ppo_clip, process_to_go, token_mean
+from rlvr_jax.objectives import process_to_go
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.process import ProcessReward, Table, spread
 from rlvr_jax.objectives.statistics.groups import group_mean
@@ -32,7 +33,7 @@ from rlvr_jax.objectives.statistics.steps import (
     step_sum,
 )
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -89,8 +90,6 @@ def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     Args:
       penalty: p, at least 0.
     Reads: step, process_reward (the sum over a step is above 0 if it is right), outcome, group.
-    Raises:
-      ValueError: a negative penalty.
     Source: "Good Learners Think Their Thinking"; the scales are ours.
     """
 
@@ -103,18 +102,19 @@ def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     return of
 
 
-def gen_prm_thoughts(penalty: float = 1.0, clip_low: float = 0.2, clip_high: float = 0.2) -> Recipe:
+def gen_prm_thoughts(
+    penalty: float = 1.0, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2
+) -> Recipe:
     """The clipped loss on the token mean, on what thoughts earn from here on.
 
     Args:
       penalty: for a wrong thought in a wrong response (p).
-      clip_low, clip_high: half-widths of the trust region.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=process_to_go(thought_rewards(penalty), at_end=nothing_at_the_end),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[score_steps()]),
     )
@@ -126,6 +126,7 @@ METHOD = Method(
     " Math Learner",
     "",
     changes="reward, advantage",
+    baseline="other",
     evidence="reconstruction",
     left_out="the model that judges steps",
     reports=(

@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import (
     ImplicitLoss,
     ImplicitRewards,
@@ -29,8 +28,6 @@ from rlvr_jax.objectives.regularizers.preferences import (
 from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe
 
 
@@ -70,10 +67,7 @@ def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Arra
 def cumulative_reward(
     token_reward: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """q_t: sum of the token rewards up to and with t, 0 off the mask.
-
-    Source: https://github.com/PRIME-RL/ImplicitPRM.
-    """
+    """q_t: sum of the token rewards up to and with t, 0 off the mask."""
     return jnp.where(mask, jnp.cumsum(jnp.where(mask, token_reward, 0), axis=1), 0)
 
 
@@ -110,14 +104,7 @@ def implicit_prm(scale: float = 0.05, loss: ImplicitLoss = cross_entropy) -> Rec
       scale: of the log-ratio (β).
       loss: `cross_entropy`, `logistic_pairs`, `contrastive_pairs` or `prospect`.
     """
-    return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[implicit_reward_loss(scale, loss)],
-            aggregation=token_mean(),
-        )
-    )
+    return Recipe(objective=objective_of_terms([implicit_reward_loss(scale, loss)]))
 
 
 METHOD = Method(

@@ -28,14 +28,22 @@ from rlvr_jax.objectives.advantages.returns import (
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_rank
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    Count,
+    Discount,
+    KLCoefficient,
+    NonNegative,
+    TraceDecay,
+    Unit,
+)
 from rlvr_jax.types.parts import Function, part
 
 # (place of the token in its macro from 0, tokens of the macro) -> weight, not yet normalized.
@@ -103,7 +111,6 @@ def macro_advantages(
       discount, trace_decay: γ and λ, per macro.
       weights: of the tokens in a macro.
       most: no row has more macros than this; None: T. What is done to macros costs in proportion.
-    Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
     """
     macros = _table(macro, most)
     weight = _weights(macros, weights, values.dtype)
@@ -132,10 +139,6 @@ def macro_advantage(
         is needed.
       reward_clip: the outcome is clipped to plus and minus this; positive.
       weights: of the tokens in a macro.
-    Reads: reward, values, old_logp, reference_logp, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: length below 1, or a number outside its range.
-    Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
     """
 
     def apply(signals, context, state):
@@ -193,12 +196,12 @@ def mean_of_macro(length: Count, weights: Weights) -> Function:
 
 def ma_rlhf(
     length: int = 5,
-    discount: float = 1.0,
-    trace_decay: float = 0.95,
-    kl_coefficient: float = 0.05,
+    discount: Discount = 1.0,
+    trace_decay: TraceDecay = 0.95,
+    kl_coefficient: KLCoefficient = 0.05,
     reward_clip: float = 2.5,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     weights: Weights = equal_weights,
     value_clip: float = 0.2,
 ) -> Recipe:
@@ -206,21 +209,14 @@ def ma_rlhf(
 
     Args:
       length: tokens of a macro (n).
-      discount, trace_decay: of later rewards and errors, per macro (γ, λ).
-      kl_coefficient: price of the KL to the reference, per token (κ).
       reward_clip: the outcome is clipped to plus and minus this.
-      clip_low, clip_high: half-widths of the trust region (ε).
       weights: of the tokens in a macro (σ).
       value_clip: half-width of the critic's trust region.
     """
     estimator = macro_advantage(length, discount, trace_decay, kl_coefficient, reward_clip, weights)
     value = mean_of_macro(length, weights)
     return Recipe(
-        objective=objective(
-            advantage=estimator,
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        ),
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=estimator),
         critic=critic_of(estimator, value_clip, value),
     )
 
@@ -230,6 +226,7 @@ METHOD = Method(
     "MA-RLHF: Reinforcement Learning from Human Feedback with Macro Actions",
     "https://github.com/ernie-research/MA-RLHF",
     changes="advantage, reward",
+    baseline="other",
     left_out="macros by parsing, perplexity or random lengths; sampling at temperature 0.8",
     reports=(
         "Gemma 2B to 27B and CodeGemma over PPO: up to 30 % in summaries and code, 18 in dialogue, "

@@ -19,13 +19,13 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives.advantages.group_relative import plain_reward
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.arguments import check_positive, check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.shaping import Reward, plain_outcome
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
 from rlvr_jax.types.parts import Function, part
 
 
@@ -121,18 +121,18 @@ def _check_rates(function, false_alarm_rate, miss_rate):
 
 
 def noisy_reward_correction(
-    miss_rate: float = 0.2, clip_low: float = 0.2, clip_high: float = 0.2
+    miss_rate: float = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2
 ) -> Recipe:
     """Outcomes minus the verifier's hit rate as advantages, with a clipped ratio.
 
     Args:
       miss_rate: share of right answers that the verifier calls wrong (ρ1).
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=plain_reward(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(stages=[shape(forward_corrected(miss_rate))]),
@@ -144,6 +144,7 @@ METHOD = Method(
     "Reinforcement Learning with Verifiable yet Noisy Rewards under Imperfect Verifiers",
     "",
     changes="advantage, reward",
+    baseline="other",
     evidence="reconstruction",
     left_out="the second verifier and the running estimate of the rate of misses",
     reports=(

@@ -29,7 +29,7 @@ from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 
 
@@ -113,9 +113,6 @@ def score_weighted(
       norm: context -> [B], squared norms of the scores.
       epsilon: ε, at least 0.
       reads: what `norm` reads, as in `Transform`.
-    Reads: reward, group, and what `norm` reads. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: a negative epsilon.
     Source: OBLR-PO (reconstruction).
     """
 
@@ -130,14 +127,13 @@ def score_weighted(
 
 def oblr_po(
     norm: Callable[[Context], Array] = logit_score_norm,
-    epsilon: float = 0.0,
+    epsilon: Epsilon = 0.0,
     reads: tuple[str, ...] = ("logp", "p_squared", "batch_statistics"),
 ) -> Recipe:
     """Rewards relative to their score-weighted mean, times the log-prob of the response.
 
     Args:
       norm: context -> [B], squared norms of the scores (w).
-      epsilon: added to the sum of the norms; with 0 equal rewards have advantage 0 exactly.
       reads: what `norm` reads.
     """
     return Recipe(
@@ -154,6 +150,7 @@ METHOD = Method(
     "OBLR-PO: A Theoretical Framework for Stable Reinforcement Learning",
     "",
     changes="advantage, surrogate",
+    gradient="stopped",
     evidence="reconstruction",
     left_out="the learning rate by the gradient's ratio of signal to noise",
     reports="Qwen3-4B and 8B base: steadily above other policy gradients (abstract, no number)",

@@ -25,9 +25,10 @@ import numpy as np
 from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.rows import select_rows
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -99,9 +100,6 @@ def select_consistent(
       rank_wrong: wrong ones are chosen by their steps, too; else the first ones, which of
         exchangeable answers are a uniform choice.
     Reads: outcome, step, process_reward. Metrics: as `select_rows`.
-    Raises:
-      ValueError: a negative penalty; fewer than one step.
-    Source: https://github.com/Chenluye99/PROF.
     """
 
     def choose(batch, rows, number, turn):
@@ -124,9 +122,9 @@ def prof(
     penalty: float = 1.0,
     most_steps: int = 30,
     rank_wrong: bool = True,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on half of the responses that were drawn.
 
@@ -135,14 +133,10 @@ def prof(
       penalty: for responses of one step or of many (λ).
       most_steps: many (H_λ).
       rank_wrong: wrong responses are chosen by their steps, too.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             stages=[score_steps(), select_consistent(drawn, penalty, most_steps, rank_wrong)]

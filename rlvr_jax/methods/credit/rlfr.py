@@ -25,7 +25,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.keys import plain_key
-from rlvr_jax.objectives import objective, ppo_clip, process_to_go, token_mean
+from rlvr_jax.objectives import process_to_go
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.process import ProcessReward
 from rlvr_jax.objectives.scorers import Scorer
 from rlvr_jax.objectives.statistics.choices import masked_top_k
@@ -33,7 +34,16 @@ from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative, OpenUnit, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    NonNegative,
+    OpenUnit,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import Function, part
 
 
@@ -43,8 +53,6 @@ def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
 
     Args:
       epsilon: ε.
-    Raises:
-      ValueError: a negative epsilon.
     """
 
     def standardized(rollouts):
@@ -86,9 +94,6 @@ def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
       threshold: of q, in [0, 1].
       most: tokens of a response.
     Reads: process_reward (the scores), mask.
-    Raises:
-      ValueError: a threshold outside [0, 1], or no tokens.
-    Source: RLFR, https://github.com/Jinghaoleven/RLFR.
     """
 
     def of(rollouts, mask):
@@ -147,9 +152,6 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
     Args:
       time: s, in (0, 1).
       blocks: of the network, as wide as the policy.
-    Raises:
-      ValueError: time outside (0, 1), no blocks.
-    Source: RLFR, https://github.com/Jinghaoleven/RLFR, which reads three layers; here the last.
     """
 
     def deviation(params, states, rollouts, stream, times):
@@ -180,8 +182,6 @@ def implicit_scorer(scale: Positive = 0.05) -> Scorer:
 
     Args:
       scale: β.
-    Raises:
-      ValueError: scale not positive.
     Source: https://github.com/PRIME-RL/ImplicitPRM.
     """
 
@@ -260,9 +260,9 @@ def rlfr(
     most: int = 15,
     time: float = 0.8,
     blocks: int = 6,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-9,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-9,
 ) -> Recipe:
     """The clipped loss on the token mean, on group-normalized outcomes and charges on the way.
 
@@ -272,15 +272,13 @@ def rlfr(
       most: tokens of a response that are charged.
       time: of the flow, at which scores are made (s).
       blocks: of the flow network.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     process = deviation_penalty(threshold, most)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=process_to_go(process, coefficient, standardized_reward(epsilon)),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         critic=flow_scorer(time, blocks),
     )
@@ -291,6 +289,7 @@ METHOD = Method(
     "RLFR: Extending Reinforcement Learning for LLMs with Flow Environment",
     "https://github.com/Jinghaoleven/RLFR",
     changes="reward, advantage",
+    baseline="other",
     left_out="hidden states of middle layers; pre-training of the flow on expert text",
     reports=(
         "Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over rewards by "

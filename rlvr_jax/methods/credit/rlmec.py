@@ -41,10 +41,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
 
     Args:
       high, low: the largest reward of a right response's token, and price of a wrong one's.
-    Reads: teacher_logp, outcome. Writes: advantage, mask. Metrics: key_tokens_share.
-    Raises:
-      ValueError: a negative number.
-    Source: RLMEC, https://github.com/RUCAIBox/RLMEC.
+    Metrics: key_tokens_share.
     """
 
     def apply(signals, context, state):
@@ -71,7 +68,6 @@ def rewriter_reward(
       probability: p of the rewriting model, of the original tokens.
       right: whether the response is.
       high, low: h and l.
-    Source: RLMEC, https://github.com/RUCAIBox/RLMEC.
     """
     above = probability - 0.5
     return jnp.where(right[:, None], jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
@@ -120,9 +116,6 @@ def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
 
     Args:
       clip: ε, at least 0.
-    Raises:
-      ValueError: a negative clip.
-    Source: RLMEC, https://github.com/RUCAIBox/RLMEC.
     """
 
     def prepare(signals, context):
@@ -169,6 +162,9 @@ METHOD = Method(
     " Constraint",
     "https://github.com/RUCAIBox/RLMEC",
     changes="reward, advantage, surrogate",
+    baseline="other",
+    gradient="stopped",
+    ratio="other",
     left_out="the rewriting model and the imitation of its rewrites",
     reports="above RL on whole answers in maths and question answering (no number)",
     traps=(

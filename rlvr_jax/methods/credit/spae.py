@@ -29,8 +29,8 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
 from rlvr_jax.objectives.statistics.steps import (
@@ -40,11 +40,9 @@ from rlvr_jax.objectives.statistics.steps import (
     previous_step,
     step_mean,
 )
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.step_credit import Table, standardize_advantage
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -87,7 +85,6 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
     Raises:
       ValueError: no separator; when a run draws, an answer without tokens, or longer than a
         response may be.
-    Source: SPAE, https://github.com/cii030/SPAE-RL, which draws answers for the confidence.
     """
     if not separator:
         raise ValueError(f"probe_steps: separator must be a text, got {separator!r}")
@@ -224,10 +221,6 @@ def credit_potential(
       fade: α.
       saturation: potential above which a problem counts as solved.
       epsilon: ε, as in `step_potential`.
-    Reads: advantage, probe_confidence, probe_accuracy, step, mask. Writes: advantage. Metrics:
-      none.
-    Raises:
-      ValueError: a number that is not finite, or epsilon not positive.
     Source: SPAE, "Step Potential Advantage Estimation".
     """
 
@@ -249,11 +242,11 @@ def spae(
     potential_bonus: float = 0.5,
     fade: float = 0.5,
     saturation: float = 0.9,
-    epsilon: float = 1e-8,
+    epsilon: Epsilon = 1e-8,
     separator: str = ".\n\n",
     opening: str = "\n\n**Final Answer** \\boxed{",
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """Centered rewards, faded and paid by the potential of the steps, standardised over tokens.
 
@@ -261,20 +254,18 @@ def spae(
       potential_bonus: weight of the rise of the potential (ξ).
       fade: credit that is lost after the problem is solved (α).
       saturation: potential above which it counts as solved (Φ_sat).
-      epsilon: of the denominators of the min-max and of the standardisation.
       separator: text that ends a step.
       opening: that makes the policy answer after it.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_centered(),
             transforms=[
                 credit_potential(potential_bonus, fade, saturation, epsilon),
                 standardize_advantage(epsilon),
             ],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[probe_steps(separator, opening)]),
     )
@@ -286,6 +277,7 @@ METHOD = Method(
     " for Efficient Mathematical Reasoning",
     "https://github.com/cii030/SPAE-RL",
     changes="advantage",
+    baseline="other",
     evidence="reconstruction",
     left_out="short answers drawn after each step, of which the confidence is",
     reports=(

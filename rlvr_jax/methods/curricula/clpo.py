@@ -36,14 +36,12 @@ from rlvr_jax.objectives import (
     group_normalized,
     k3_clamped,
     kl_penalty,
-    objective,
-    ppo_clip,
     scale_of_cell,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
 
 HARD, MEDIUM, EASY = 0, 1, 2
@@ -80,7 +78,6 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
       of these), kept_groups.
     Raises:
       ValueError: bounds outside [0, 1], or hard not below medium.
-    Source: CLPO, https://github.com/csuking/CLPO.
     """
     if not hard < medium:
         raise ValueError(f"rewrite_prompts: hard must be below medium {medium}, got {hard}")
@@ -143,29 +140,26 @@ def _asking(request: str) -> View:
 def clpo(
     hard: float = 0.3,
     medium: float = 0.7,
-    kl_coefficient: float = 0.001,
+    kl_coefficient: KLCoefficient = 0.001,
     hard_scale: float = 0.5,
     other_scale: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on prompts and on what the policy makes of them, with a weaker KL on hard ones.
 
     Args:
       hard, medium: accuracies up to which a prompt is hard, and medium.
-      kl_coefficient: weight of the KL (β).
       hard_scale, other_scale: factors on it for rows of hard prompts, and for the others (s).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     scale = scale_of_cell({HARD: hard_scale}, other_scale)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, reads={"cell"})],
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[rewrite_prompts(hard, medium)]),
     )

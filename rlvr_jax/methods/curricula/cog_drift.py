@@ -28,16 +28,13 @@ from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import (
     group_normalized,
-    kl_penalty,
-    objective,
-    ppo_clip,
-    token_mean,
     weighted,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.reformulations import reformulated
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, KLCoefficient
 from rlvr_jax.types.parts import part
 
 
@@ -120,7 +117,6 @@ def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) 
     Raises:
       ValueError: no formats, a threshold that is not finite, a window below 1; when a run begins,
         a task none of whose prompts has a variant.
-    Source: Cog-DRIFT, https://github.com/dinobby/Cog-DRIFT.
     """
     if isinstance(formats, str) or not len(formats):
         raise ValueError(f"climb_formats: formats must be at least one name, got {formats!r}")
@@ -180,10 +176,10 @@ def cog_drift(
     threshold: float = 0.5,
     window: int = 1,
     weights: Sequence[float] = (1.0, 0.2),
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    kl_coefficient: float = 0.01,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    kl_coefficient: KLCoefficient = 0.01,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on every prompt in the easiest form that it has not yet outgrown.
 
@@ -192,16 +188,13 @@ def cog_drift(
       threshold: mean reward above which a prompt goes up (τ).
       window: visits that the mean is over (w).
       weights: of the task's rewards: accuracy, format.
-      clip_low, clip_high: half-widths of the trust region.
-      kl_coefficient: weight of the KL; with 0 no reference is needed.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(
             [shuffled_epochs(), climb_formats(formats, threshold, window)],
@@ -216,6 +209,7 @@ METHOD = Method(
     " Reasoning Problems",
     "https://github.com/dinobby/Cog-DRIFT",
     changes="curriculum, reward",
+    small={"weights": (1.0, 0.5, 0.25)},
     left_out="writing and filtering the variants by another model",
     reports=(
         "problems unsolved before: 10.11 points (Qwen3-4B-Instruct) and 8.64 (Llama); mean of six "

@@ -34,13 +34,10 @@ from rlvr_jax.objectives import (
     Criterion,
     by_rubric,
     group_normalized,
-    kl_penalty,
-    objective,
-    ppo_clip,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
 
 DISCARDED, ACTIVE, WAITING = 0, 1, 2
@@ -121,7 +118,6 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
     Reads: Prompt.meta. Metrics: active_prompts, waiting_prompts, mastered_prompts (that left).
     Raises:
       ValueError: a bound outside [0, 1], pending not below discard, no samples.
-    Source: Dr.SCI (the link stands in the method's card).
     """
     if not pending < discard:
         raise ValueError(f"mastery_pool: pending must be below discard {discard}, got {pending}")
@@ -203,10 +199,10 @@ def dr_sci(
     discard: float = 1.0,
     rating_samples: int = 8,
     rubric: Sequence[Criterion] = (),
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    kl_coefficient: float = 0.001,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    kl_coefficient: KLCoefficient = 0.001,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on a set of prompts that trades what is mastered for what comes next.
 
@@ -216,16 +212,13 @@ def dr_sci(
       discard: pass rate from which on a prompt is left out.
       rating_samples: answers that the pass rate is estimated from, where the task does not say it.
       rubric: criteria of open answers; none: the outcome is the reward.
-      clip_low, clip_high: half-widths of the trust region.
-      kl_coefficient: weight of the KL; with 0 no reference is needed.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(
             mastery_pool(mastered, pending, discard, rating_samples),

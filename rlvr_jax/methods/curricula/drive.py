@@ -27,10 +27,11 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, rollout_mean_token_mean
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Share
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
 from rlvr_jax.types.parts import part
 
 
@@ -84,9 +85,9 @@ def drive(
     total_steps: int = 160,
     phases: Sequence[float] = (32, 64, 32, 32),
     shares: Sequence[float] = (72 / 175, 50 / 175, 25 / 175),
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO without KL on a pool of prompts that shrinks three times.
 
@@ -94,8 +95,6 @@ def drive(
       total_steps: of the run, over which the phases are spread.
       phases: their lengths in relation to each other, the one on all prompts first.
       shares: of all prompts that each later phase has (k_i), one fewer than phases.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     Raises:
       ValueError: a phase of no length, total_steps below 1, or another number of shares.
     """
@@ -104,9 +103,10 @@ def drive(
     check_count(1, "drive", total_steps=total_steps)
     ends = np.ceil(total_steps * np.cumsum(phases) / np.sum(phases)).astype(int)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(curriculum=shrinking_pool(ends[:-1].tolist(), shares)),

@@ -33,9 +33,10 @@ from rlvr_jax.experience.curricula.history import History, no_history, visited, 
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.rounds.redraw import refilled
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Bound, Count, Unit
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -80,8 +81,6 @@ def prioritized(
       prior: s before the first visit, in [0, 1].
       resample_below: the limit; infinite: none is left out.
     Metrics: solved_share (of all prompts, left out), mean_history (of s).
-    Raises:
-      ValueError: a share outside [0, 1], or a limit not above 0.
     """
 
     def init(setting):
@@ -144,9 +143,6 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
         up several batches of the curriculum.
     Reads: outcome. Writes: mask, of groups that fill the batch.
     Metrics: those of `refill`; refill/keep_rate (ρ̂).
-    Raises:
-      ValueError: fewer than one round.
-    Source: CodeV-R1, https://github.com/iprc-dip/CodeV-R1 (adaptive DAPO).
     """
 
     def init(setting):
@@ -174,9 +170,9 @@ def dynamic_sampling(
     decay: float = 0.7,
     prior: float = 0.5,
     resample_below: float = 0.875,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean of groups of mixed outcomes, of prompts drawn by their pass rates.
 
@@ -187,14 +183,10 @@ def dynamic_sampling(
       decay: of the average pass rate.
       prior: average pass rate before the first visit.
       resample_below: pass rate of a visit from which on a prompt is left out (r_max).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             curriculum=prioritized(weight, explore, decay, prior, resample_below),

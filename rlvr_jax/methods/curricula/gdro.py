@@ -24,15 +24,21 @@ from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, Rollouts, replace
-from rlvr_jax.types.hyperparameters import Bound, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    KLCoefficient,
+    NonNegative,
+    Temperature,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -204,10 +210,9 @@ def hard_bins_first(
       by_share: divide a bin's loss by its share of the batch.
       bins: rollouts -> int [B] in 0 … len(edges), for accuracies of a longer history; None: by the
         mean outcome of the group in this batch.
-    Reads: advantage, outcome, group. Writes: advantage. Metrics: largest_bin_weight.
+    Metrics: largest_bin_weight.
     Raises:
       ValueError: edges not ascending in (0, 1), or a number outside its range.
-    Source: GDRO, https://github.com/kishanpb/verl-gdro.
     """
     if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
         raise ValueError(f"hard_bins_first: edges must ascend in (0, 1), got {edges}")
@@ -237,14 +242,14 @@ def hard_bins_first(
 def gdro(
     edges: Sequence[float] = (0.4, 0.75),
     rate: float = 0.12,
-    temperature: float = 0.65,
+    temperature: Temperature = 0.65,
     mixing: float = 0.01,
     max_weight: float = 15.0,
     by_share: bool = True,
-    kl_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
     bins: Callable[[Rollouts], Array] | None = None,
 ) -> Recipe:
     """Group-normalized advantages, weighted by an adversary over bins of difficulty.
@@ -252,23 +257,19 @@ def gdro(
     Args:
       edges: of the bins, in pass rate.
       rate: of the moving average of losses (β).
-      temperature: how sharply the adversary prefers high losses (η).
       mixing: share of the weight that is spread evenly (γ).
       max_weight: largest weight.
       by_share: divide a bin's loss by its share of the batch, as the authors' scripts do.
-      kl_coefficient: weight of the KL to the reference (κ); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to the standard deviation of a group's rewards.
       bins: rollouts -> bin [B], where pass rates of a longer history are kept; None: of the batch.
     """
     weights = hard_bins_first(edges, rate, temperature, mixing, max_weight, by_share, bins)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[weights],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         )
     )
 

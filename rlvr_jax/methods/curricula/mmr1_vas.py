@@ -34,15 +34,20 @@ from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum, Setting, Turn
 from rlvr_jax.objectives import (
-    group_normalized,
-    kl_penalty,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative, NonNegativeInt, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    KLCoefficient,
+    NonNegative,
+    NonNegativeInt,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 Diversity = Callable[[np.ndarray, np.ndarray], float]
@@ -169,8 +174,6 @@ def variance_promotion(
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
       momentum: μ in W' = μ W + (1 - μ) scale(VPS), in [0, 1]; with 1 the weights are frozen.
     Metrics: scored_share (of the prompts), score (mean of those that have one), rated (prompts).
-    Raises:
-      ValueError: a number out of range.
     """
 
     def init(setting):
@@ -237,9 +240,9 @@ def mmr1_vas(
     diversity: Diversity = distinct_ngrams,
     scale: Callable[[np.ndarray], np.ndarray] = as_they_are,
     momentum: float = 0.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    kl_coefficient: float = 0.01,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    kl_coefficient: KLCoefficient = 0.01,
 ) -> Recipe:
     """GRPO on prompts that are drawn by the variance of their answers.
 
@@ -253,14 +256,12 @@ def mmr1_vas(
         tokens and needs a smaller β.
       scale: of scores, `as_they_are` or `min_max`.
       momentum: of the weights (μ).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      kl_coefficient: weight of the KL; with 0 no reference is needed.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
+            kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(

@@ -23,9 +23,10 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 
@@ -55,7 +56,6 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
     Metrics: level.
     Raises:
       ValueError: per_level below 1; when a run begins, a prompt without a level.
-    Source: the multi-domain study, https://github.com/Leey21/A-Data-Centric-Study.
     """
 
     def level_of(setting) -> np.ndarray:
@@ -107,26 +107,23 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
 def multi_domain(
     per_level: int = 175,
     refresh: bool = True,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    kl_coefficient: float = 0.001,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    kl_coefficient: KLCoefficient = 0.001,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on one level of the task after the other, from a new reference each time.
 
     Args:
       per_level: steps of each level; 0: all levels mixed.
       refresh: reference and optimizer are renewed between levels.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(one_level_at_a_time(per_level, refresh) if per_level else None),
     )

@@ -29,12 +29,11 @@ from rlvr_jax.objectives import (
     entropy_bonus,
     group_normalized,
     kl_penalty,
-    objective,
-    ppo_clip,
-    token_mean,
 )
 from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Temperature
 from rlvr_jax.types.parts import part
 
 
@@ -70,23 +69,19 @@ def chosen_prompts(numbers: Sequence[int]) -> Curriculum:
 
 def one_shot(
     prompts: Sequence[float] = (0,),
-    temperature: float = 0.6,
-    kl_coefficient: float = 0.001,
+    temperature: Temperature = 0.6,
+    kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO with a KL and an entropy bonus, on copies of a few prompts.
 
     Args:
       prompts: positions of the chosen ones in the task's train prompts, whole numbers; the first
         prompt is no choice of anybody's.
-      temperature: of the sampler.
-      kl_coefficient: weight of the KL; with 0 no reference is needed.
       entropy_coefficient: weight of the mean entropy.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     Raises:
       ValueError: no prompt, a position that is no whole number, a temperature not above 0.
     """
@@ -97,11 +92,11 @@ def one_shot(
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[*kl, *bonus],
-            aggregation=token_mean(),
         ),
         experience=experience(chosen_prompts(numbers), plain(temperature=temperature)),
     )

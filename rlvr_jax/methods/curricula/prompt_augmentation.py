@@ -26,8 +26,10 @@ import numpy as np
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 QUESTION = "{question}"
@@ -131,7 +133,6 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
     Metrics: templates_asked (different ones in the step).
     Raises:
       ValueError: no templates, or two of one name.
-    Source: https://github.com/wenquanlu/prompt-augmentation-GRPO.
     """
     names = [template.name for template in templates]
     if not names or len({*names}) < len(names):
@@ -171,7 +172,6 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
     Args:
       templates: those of `random_templates`; rows of other views earn nothing more.
     Reads: the responses' texts. Writes: reward. Metrics: template_score (mean over the rows).
-    Source: https://github.com/wenquanlu/prompt-augmentation-GRPO.
     """
     known = {template_view(template).label: template for template in templates}
 
@@ -223,22 +223,18 @@ def template_view(template: Template) -> View:
 
 def prompt_augmentation(
     templates: Sequence[Template] = TEMPLATES,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher GRPO without KL on prompts in random templates.
 
     Args:
       templates: that are drawn from.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             [shuffled_epochs(), random_templates(templates)], stages=[reward_template(templates)]

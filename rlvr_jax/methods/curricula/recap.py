@@ -21,13 +21,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import cells_by_kind, experience, shuffled_epochs
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Temperature
 from rlvr_jax.types.parts import part
 
 TINY = 1e-8
@@ -109,12 +110,10 @@ def reweight_cells(
       temperature: T of the softmax.
       mix: α; see `objective_weights`.
       most: cells that are remembered.
-    Reads: reward, cell, mask. Writes: weight. Metrics: objective_weight/min, objective_weight/max
-      (λ of the batch's objectives).
+    Metrics: objective_weight/min, objective_weight/max (λ of the batch's objectives).
     Raises:
       ValueError: a window or number of cells below 1, a temperature that is not positive, mix
         outside [0, 1].
-    Source: RECAP, https://github.com/VietHoang1512/recap.
     """
     if mix is not None:
         check_within(0, 1, "reweight_cells", mix=mix)
@@ -152,27 +151,24 @@ def reweight_cells(
 
 def recap(
     window: int = 10,
-    temperature: float = 5.0,
+    temperature: Temperature = 5.0,
     mix: float | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO without KL whose kinds of prompts are weighed by how their rewards move.
 
     Args:
       window: steps of each of two windows (W).
-      temperature: of the softmax over objectives (T).
       mix: share of the convergence in the priority (α); None: convergence and instability add up.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[reweight_cells(window, temperature, mix)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience([shuffled_epochs(), cells_by_kind()]),
     )

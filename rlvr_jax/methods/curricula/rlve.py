@@ -29,13 +29,19 @@ from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum, Setting
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
     truncate_importance,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    NonNegativeInt,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import Function, part
 
 RIGHT = 1 - 1e-6
@@ -212,8 +218,6 @@ def powered_outcome(exponent: Positive) -> Function:
 
     Args:
       exponent: β, positive.
-    Raises:
-      ValueError: an exponent that is not positive.
     """
 
     def reward(rollouts):
@@ -229,10 +233,10 @@ def rlve(
     start: int = 0,
     exponent: float = 5.0,
     max_rounds: int = 3,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     cap: float = 2.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on groups of mixed outcomes, of prompts whose level follows the policy.
 
@@ -243,16 +247,14 @@ def rlve(
       start: the level at first (h).
       exponent: of graded outcomes (β).
       max_rounds: batches that are drawn at most to fill one update: 384 prompts for 128.
-      clip_low, clip_high: half-widths of the trust region.
       cap: largest weight of a token (C).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[truncate_importance(cap)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(
             curriculum=adaptive_levels(window, min_prompts, threshold, start),

@@ -25,10 +25,11 @@ from rlvr_jax.experience import experience, outside, refill
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import budgets, failed
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -62,9 +63,6 @@ def shift_to_weaknesses(
       share: of a step's prompts, in [0, 1].
       included: a slope of exactly 0 counts as falling, as that of a prompt that was never solved.
     Metrics: failed_prompts, weak_asks (share of the asks that are drawn by weakness).
-    Raises:
-      ValueError: no epochs, a number outside [0, 1].
-    Source: SwS, https://github.com/MasterVito/SwS.
     """
 
     def of_task(setting):
@@ -158,9 +156,9 @@ def sws(
     low: float = 0.125,
     high: float = 0.875,
     max_rounds: int = 1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher GRPO without KL, in its second phase on what the first one did not learn.
 
@@ -171,15 +169,11 @@ def sws(
       included: a slope of exactly 0 counts as falling.
       low, high: accuracies of groups that are learned from, both included.
       max_rounds: batches that are drawn at most to fill one update; 1: none more.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     kept = outside(low - ROUNDING, high + ROUNDING)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             shift_to_weaknesses(epochs, threshold, share, included),

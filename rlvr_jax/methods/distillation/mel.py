@@ -26,9 +26,11 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
-from rlvr_jax.objectives import group_normalized, imitate, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized, imitate
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 REQUEST = (
@@ -48,9 +50,6 @@ def reflect() -> Stage:
 
     Reads: outcome, Grade.answer, the responses' texts. Draws: two rows for each mixed group.
       Writes: supervised. Metrics: mixed_groups (share), kept_notes (share of the groups).
-    Raises:
-      ValueError: when called, answers that leave no room for a response.
-    Source: MEL (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -84,23 +83,21 @@ def reflect() -> Stage:
 
 def mel(
     imitation: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, and imitation of what the policy says about its answers.
 
     Args:
       imitation: weight of the imitation (λ).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[imitate(imitation)],
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[reflect()]),
     )

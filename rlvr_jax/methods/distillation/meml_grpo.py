@@ -31,9 +31,10 @@ from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import imitate, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -44,7 +45,15 @@ from rlvr_jax.objectives.statistics.groups import (
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    NonNegative,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -63,7 +72,6 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
       views: at least one; asks with fewer samples than views go to the first ones.
     Raises:
       ValueError: no view.
-    Source: MEML-GRPO (the link stands in the method's card).
     """
     if not views:
         raise ValueError("ask_experts: views must be at least one, got none")
@@ -111,7 +119,6 @@ def show_to_worst(views: Sequence[View]) -> Stage:
       views: of the experts, by their cells.
     Reads: reward, outcome, group, cell. Writes: second_tokens, second_length. Metrics:
       teaching_rows (share of the rows).
-    Source: MEML-GRPO (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -161,9 +168,6 @@ def imitate_hard(
     Reads: outcome, Prompt.solution. Writes: supervised; `Batch.further`, of supervised rows.
     Metrics: hard_groups (share), kept_prompts (that wait), imitated_solutions (rows),
       solutions_too_long (prompts).
-    Raises:
-      ValueError: a share or probability outside [0, 1], no capacity.
-    Source: MEML-GRPO (the link stands in the method's card).
     """
 
     def init(setting):
@@ -240,9 +244,6 @@ def cell_normalized(epsilon: Positive = 1e-6, within_groups: bool = False) -> Tr
     Args:
       epsilon: ε, added to the standard deviation, outside its root.
       within_groups: over the rows of the same group and cell.
-    Reads: reward, group, cell. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     """
 
     def advantage(rollouts):
@@ -298,11 +299,7 @@ def teach_the_worst(coefficient: NonNegative) -> Transform:
 
     Args:
       coefficient: c, at least 0.
-    Reads: old_logp, second_prompt_logp, reward, outcome, group, cell. Writes: term.
     Metrics: mutual_divergence (the mean), taught_tokens (their number).
-    Raises:
-      ValueError: a negative coefficient.
-    Source: MEML-GRPO (the link stands in the method's card).
     """
 
     def apply(signals, context, state):
@@ -335,9 +332,9 @@ def meml_grpo(
     wrong_above: float = 0.75,
     probability: float = 0.75,
     capacity: int = 64,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO within experts, whose best teaches the worst, and imitation of hard prompts' solutions.
 
@@ -348,16 +345,14 @@ def meml_grpo(
       wrong_above: share of wrong rows above which a prompt is hard.
       probability: with which a hard prompt is kept.
       capacity: prompts that are kept until their solutions are imitated.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of an expert's rewards.
     """
     views = [with_note(text) for text in experts.split("|")]
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=cell_normalized(epsilon, within_groups=True),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[teach_the_worst(mutual), imitate(imitation)],
-            aggregation=token_mean(),
         ),
         experience=experience(
             [shuffled_epochs(), ask_experts(views)],

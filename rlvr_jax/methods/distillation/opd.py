@@ -35,11 +35,7 @@ def teacher_log_ratio(frozen: bool = False, bound: Positive = 20.0) -> Transform
       frozen: π is the policy that sampled, as a clipped ratio wants it; else the current one, with
         which -A logp has the gradient of the divergence, on-policy alone.
       bound: of |A_t|, nats.
-    Reads: teacher_logp, logp (or old_logp if frozen). Writes: advantage. Metrics: teacher_log_ratio
-      (its mean).
-    Raises:
-      ValueError: a bound that is not positive.
-    Source: VLA-OPD and its public re-implementation (the link stands in the method's card).
+    Metrics: teacher_log_ratio (its mean).
     """
 
     def apply(signals, context, state):
@@ -76,6 +72,8 @@ METHOD = Method(
     " Distillation",
     "",
     changes="advantage, surrogate, guidance",
+    baseline="other",
+    gradient="stopped",
     evidence="reconstruction",
     left_out="a baseline; teachers of another shape",
     reports=(

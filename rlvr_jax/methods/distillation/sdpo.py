@@ -52,9 +52,6 @@ def over_likeliest(top_k: Count, alpha: Unit) -> Distance:
     Args:
       top_k: k.
       alpha: α, in [0, 1].
-    Raises:
-      ValueError: no k, or alpha outside [0, 1].
-    Source: SDPO, https://github.com/lasgroup/SDPO.
     """
 
     def relative(one, two):
@@ -92,10 +89,7 @@ def drop_untaught(success: Finite = 0.5) -> Transform:
 
     Args:
       success: outcome from which on a row is right.
-    Reads: outcome, group. Writes: mask. Metrics: taught_share (of the tokens).
-    Raises:
-      ValueError: success not finite.
-    Source: SDPO, https://github.com/lasgroup/SDPO.
+    Metrics: taught_share (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -140,6 +134,7 @@ METHOD = Method(
     "Reinforcement Learning via Self-Distillation",
     "https://github.com/lasgroup/SDPO",
     changes="mask, surrogate, guidance",
+    small={"top_k": 3},
     left_out="feedback in words; a teacher between reference and policy",
     reports="science, tool use and LiveCodeBench v6: better than GRPO's kind, with fewer samples",
     traps=(

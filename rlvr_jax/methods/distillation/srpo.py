@@ -31,7 +31,7 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.distillation import Distance
 from rlvr_jax.objectives.transforms.teachers import has_right_sibling
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -59,11 +59,7 @@ def weigh_certain_teacher(beta: NonNegative, success: float = 0.5) -> Transform:
     Args:
       beta: β, at least 0.
       success: as of `drop_untaught`.
-    Reads: teacher_entropy, outcome, group. Writes: weight, of those tokens. Metrics: taught_share
-      (of the tokens), teacher_entropy (mean over those tokens).
-    Raises:
-      ValueError: a negative beta.
-    Source: SRPO (the link stands in the method's card).
+    Metrics: taught_share (of the tokens), teacher_entropy (mean over those tokens).
     """
 
     def apply(signals, context, state):
@@ -90,8 +86,8 @@ def failures(success: float) -> Function:
 
 def srpo(
     beta: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     success: float = 0.5,
     teacher: str = "average:0.95",
 ) -> Recipe:
@@ -99,7 +95,6 @@ def srpo(
 
     Args:
       beta: how much the teacher's entropy takes from its weight (β).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       success: outcome from which on a row is right.
       teacher: whose weights the teacher has.
     """

@@ -29,16 +29,23 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Finite, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    Epsilon,
+    Finite,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -68,10 +75,6 @@ def draw_controllers(
         objective has them.
     Writes: off_policy. Draws: as many rows as these groups have. Metrics: control_temperature;
       after the update entropy_of_update.
-    Raises:
-      ValueError: a target or threshold that is not finite, a temperature or epsilon that is not
-        positive, a share outside [0, 1], or no sample.
-    Source: https://github.com/597358816/DCPO.
     """
 
     def init(setting):
@@ -144,9 +147,6 @@ def normalized_by_origin(epsilon: Positive = 1e-6) -> Transform:
 
     Args:
       epsilon: ε, added to the standard deviation (n - 1), outside its root.
-    Reads: reward, group, off_policy. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     """
     return rollout_advantage(
         lambda rollouts: advantage_by_origin(rollouts, epsilon), reads={"off_policy"}
@@ -232,11 +232,7 @@ def imitate_controllers(
     Args:
       target: wanted entropy (`sampled_entropy`), nats; above it half as many are used.
       threshold, max_samples: of `choose_controllers`.
-    Reads: advantage, old_logp, off_policy (the redrawn rows). Writes: advantage, mask.
     Metrics: controllers (their number), entropy_estimate (nats, of this batch).
-    Raises:
-      ValueError: max_samples not positive, or target or threshold not finite.
-    Source: https://github.com/597358816/DCPO.
     """
 
     def init(spec):
@@ -271,10 +267,10 @@ def arbitrary_entropy(
     target: float = 0.5,
     threshold: float = 0.05,
     max_samples: int = 60,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 3.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 3.0,
+    epsilon: Epsilon = 1e-6,
     high: float = 1.2,
     low: float = 0.8,
     share: float = 0.25,
@@ -286,8 +282,6 @@ def arbitrary_entropy(
       target: entropy to hold (H_0), nats.
       threshold: advantage above which a redrawn rollout is imitated.
       max_samples: rollouts that are replaced at most, of the 2560 of a batch (sample_num).
-      clip_low, clip_high, dual_clip: trust region.
-      epsilon: added to the standard deviation of a group's rewards.
       high, low: temperatures of the redrawn rows while the entropy is low, and above its target.
       share: of the prompts, that are drawn again.
       top_p: mass that is sampled from.
@@ -296,11 +290,12 @@ def arbitrary_entropy(
     """
     check_within(0, 1, "arbitrary_entropy", top_p=top_p)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=normalized_by_origin(epsilon),
             transforms=[imitate_controllers(target, threshold, max_samples)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            aggregation=token_mean(),
+            dual_clip=dual_clip,
         ),
         experience=experience(
             draw=plain(top_p=top_p),

@@ -18,15 +18,13 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.hyperparameters import Epsilon, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -47,11 +45,7 @@ def kl_by_entropy(
       quantile: of the entropies of a rollout, in [0, 1], with linear interpolation.
       low_entropy, high_entropy: β_low and β_high, at least 0.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
-    Reads: entropy, logp, old_logp, reference_logp, mask. Writes: term. Metrics: kl_low_entropy and
-      kl_high_entropy, the two means (nats).
-    Raises:
-      ValueError: quantile outside [0, 1], or a negative weight.
-    Source: Wang et al. 2025, https://arxiv.org/abs/2507.15778.
+    Metrics: kl_low_entropy and kl_high_entropy, the two means (nats).
     """
 
     def apply(signals, context, state):
@@ -79,10 +73,9 @@ def clip_by_entropy(quantile: Unit, low_entropy: float, high_entropy: float) -> 
     Args:
       quantile: of the entropies of a rollout, in [0, 1], with linear interpolation.
       low_entropy, high_entropy: half-widths, at least 0.
-    Reads: entropy, mask. Writes: clip_low, clip_high, chosen. Metrics: high_entropy_share.
+    Metrics: high_entropy_share.
     Raises:
       ValueError: quantile outside [0, 1], or a negative half-width.
-    Source: Wang et al. 2025, https://arxiv.org/abs/2507.15778.
     """
     for name, value in (("low_entropy", low_entropy), ("high_entropy", high_entropy)):
         if not value >= 0:
@@ -107,7 +100,7 @@ def archer(
     kl_low_entropy: float = 0.001,
     kl_high_entropy: float = 0.0,
     dual: float = 10.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """A dual-clipped ratio on the token mean, clip and KL by the entropy of the token.
 
@@ -117,18 +110,18 @@ def archer(
       kl_low_entropy, kl_high_entropy: weights of the two mean KLs (β_K, β_R); with two
         zeros no reference is needed.
       dual: bound of the loss where A < 0, in units of -A.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     kl = []
     if kl_low_entropy or kl_high_entropy:
         kl = [kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)]
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low_entropy,
+            clip_high=clip_low_entropy,
             advantage=group_normalized(epsilon),
             transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
-            surrogate=ppo_clip(low=clip_low_entropy, high=clip_low_entropy, dual=dual),
+            dual_clip=dual,
             regularizers=kl,
-            aggregation=token_mean(),
         ),
     )
 

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import (
     batch_mean,
@@ -33,9 +33,8 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -122,7 +121,6 @@ def warmup_cosine_restarts(
     Args:
       batch: s, from 0.
       peak, warmup, period: the authors' values.
-    Source: CANON, https://github.com/biuboomc/CANON.
     """
     rising = peak * (batch + 1).astype(float) / warmup
     phase = ((batch - warmup) % period).astype(float) / period
@@ -161,11 +159,10 @@ def conditional_advantage(
         counted.
       tilt, bonus, favors_high: α, β and the half that α favors.
       divisor: constant of the run by which advantages are divided.
-    Reads: reward, group, and what `condition` reads. Writes: advantage. Metrics: inter_share.
+    Metrics: inter_share.
     Raises:
       ValueError: a constant inter_share outside [0, 1], a divisor that is not positive, or a tilt
         or bonus that is not finite.
-    Source: CANON, https://github.com/biuboomc/CANON.
     """
     scheduled = callable(inter_share)
     if not scheduled and not 0 <= inter_share <= 1:
@@ -199,8 +196,8 @@ def canon(
     bonus: float = 0.0,
     favors_high: bool = True,
     max_length: float = 8192,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """Rewards relative to the other half of the group, with a clipped ratio on token sums.
 
@@ -211,14 +208,14 @@ def canon(
       bonus: added in the high half, taken away in the low one (β).
       favors_high: the half that α below 1 favors is the high one.
       max_length: budget of response tokens (L).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=conditional_advantage(
                 condition, inter_share, tilt, bonus, favors_high, divisor=max_length
             ),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_sum(),
         )
     )

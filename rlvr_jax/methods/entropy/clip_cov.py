@@ -15,34 +15,30 @@ does, and set a dual clip which their code ignores; neither is part of this reci
 
 from rlvr_jax.objectives import (
     drop_high_covariance,
-    group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
 
 
 def clip_cov(
     fraction: float = 2e-4,
     covariance_low: float = 1.0,
     covariance_high: float = 5.0,
-    clip_low: float = 1.0,
-    clip_high: float = 1.0,
+    clip_low: ClipLow = 1.0,
+    clip_high: ClipHigh = 1.0,
 ) -> Recipe:
     """GRPO's advantages on the token mean, without a few tokens of high covariance.
 
     Args:
       fraction: share of the tokens that are left out (r).
       covariance_low, covariance_high: covariances between which they are drawn (ω_low, ω_high).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[drop_high_covariance(fraction, low=covariance_low, high=covariance_high)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -52,6 +48,8 @@ METHOD = Method(
     "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     "https://arxiv.org/abs/2505.22617",
     changes="weight",
+    random=True,
+    small={"fraction": 0.05, "covariance_low": 0.1},
     left_out="the group filter of `dapo`, which the authors' scripts set",
     reports="mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.4, 32B 45.8 to 50.3",
     traps=(

@@ -21,15 +21,12 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, HalfWidth, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, HalfWidth, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -91,12 +88,7 @@ def mix_in_tempered_policy(
         rollouts, which is 1 in the authors' runs.
       threshold: outcome above which a rollout is good.
       cap: largest |H₀ - H| that counts, nats; inf for none.
-    Reads: advantage, outcome, old_logp, old_tempered_logp (at hot and cold), mask. Writes:
-      advantage. Metrics: last_entropy_estimate, mixture_weight.
-    Raises:
-      ValueError: a temperature that is not positive, a target or threshold that is not finite, or
-        a negative cap.
-    Source: DCPO, https://github.com/597358816/DCPO.
+    Metrics: last_entropy_estimate, mixture_weight.
     """
 
     def init(spec):
@@ -129,9 +121,9 @@ def dcpo(
     temperature_low: float = 0.8,
     outcome_threshold: float = 0.05,
     gap_cap: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 3.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 3.0,
 ) -> Recipe:
     """GRPO's advantages mixed with the ratio to a tempered policy, on a dual clip.
 
@@ -141,18 +133,13 @@ def dcpo(
         sampler's.
       outcome_threshold: above which a rollout is good.
       gap_cap: largest distance from the target that counts, nats.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      dual_clip: bound of the loss of a negative advantage, in units of -A (c).
     """
     pull = mix_in_tempered_policy(
         entropy_target, temperature_high, temperature_low, outcome_threshold, gap_cap
     )
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
-            transforms=[pull],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, transforms=[pull], dual_clip=dual_clip
         )
     )
 
@@ -162,6 +149,7 @@ METHOD = Method(
     "Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
     "https://github.com/597358816/DCPO",
     changes="advantage, surrogate",
+    baseline="other",
     left_out="sampling with top-p 0.99",
     reports=(
         "mean of 7 benchmarks over GRPO: Qwen2.5-7B 47.70 to 50.94, Qwen2.5-Math-7B 51.60 to "

@@ -26,15 +26,13 @@ from rlvr_jax.experience import experience, plain
 from rlvr_jax.objectives import (
     clamped_token_ratio,
     group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
     token_ratio,
     truncate_importance,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.rollout import annealed
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 from rlvr_jax.types.parts import Function, part
 
 
@@ -46,8 +44,6 @@ def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Fun
       start: tokens, in step 0.
       growth: tokens a step.
       most: tokens.
-    Raises:
-      ValueError: a horizon that is not positive, or one that shrinks.
     """
 
     def constants(turn):
@@ -66,10 +62,10 @@ def ead(
     untouched: int = 10,
     cap: float | None = None,
     tempered: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     dual: float = 3.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO's clipped ratio on the token mean, on responses drawn with a falling temperature.
 
@@ -80,18 +76,18 @@ def ead(
       untouched: first tokens, which are drawn at temperature 1.
       cap: largest importance weight of a token (C); None: no weight.
       tempered: log-probs are scored at τ_n, not at 1.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound on the loss of a negative advantage.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
     ratio = clamped_token_ratio if tempered else token_ratio
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[] if cap is None else [truncate_importance(cap)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=ratio, dual=dual),
-            aggregation=token_mean(),
+            ratio=ratio,
+            dual_clip=dual,
         ),
         experience=experience(
             draw=plain(

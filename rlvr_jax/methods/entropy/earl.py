@@ -11,36 +11,30 @@ from the abstract, no code is released: the gate and a KL are reported. Ours are
 all tokens, and every constant: ρ of the 80/20 paper, β of Archer, the clip of DAPO.
 """
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.scopes import within_response
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.weights import keep_top_entropy
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
 
 
 def earl(
     fraction: float = 0.2,
-    kl_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    kl_coefficient: KLCoefficient = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """Clip-higher on the tokens of highest entropy of each response, with a KL to the reference.
 
     Args:
       fraction: share of the tokens of a response that are trained on (ρ).
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[keep_top_entropy(fraction, within_response)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         )
     )
 

@@ -22,14 +22,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import kl_penalty
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as bonus_term
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, KLCoefficient, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -55,10 +56,9 @@ def adaptive_entropy_bonus(
       step: change of the coefficient per update, positive.
       low, high: bounds of the coefficient.
       initial: coefficient at the start, within the bounds.
-    Reads: entropy, mask. Writes: penalty. Metrics: entropy_coefficient (the applied one).
+    Metrics: entropy_coefficient (the applied one).
     Raises:
       ValueError: target not finite, step not positive, or initial outside [low, high].
-    Source: He et al. 2025, https://arxiv.org/abs/2505.22312.
     """
     if not low <= initial <= high:
         raise ValueError(
@@ -102,8 +102,7 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
       part: adds to penalty and term only.
       schedule: s, of the number n of updates so far; one of optax, such as
         `optax.linear_schedule(1.0, 0.0, 500)`.
-    Reads: what the part reads. Writes: penalty, term. Metrics: the part's, and
-      schedule/<part>, s(n).
+    Metrics: the part's, and schedule/<part>, s(n).
     """
     name = part.label.partition("(")[0]
 
@@ -126,10 +125,10 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
 
 def entropy_bonus(
     entropy_coefficient: float = 0.001,
-    kl_coefficient: float = 0.001,
+    kl_coefficient: KLCoefficient = 0.001,
     policy_coefficient: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     target: float | None = None,
     coefficient_step: float = 0.005,
     coefficient_min: float = 0.0,
@@ -140,10 +139,8 @@ def entropy_bonus(
 
     Args:
       entropy_coefficient: weight of the mean entropy (c_H); with a target where it starts (c_0).
-      kl_coefficient: weight of the KL (c_KL); with 0 no reference is needed.
       policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone if
         `kl_coefficient` and the optimizer's weight decay are 0, too.
-      clip_low, clip_high: half-widths of the trust region (ε).
       target: mean entropy that the coefficient steers at, nats; None for a constant coefficient.
       coefficient_step: its change per update (Δ).
       coefficient_min, coefficient_max: its bounds (c_min, c_max).
@@ -169,12 +166,11 @@ def entropy_bonus(
     bonuses = [bonus] if entropy_coefficient or target is not None else []
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[*bonuses, *kl],
-            aggregation=token_mean(),
         )
     )
 

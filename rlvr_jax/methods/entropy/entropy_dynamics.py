@@ -16,17 +16,14 @@ their example configurations, except ε, which is 0.2 here as in their framework
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.entropy_change import Tokens
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative, Share
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 from rlvr_jax.types.parts import part
 
 OF_THE_SAMPLER = frozenset({"logp", "sampled_entropy", "batch_statistics"})
@@ -52,10 +49,7 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
 
     Args:
       deviations: μ, at least 0.
-    Reads: advantage, old_logp, rollouts.entropy. Writes: mask. Metrics: dropped_tokens_share.
-    Raises:
-      ValueError: negative deviations.
-    Source: Clip_B, https://github.com/hiyuchang/Trinity-RFT.
+    Metrics: dropped_tokens_share.
     """
 
     def apply(signals, context, state):
@@ -82,11 +76,7 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     Args:
       deviations: μ, at least 0.
       max_fraction: f, in (0, 1].
-    Reads: advantage, old_logp, rollouts.entropy, old_p_squared, old_p_squared_logp. Writes: mask.
-      Metrics: dropped_tokens_share.
-    Raises:
-      ValueError: negative deviations, or max_fraction outside (0, 1].
-    Source: Clip_V, https://github.com/hiyuchang/Trinity-RFT.
+    Metrics: dropped_tokens_share.
     """
 
     def apply(signals, context, state):
@@ -113,8 +103,8 @@ def entropy_dynamics(
     batch_deviations: float | None = 2.5,
     vocabulary_deviations: float | None = None,
     max_fraction: float = 1e-4,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """GRPO's advantages on the mean over the tokens that are kept.
 
@@ -122,7 +112,6 @@ def entropy_dynamics(
       batch_deviations: threshold of Clip_B in standard deviations (μ_B); None leaves it out.
       vocabulary_deviations: threshold of Clip_V (μ_V); None leaves it out.
       max_fraction: largest share of the tokens that Clip_V drops among those with A < 0 (f).
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     check_within(0, 1, "entropy_dynamics", max_fraction=max_fraction)
     drops = []
@@ -131,12 +120,7 @@ def entropy_dynamics(
     if vocabulary_deviations is not None:
         drops.append(drop_entropy_lowering_steps(vocabulary_deviations, max_fraction))
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
-            transforms=drops,
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        )
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, transforms=drops)
     )
 
 
@@ -145,6 +129,7 @@ METHOD = Method(
     "On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
     "https://github.com/hiyuchang/Trinity-RFT",
     changes="mask",
+    small={"batch_deviations": None, "vocabulary_deviations": 0.25, "max_fraction": 0.05},
     left_out="a filter of the data: pass rates in (1/16, 15/16)",
     reports=(
         "Qwen2.5-7B-Instruct: entropy stays up, mean and pass@k on AIME24, AIME25 and DAPO500 "

@@ -27,13 +27,11 @@ from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.choices.groups import ALIKE
 from rlvr_jax.objectives.advantages.group_relative import group_normalized, relative_to
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -112,9 +110,9 @@ def erpo(
     rise: float = 0.05,
     max_temperature: float = 1.3,
     reactivate: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, with a temperature for each prompt.
 
@@ -123,8 +121,6 @@ def erpo(
       rise: per all-right visit in a row (κ).
       max_temperature: the highest (T_max).
       reactivate: one virtual wrong answer in the statistics of every group.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     mean, std = mean_with_virtual(0.0, 1), std_with_virtual(0.0, 1)
     if reactivate:
@@ -132,11 +128,7 @@ def erpo(
     else:
         advantage = group_normalized(epsilon)
     return Recipe(
-        objective=objective(
-            advantage=advantage,
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        ),
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage),
         experience=experience(
             curriculum=[shuffled_epochs(), heat_solved(base_temperature, rise, max_temperature)]
         ),

@@ -13,9 +13,11 @@ response (`above_quantile`). The paper trains with DAPO's constants, filter and 
 recipe has the constants only.
 """
 
-from rlvr_jax.objectives import group_normalized, keep_top_entropy, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import keep_top_entropy
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
 from rlvr_jax.types.parts import part
 
 
@@ -24,7 +26,6 @@ def drop_weightless() -> Transform:
     """Takes tokens of weight 0 out of the denominators too: mask' = mask ∧ (weight ≠ 0).
 
     After a transform that drops tokens by their weight, an average is over those that are kept.
-    Reads: weight. Writes: mask. Metrics: none.
     """
 
     def apply(signals, context, state):
@@ -34,19 +35,17 @@ def drop_weightless() -> Transform:
     return apply
 
 
-def forking_tokens(fraction: float = 0.2, clip_low: float = 0.2, clip_high: float = 0.28) -> Recipe:
+def forking_tokens(
+    fraction: float = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28
+) -> Recipe:
     """DAPO's clip-higher loss on the tokens of highest entropy.
 
     Args:
       fraction: share of the tokens that are trained on (ρ in the paper).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
-            transforms=[keep_top_entropy(fraction)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, transforms=[keep_top_entropy(fraction)]
         )
     )
 

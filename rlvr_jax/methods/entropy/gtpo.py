@@ -88,10 +88,7 @@ def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
 
     Args:
       positive, negative: the factors, at least 0.
-    Reads: advantage, tokens, group, mask. Writes: weight. Metrics: conflict_share.
-    Raises:
-      ValueError: a negative factor.
-    Source: GTPO, https://github.com/winstonsmith1897/GTPO.
+    Metrics: conflict_share.
     """
 
     def apply(signals, context, state):
@@ -107,11 +104,7 @@ def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
 
 @part(writes={"weight"})
 def divide_by_conflicts() -> Transform:
-    """Divides the weights of a rollout by the length of its longer stretch in conflict, at least 1.
-
-    Reads: advantage, tokens, group, mask. Writes: weight. Metrics: none.
-    Source: the released code of GTPO, https://github.com/winstonsmith1897/GTPO.
-    """
+    """Divides weights by the length of the longer stretch in conflict of a rollout, at least 1."""
 
     def apply(signals, context, state):
         divisor = conflict_length(find_conflicts(signals.advantage, context.rollouts))
@@ -164,11 +157,7 @@ def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
     Args:
       threshold: nats, positive; inf drops none.
       coefficient: c.
-    Reads: advantage, entropy, mask. Writes: advantage. Metrics: dropped_rollouts_share (of those
-      with tokens).
-    Raises:
-      ValueError: threshold not positive, or coefficient not finite.
-    Source: GTPO, https://github.com/winstonsmith1897/GTPO.
+    Metrics: dropped_rollouts_share (of those with tokens).
     """
 
     def apply(signals, context, state):
@@ -214,6 +203,8 @@ METHOD = Method(
     "GTPO: Trajectory-Based Policy Optimization in Large Language Models",
     "https://github.com/winstonsmith1897/GTPO",
     changes="advantage, weight, surrogate",
+    baseline="other",
+    gradient="stopped",
     reports=(
         "Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without "
         "KL or reference (figures)"

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.kernels import selection_search
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.order_statistics import Reduce, count_of_sets
@@ -37,10 +37,16 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_batch,
     within_group,
 )
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, NonNegative, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    DualClip,
+    NonNegative,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -107,7 +113,6 @@ def entropy_score(
       quantile: of the pivot, in [0, 1].
       signed: False gives |ĥ|, as the released code of HAPO has it by a slip of sign: a very certain
         token is then treated as a very uncertain one.
-    Source: HAPO, https://github.com/starriver030515/HAPO.
     """
     log_entropy = jnp.log(jnp.maximum(entropy, 1e-8))
     sets = within_batch(rollouts)
@@ -152,7 +157,6 @@ def token_normalized_parts(
       epsilon: ε, outside the root.
       padding: the test also looks at the positions off the mask, with a reward of 0, as the
         released code of HAPO does; the result then depends on the width of the padding.
-    Source: HAPO, https://github.com/starriver030515/HAPO.
     """
     reward, group, sets = rollouts.reward, rollouts.group, within_group(rollouts)
     rewards = jnp.broadcast_to(reward[:, None], mask.shape)
@@ -173,11 +177,7 @@ def token_normalized(limit: Bound, epsilon: Positive = 1e-6, padding: bool = Fal
 
     Args:
       limit, epsilon, padding: as there.
-    Reads: reward, group, mask. Writes: advantage. Metrics: fell_back_share (of the rollouts with
-      tokens).
-    Raises:
-      ValueError: limit or epsilon not positive.
-    Source: HAPO, https://github.com/starriver030515/HAPO.
+    Metrics: fell_back_share (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
@@ -200,10 +200,6 @@ def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Tr
     Args:
       strength: α, at least 0.
       quantile, signed: as in `entropy_score`.
-    Reads: entropy, clip bounds, mask. Writes: clip_low, clip_high. Metrics: none.
-    Raises:
-      ValueError: a negative strength, or quantile outside [0, 1].
-    Source: HAPO, https://github.com/starriver030515/HAPO.
     """
 
     def apply(signals, context, state):
@@ -225,10 +221,6 @@ def redistribute_credit(strength: NonNegative, quantile: Unit, signed: bool = Tr
     Args:
       strength: β, at least 0.
       quantile, signed: as in `entropy_score`.
-    Reads: advantage, entropy, ratio, clip bounds, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: a negative strength, or quantile outside [0, 1].
-    Source: HAPO, https://github.com/starriver030515/HAPO.
     """
 
     def apply(signals, context, state):
@@ -252,9 +244,9 @@ def hapo(
     clip_strength: float = 1.0,
     credit_strength: float = 1.0,
     limit: float = 5.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 10.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 10.0,
     released: bool = False,
 ) -> Recipe:
     """Token-normalized advantages, redistributed by entropy, in a trust region that follows it.
@@ -264,19 +256,18 @@ def hapo(
       clip_strength: how much the trust region widens (α).
       credit_strength: how much the advantage changes (β).
       limit: of |A|, above which a group falls back to GRPO's advantages.
-      clip_low, clip_high: half-widths of the trust region at the pivot (ε_low, ε_high).
-      dual_clip: bound of the loss of a negative advantage, in units of -A (c).
       released: the two slips of the released code.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=token_normalized(limit, padding=released),
             transforms=[
                 adapt_clip(clip_strength, pivot, signed=not released),
                 redistribute_credit(credit_strength, pivot, signed=not released),
             ],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            aggregation=token_mean(),
+            dual_clip=dual_clip,
         )
     )
 

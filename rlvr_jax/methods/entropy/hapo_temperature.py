@@ -26,14 +26,12 @@ from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
     truncate_importance,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.rollout.temperatures import heated_by_entropy
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 LEAST_ENTROPY = 1e-8
@@ -95,7 +93,6 @@ def entropy_heated(strength: Unit, pivot: Unit, mirrored: bool = False) -> Draw:
     Reads: entropy, mask. Metrics: entropy_scale/center (log nats) and /spread.
     Raises:
       ValueError: a strength or a pivot outside its range.
-    Source: HAPO, https://github.com/starriver030515/HAPO.
     """
     if strength == 1:
         raise ValueError(f"entropy_heated: strength must be below 1, got {strength}")
@@ -130,9 +127,9 @@ def hapo_temperature(
     pivot: float = 0.8,
     mirrored: bool = False,
     cap: float | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """A clipped ratio on the token mean, on responses drawn at a temperature for each token.
 
@@ -141,15 +138,13 @@ def hapo_temperature(
       pivot: quantile of the entropies at which it changes sign.
       mirrored: the sign of the released code.
       cap: largest importance weight of a token (C); None: no weight.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[] if cap is None else [truncate_importance(cap)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(draw=entropy_heated(strength, pivot, mirrored)),
     )

@@ -21,15 +21,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.divergences import k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 
 
@@ -87,12 +85,9 @@ def protect_low_probability(
       fraction: ρ, share of the tokens of negative advantage, in (0, 1].
       min_p: κ, in (0, 1].
       coefficient: c, at least 0.
-    Reads: advantage, mask, logp, old_logp, old_max_logp, old_min_p_mass.
-    Writes: clip_low, clip_high, penalty, chosen. Metrics: chosen_share (the protected tokens),
-      eligible_share (the candidates).
+    Metrics: chosen_share (the protected tokens), eligible_share (the candidates).
     Raises:
       ValueError: fraction or min_p outside (0, 1], or a negative coefficient.
-    Source: https://github.com/CarlanLark/Lp-Reg-dev.
     """
     for name, value in (("fraction", fraction), ("min_p", min_p)):
         if not 0 < value <= 1:
@@ -131,9 +126,9 @@ def lp_reg(
     fraction: float = 0.01,
     min_p: float = 0.02,
     coefficient: float = 1.0,
-    clip_low: float = 1.0,
-    clip_high: float = 9.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 1.0,
+    clip_high: ClipHigh = 9.0,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO's advantages on the token mean, with a nearly open clip and a few protected tokens.
 
@@ -141,15 +136,13 @@ def lp_reg(
       fraction: share of the tokens of negative advantage that are looked at (ρ).
       min_p: threshold of the filter, relative to the largest probability (κ).
       coefficient: weight of the pull towards the filtered policy (c).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[protect_low_probability(fraction, min_p, coefficient)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 

@@ -19,17 +19,14 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -63,9 +60,6 @@ def scale_by_perplexity(
       coefficient: α; where α w > 1 the sign of the advantage turns.
       scope: which rollouts are compared: `within_batch` or `within_group`.
       epsilon: added to the standard deviation.
-    Reads: advantage, old_logp, group, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: coefficient not finite.
     Source: "Decomposing the Entropy-Performance Exchange".
     """
 
@@ -98,9 +92,6 @@ def emphasize_late_tokens(size: Finite, steepness: Finite) -> Transform:
 
     Args:
       size, steepness: γ and d of `position_bonus`; with d = 1 the bonus is nearly constant.
-    Reads: advantage, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: a number that is not finite.
     Source: "Decomposing the Entropy-Performance Exchange".
     """
 
@@ -118,8 +109,8 @@ def ppl_position_shaping(
     scope: Scope = within_batch,
     position_size: float = 0.0,
     position_steepness: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """GRPO's advantages, shaped by perplexity or by position.
 
@@ -128,7 +119,6 @@ def ppl_position_shaping(
       scope: which rollouts are compared, `within_batch` or `within_group`.
       position_size: γ; 0 leaves this part out.
       position_steepness: d.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     shaping = []
     if perplexity_coefficient:
@@ -136,12 +126,7 @@ def ppl_position_shaping(
     if position_size:
         shaping.append(emphasize_late_tokens(position_size, position_steepness))
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
-            transforms=shaping,
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        )
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, transforms=shaping)
     )
 
 

@@ -16,16 +16,13 @@ it, would take away what the method acts on.
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_all_equal, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, within_response
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 from rlvr_jax.types.parts import part
 
 
@@ -43,10 +40,7 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
 
     Args:
       scale: α, at least 0.
-    Reads: advantage, reward, group, rollouts.entropy, mask. Writes: advantage.
     Metrics: unanimous_groups_share (of the rollouts with tokens).
-    Raises:
-      ValueError: a negative scale.
     Source: RL-ZVP, "No Prompt Left Behind"; that 1/2 divides right from wrong is our choice.
     """
 
@@ -65,19 +59,19 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
     return apply
 
 
-def rl_zvp(entropy_scale: float = 0.2, clip_low: float = 0.2, clip_high: float = 0.28) -> Recipe:
+def rl_zvp(
+    entropy_scale: float = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28
+) -> Recipe:
     """GRPO's advantages, and entropy in their place where they are 0.
 
     Args:
       entropy_scale: advantage per nat (α).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[credit_unanimous_groups(entropy_scale)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -88,6 +82,7 @@ METHOD = Method(
     " Advantage Shaping",
     "",
     changes="advantage",
+    baseline="other",
     evidence="reconstruction",
     reports=(
         "Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on "

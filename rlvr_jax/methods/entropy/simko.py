@@ -17,15 +17,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
 Mask = Bool[Array, "B T"]
@@ -54,11 +51,9 @@ def smooth_ratio(share: float, top_k: Count, quantile: float) -> Transform:
       share: α, in [0, 1].
       top_k: K.
       quantile: of the entropies of a response, in [0, 1].
-    Reads: ratio, outcome, entropy, mask, topk_logp, old_topk_logp. Writes: ratio, chosen.
-      Metrics: smoothed_share.
+    Metrics: smoothed_share.
     Raises:
       ValueError: share or quantile outside [0, 1], or top_k below 1.
-    Source: SimKO, https://github.com/CLR-Lab/SimKO.
     """
     for name, value in (("share", share), ("quantile", quantile)):
         if not 0 <= value <= 1:
@@ -93,11 +88,7 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     Args:
       factor: f, at least 0.
       quantile: of the entropies of a response, in [0, 1].
-    Reads: advantage, entropy, max_id, tokens, mask. Writes: advantage, chosen.
-      Metrics: boosted_share.
-    Raises:
-      ValueError: a negative factor, or quantile outside [0, 1].
-    Source: SimKO, https://github.com/CLR-Lab/SimKO.
+    Metrics: boosted_share.
     """
 
     def apply(signals, context, state):
@@ -117,8 +108,8 @@ def simko(
     top_k: int = 3,
     quantile: float = 0.8,
     negative_factor: float = 1.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """GRPO's advantages on the token mean, with a smoothed ratio and a boost.
 
@@ -127,17 +118,15 @@ def simko(
       top_k: how many they are (K).
       quantile: of the entropies of a response above which a token is gated (τ).
       negative_factor: on the advantage of gated favourites of wrong answers (λ).
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[
                 smooth_ratio(share, top_k, quantile),
                 boost_favourites(negative_factor, quantile),
             ],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -147,6 +136,7 @@ METHOD = Method(
     "SimKO: Simple Pass@K Policy Optimization",
     "https://github.com/CLR-Lab/SimKO",
     changes="advantage, surrogate",
+    gradient="stopped",
     reports=(
         "Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1"
     ),

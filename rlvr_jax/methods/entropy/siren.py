@@ -22,15 +22,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Range, Share
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    NonNegative,
+    Range,
+    Share,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -83,11 +90,7 @@ def anchored_entropy(
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       anchor_updates: how many of the first updates make H*: as many as the first batch is split
         into (all but the first of them see a policy that has been updated already).
-    Reads: nucleus_entropy. Writes: term, chosen. Metrics: anchored_entropy, entropy_anchor (nats),
-      peak_share (of the tokens).
-    Raises:
-      ValueError: an argument outside its range.
-    Source: https://github.com/Linn3a/siren.
+    Metrics: anchored_entropy, entropy_anchor (nats), peak_share (of the tokens).
     """
 
     without_crossing = () if include_crossing else (("include_crossing", False),)
@@ -140,9 +143,9 @@ def siren(
     quantile: float = 0.8,
     top_p: float = 0.8,
     include_crossing: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 3.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 3.0,
     max_length: int = 3072,
     anchor_updates: int = 1,
 ) -> Recipe:
@@ -153,14 +156,15 @@ def siren(
       quantile: of a response's entropies, above which its tokens count (β).
       top_p: mass of the nucleus (p_0).
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
-      clip_low, clip_high, dual_clip: trust region.
       max_length: budget of response tokens (L).
       anchor_updates: updates that the first batch is split into (minibatches).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_centered(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            dual_clip=dual_clip,
             regularizers=[
                 anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
             ],
@@ -174,6 +178,7 @@ METHOD = Method(
     "Rethinking Entropy Regularization in Large Reasoning Models",
     "https://github.com/Linn3a/siren",
     changes="regularizer",
+    denominator="rows",
     left_out="the cut to the 10000 likeliest entries before the nucleus",
     reports="Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k kept",
     traps=(

@@ -17,15 +17,12 @@ those of the authors' scripts.
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_min
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.entropy_change import Tokens
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, OpenUnit
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, DualClip, OpenUnit
 from rlvr_jax.types.parts import part
 
 
@@ -36,8 +33,6 @@ def estimated_entropy_change(
 
     p = exp(logp) is clamped to [1e-8, 1 - 1e-8], q = exp(old_logp) to [1e-8, 1]. A derivation for
     the sampled logit alone has p² (1 - p); this is the form of the authors' code.
-
-    Source: STEER, https://github.com/zz-haooo/STEER.
     """
     p = jnp.clip(jnp.exp(logp), 1e-8, 1 - 1e-8)
     q = jnp.clip(jnp.exp(old_logp), 1e-8, 1)
@@ -54,10 +49,9 @@ def damp_entropy_change(low: float, high: float) -> Transform:
 
     Args:
       low, high: bounds of the factor w.
-    Reads: advantage, logp, old_logp, entropy, mask. Writes: weight. Metrics: entropy_change/max.
+    Metrics: entropy_change/max.
     Raises:
       ValueError: not 0 ≤ low ≤ high.
-    Source: STEER, https://github.com/zz-haooo/STEER.
     """
     if not 0 <= low <= high:
         raise ValueError(f"damp_entropy_change: low must be in [0, high {high}], got {low}")
@@ -82,10 +76,7 @@ def damp_entropy_change_exponentially(low: OpenUnit, floor: Bound) -> Transform:
     Args:
       low: the smallest factor, in (0, 1).
       floor: of U, so that a batch in which nothing changes is not weighed by noise; positive.
-    Reads: advantage, logp, old_logp, entropy, mask. Writes: weight. Metrics: entropy_change/max.
-    Raises:
-      ValueError: low outside (0, 1), or floor not positive.
-    Source: STEER, https://github.com/zz-haooo/STEER.
+    Metrics: entropy_change/max.
     """
 
     def weight(size, mask):
@@ -112,23 +103,21 @@ def _damp(weight):
 def steer(
     weight_low: float = 0.8,
     weight_high: float = 1.2,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    dual_clip: float = 10.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    dual_clip: DualClip = 10.0,
 ) -> Recipe:
     """DAPO's clip with a dual bound, weighted by how little a token changes the entropy.
 
     Args:
       weight_low, weight_high: weights of the largest and the smallest change (w_min, w_max).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      dual_clip: bound of the loss of a negative advantage, in units of -A (c).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[damp_entropy_change(weight_low, weight_high)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            aggregation=token_mean(),
+            dual_clip=dual_clip,
         )
     )
 
@@ -138,6 +127,7 @@ METHOD = Method(
     "Rethinking Entropy Interventions in RLVR: An Entropy Change Perspective",
     "https://github.com/zz-haooo/STEER",
     changes="weight, surrogate",
+    gradient="stopped",
     reports=(
         "above baselines on six maths and three coding benchmarks, without entropy collapse (no "
         "number)"

@@ -18,17 +18,14 @@ rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.certainty import self_certainty
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -81,11 +78,7 @@ def scale_by_certainty(positive: Finite, negative: Finite, epsilon: Positive = 1
     Args:
       positive, negative: β₊ and β₋.
       epsilon: added to the standard deviation, positive.
-    Reads: advantage, old_logsumexp, old_mean_logit, group, mask. Writes: advantage. Metrics:
-      certainty_weight, its mean over the tokens.
-    Raises:
-      ValueError: a number that is not finite, or epsilon not positive.
-    Source: UCAS, https://github.com/xvolcano02/UCAS.
+    Metrics: certainty_weight, its mean over the tokens.
     """
 
     def apply(signals, context, state):
@@ -110,10 +103,6 @@ def charge_sampled_logit(coefficient: Finite, epsilon: Positive = 1e-6) -> Trans
     Args:
       coefficient: c.
       epsilon: added to the denominator of the min-max, positive.
-    Reads: advantage, old_logp, old_logsumexp, temperature, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: coefficient not finite, or epsilon not positive.
-    Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
 
     def apply(signals, context, state):
@@ -131,25 +120,23 @@ def ucas(
     positive_rate: float = 0.25,
     negative_rate: float = 0.35,
     logit_coefficient: float = 0.05,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """GRPO's advantages, shaped by self-certainty and charged for raw logits, on the token mean.
 
     Args:
       positive_rate, negative_rate: strength of the certainty for either sign (β₊, β₋).
       logit_coefficient: charge of the sharpest token of the batch (c).
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[
                 scale_by_certainty(positive_rate, negative_rate),
                 charge_sampled_logit(logit_coefficient),
             ],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -159,6 +146,7 @@ METHOD = Method(
     "Unlocking Exploration in RLVR: Uncertainty-aware Advantage Shaping for Deeper Reasoning",
     "https://github.com/xvolcano02/UCAS",
     changes="advantage",
+    baseline="other",
     reports=(
         "Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods, longer "
         "and more diverse (no number)"

@@ -22,15 +22,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, Share
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonNegative, Share
 from rlvr_jax.types.parts import part
 
 
@@ -76,7 +73,6 @@ def rank_trend(
       mask: the tokens that count.
       stride: s.
       window: how many tokens at the end of the response the trend looks at.
-    Source: VERL, https://github.com/hf618/VERL.
     """
     width = min(window, mask.shape[1])
     ends = jnp.arange(stride, width, stride, dtype=jnp.int32)
@@ -185,11 +181,7 @@ def credit_rank_growth(
       gain: of `exploration`, at least 0.
       divisor: κ of `exploration_bonus`, positive; inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
-    Reads: advantage, hidden, mask. Writes: advantage. Metrics: effective_rank, rank_velocity,
-      rank_acceleration, those means.
-    Raises:
-      ValueError: stride or window below 1, or a number outside its range.
-    Source: VERL, https://github.com/hf618/VERL.
+    Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
     """
 
     def init(spec):
@@ -221,8 +213,8 @@ def verl_effective_rank(
     gain: float = 2.0,
     divisor: float = 2.0,
     where: Callable = every_token,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """GRPO's advantages with a bonus from the rank of the hidden states, on the token mean.
 
@@ -233,14 +225,12 @@ def verl_effective_rank(
       gain: of the switch between level and velocity.
       divisor: the bonus is at most |A| over it (κ).
       where: (mask) -> bool [B, T], the tokens that are paid.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[credit_rank_growth(stride, window, smoothing, gain, divisor, where)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 

@@ -23,8 +23,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
 from rlvr_jax.objectives.statistics.masked import (
@@ -34,10 +34,8 @@ from rlvr_jax.objectives.statistics.masked import (
     masked_min,
     masked_sum,
 )
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 from rlvr_jax.types.parts import part
 
 LEAST_ROWS = 2  # fewer have no variance
@@ -169,7 +167,6 @@ def down_sample(
       total_steps: after which the second values are reached and stay.
       group_share, batch_share: of `down_sampling_rows`.
       token_share: of the tokens of the kept rollouts.
-    Reads: advantage, entropy of the rollouts. Writes: mask.
     Metrics: kept_rollouts_share (of the rows with tokens), kept_fraction (of the tokens),
       token_share.
     Raises:
@@ -220,9 +217,9 @@ def d3s(
     token_share_start: float = 0.1,
     token_share_end: float = 0.5,
     batch_share: float = 0.75,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the mean over chosen tokens of chosen rollouts.
 
@@ -231,8 +228,6 @@ def d3s(
       group_share_start, group_share_end: rollouts kept of a group (N_s).
       token_share_start, token_share_end: tokens kept of the kept rollouts (K).
       batch_share: rollouts kept of those that their groups keep (N).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     sampled = down_sample(
         total_steps,
@@ -241,11 +236,11 @@ def d3s(
         batch_share=batch_share,
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[sampled],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -256,6 +251,7 @@ METHOD = Method(
     " Optimization",
     "https://github.com/M0rtzz/Paper-Notes",
     changes="mask",
+    small={"token_share_start": 0.5},
     evidence="reconstruction",
     reports=(
         "Qwen2.5-Math-7B, mean of seven sets: pass@1 29.8 (GRPO) to 34.3, pass@8 53.1 to 56.8, in "

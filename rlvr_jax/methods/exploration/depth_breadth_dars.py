@@ -32,12 +32,10 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean, group_std, group_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Range
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Range
 from rlvr_jax.types.parts import Function, part
 
 Budget = Callable[[np.ndarray, int], np.ndarray]
@@ -75,9 +73,6 @@ def draw_more(budget: Budget, most: Annotated[float, Range(1)]) -> Stage:
       most: rows of a group in the end at most, as a multiple of the first ones.
     Reads: outcome. Draws: what the budget says. Metrics: extra_rows (share of the first ones),
       extra_groups (share of the groups that got some).
-    Raises:
-      ValueError: most below 1.
-    Source: DARS draws so (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -131,7 +126,6 @@ def extra_rollouts(
       normalized: the advantages are divided by the standard deviation.
     Raises:
       ValueError: group_size not positive, or max_rollouts below it.
-    Source: https://github.com/yangzhch6/DARS.
     """
     if not 0 < group_size <= max_rollouts:
         raise ValueError(
@@ -186,21 +180,18 @@ def _ceil_sqrt(numerator, denominator):
 def depth_breadth_dars(
     by_hardness: bool = False,
     most: float = 4.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """Centered advantages and clip-higher on the token mean of groups of mixed outcomes.
 
     Args:
       by_hardness: harder prompts get more than equal treatment.
       most: rollouts of a prompt at most (N_max), as a multiple of the first ones.
-      clip_low, clip_high: half-widths of the trust region.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_centered()
         ),
         experience=experience(
             stages=[

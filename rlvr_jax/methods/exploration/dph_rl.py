@@ -33,16 +33,23 @@ from rlvr_jax.experience import experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.origins import drop_off_policy
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, OpenUnit, Positive
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    Epsilon,
+    NonNegative,
+    OpenUnit,
+    Positive,
+)
 from rlvr_jax.types.parts import Function, part
 
 
@@ -58,9 +65,6 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
       rated: prompts that are rated, drawn without replacement; all there are, if they are fewer.
       samples: answers to each.
     Metrics: solved_prompts (set aside).
-    Raises:
-      ValueError: a number below 1.
-    Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
 
     def init(setting):
@@ -122,8 +126,6 @@ def alpha_generator(alpha: OpenUnit) -> Function:
 
     Args:
       alpha: in (0, 1).
-    Raises:
-      ValueError: alpha outside (0, 1).
     """
 
     def divergence(logp, reference_logp, old_logp):
@@ -164,9 +166,6 @@ def on_policy_normalized(epsilon: Positive = 1e-6) -> Transform:
 
     Args:
       epsilon: ε, added to the standard deviation (n - 1), outside its root.
-    Reads: reward, group, off_policy. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     """
 
     def advantage(rollouts):
@@ -187,10 +186,7 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
     Args:
       coefficient: c, at least 0.
       divergence: one of `rlvr_jax.objectives.statistics.f_divergences`.
-    Reads: logp, old_logp, reference_logp, off_policy, the mask of the rollouts. Writes: term.
     Metrics: off_policy_divergence/<divergence>, the mean.
-    Raises:
-      ValueError: a negative coefficient.
     """
 
     def apply(signals, context, state):
@@ -207,10 +203,10 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
 def dph_rl(
     coefficient: float = 0.01,
     divergence: Divergence = forward_kl_generator,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    dual_clip: float = 3.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    dual_clip: DualClip = 3.0,
+    epsilon: Epsilon = 1e-6,
     rated: int = 1024,
     rating_samples: int = 8,
     share: float = 0.25,
@@ -220,19 +216,18 @@ def dph_rl(
     Args:
       coefficient: weight of the divergence (c).
       divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
-      clip_low, clip_high, dual_clip: trust region.
-      epsilon: added to the standard deviation of a group's rewards.
       rated: prompts that the base policy answers before training; the paper's are all.
       rating_samples: answers to each, all of which must be right for the prompt to be put aside.
       share: rehearsed rows of a batch, as a share of its own.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=on_policy_normalized(epsilon),
             transforms=[drop_off_policy()],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            dual_clip=dual_clip,
             regularizers=[off_policy_divergence(coefficient, divergence)],
-            aggregation=token_mean(),
         ),
         experience=experience(
             [shuffled_epochs(), set_solved_aside(rated, rating_samples)],

@@ -28,8 +28,8 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import embed, experience, shape
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.composition import total
 from rlvr_jax.objectives.shaping import plain_outcome
@@ -41,10 +41,16 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Finite, Positive
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Finite,
+    Positive,
+    Temperature,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -85,8 +91,6 @@ def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count 
       find: (text) -> formulas.
       most: of a response; further ones are left out.
     Writes: formulas. Metrics: formulas (per row).
-    Raises:
-      ValueError: no whole number of formulas, or less than 1.
     """
 
     def apply(batch, actor, state, turn):
@@ -196,9 +200,7 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
     Args:
       coefficient: λ.
       temperature: τ of the weights, positive.
-    Reads: entropy, outcome, group, embedding, formulas. Writes: term. Metrics: local_entropy (J).
-    Raises:
-      ValueError: temperature not positive, or coefficient not finite.
+    Metrics: local_entropy (J).
     """
 
     def apply(signals, context, state):
@@ -218,10 +220,10 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
 def dsdr(
     reward_coefficient: float = 0.1,
     entropy_coefficient: float = 0.01,
-    temperature: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    temperature: Temperature = 1.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, with rewards and entropy for diversity among right rollouts.
 
@@ -229,9 +231,6 @@ def dsdr(
       reward_coefficient: of the diversity in the reward (λ_d), below the distance of right from
         wrong.
       entropy_coefficient: of the weighted entropy (λ_l).
-      temperature: of the weights (τ).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     if not 0 <= reward_coefficient < 1:
         raise ValueError(f"dsdr: reward_coefficient must be in [0, 1), got {reward_coefficient}")
@@ -239,11 +238,11 @@ def dsdr(
         {"outcome": plain_outcome, "diversity": diversity}, {"diversity": reward_coefficient}
     )
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[embed("current"), find_formulas(), shape(reward)]),
     )

@@ -22,13 +22,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_std, group_sum
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -55,10 +53,6 @@ def best_of_n(normalize: bool = True, epsilon: Positive = 1e-6) -> Transform:
     Args:
       normalize: divide by the standard deviation of the group (n - 1) plus ε.
       epsilon: ε, positive.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
-    Source: https://arxiv.org/abs/2503.19595.
     """
 
     def advantage(rollouts):
@@ -81,10 +75,6 @@ def subset_normalized(k: Count, epsilon: Positive = 1e-6) -> Transform:
     Args:
       k: size of the subsets, at least 1.
       epsilon: ε, positive.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: k below 1, or epsilon not positive.
-    Source: https://arxiv.org/abs/2508.10751.
     """
 
     def advantage(n, c, right):
@@ -104,10 +94,6 @@ def pass_at_k_weight(k: Count) -> Transform:
 
     Args:
       k: attempts, at least 1.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: k below 1.
-    Source: https://arxiv.org/abs/2505.15201.
     """
 
     def advantage(n, c, right):
@@ -125,10 +111,6 @@ def pass_at_k_centered(k: Count) -> Transform:
 
     Args:
       k: attempts, at least 1.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: k below 1.
-    Source: https://arxiv.org/abs/2505.15201.
     """
 
     def advantage(n, c, right):
@@ -147,10 +129,6 @@ def pass_at_k_marginal(k: Count) -> Transform:
 
     Args:
       k: attempts, at least 1.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: k below 1.
-    Source: https://arxiv.org/abs/2505.15201.
     """
 
     def advantage(n, c, right):
@@ -189,21 +167,16 @@ def _no_rival(plan):
 
 def passk_advantage(
     advantage: Transform = subset_normalized(k=4),  # noqa: B008 (frozen)
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """An advantage for solving a prompt in k attempts, with a clipped ratio on the token mean.
 
     Args:
       advantage: an estimator of `rlvr_jax.objectives.advantages.passk`, with its k.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
-            advantage=advantage,
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        )
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage)
     )
 
 
@@ -212,6 +185,8 @@ METHOD = Method(
     "Pass@k Training",
     "https://arxiv.org/abs/2508.10751",
     changes="advantage",
+    rewards="binary",
+    small={"advantage": subset_normalized(k=2)},
     reports=(
         "Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 gains more"
     ),

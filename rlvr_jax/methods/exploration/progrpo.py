@@ -17,17 +17,14 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Share
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -89,11 +86,7 @@ def credit_unlikely(
       coefficient: α.
       share: of the tokens that make up a confidence, in (0, 1].
       where: (reward, group) -> bool [B], the groups that are shifted.
-    Reads: advantage, reward, group, old_logp, prompt_logp, mask. Writes: advantage.
     Metrics: confidence, its mean over the rollouts with tokens.
-    Raises:
-      ValueError: share outside (0, 1], or coefficient not finite.
-    Source: ProGRPO, https://arxiv.org/abs/2602.05281.
     """
 
     def apply(signals, context, state):
@@ -112,8 +105,8 @@ def progrpo(
     shift_coefficient: float = 0.3,
     share: float = 0.2,
     where: Callable = any_reward,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """GRPO's advantages, shifted by the confidence of prompt and response, on DAPO's loss.
 
@@ -121,14 +114,12 @@ def progrpo(
       shift_coefficient: weight of the shift (α).
       share: share of the tokens that a confidence is taken over.
       where: (reward [B], group [B]) -> bool [B], the groups that are shifted.
-      clip_low, clip_high: half-widths of the trust region.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(),
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             transforms=[credit_unlikely(shift_coefficient, share, where)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 
@@ -138,6 +129,7 @@ METHOD = Method(
     "Back to Basics: Revisiting Exploration in RL for LLM Reasoning via Generative Probabilities",
     "https://arxiv.org/abs/2602.05281",
     changes="advantage",
+    baseline="other",
     evidence="reconstruction",
     reports=(
         "Qwen2.5-7B, maths: pass@1 37.6 to 43.3 and pass@32 54.7 to 68.5 over GRPO; CodeForces "

@@ -23,10 +23,11 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.keys import named_key
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 
@@ -61,10 +62,6 @@ def soft_prefixes(
       decode: (z [n, Z]) -> [n, P, D], such as a trained decoder; None: a random one of
         `new_prefix_vae`, of the embeddings' size, by the run's seed.
     Writes: soft_prompt, soft_length. Metrics: prefixed_share (of the rows).
-    Raises:
-      ValueError: a count below 1 or until not positive; when it draws, vectors of another shape.
-    Source: Reasoning Palette draws so (the link stands in the method's card); sizes and schedule
-      are ours.
     """
 
     def apply(asks, actor, state, turn):
@@ -116,9 +113,9 @@ def reasoning_palette(
     latent: int = 32,
     prefix: int = 4,
     until: float = 0.5,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on rows of which fewer and fewer are written behind a random soft prefix.
 
@@ -126,14 +123,10 @@ def reasoning_palette(
       latent: size of z.
       prefix: vectors of a prefix (P).
       until: share of the steps, over which prefixes are withdrawn.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(draw=soft_prefixes(latent, prefix, until)),
     )

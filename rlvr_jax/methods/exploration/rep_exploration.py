@@ -18,12 +18,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import embed, experience, shape
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -74,8 +75,6 @@ def novelty_bonus(
       ridge: λ, positive.
       others: b leaves the row's own features out of the matrix, which spreads large values.
     Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is paid).
-    Raises:
-      ValueError: a negative coefficient, or a ridge that is not positive.
     Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
     """
 
@@ -101,9 +100,9 @@ def rep_exploration(
     coefficient: float = 0.01,
     ridge: float = 0.01,
     others: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on outcomes and a bonus for what is new in the group.
 
@@ -111,14 +110,10 @@ def rep_exploration(
       coefficient: of the bonus (β).
       ridge: λ.
       others: the bonus leaves the row itself out of the matrix.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[embed(), shape(novelty_bonus(coefficient, ridge, others))]),
     )
@@ -129,6 +124,7 @@ METHOD = Method(
     "Representation-Based Exploration for Language Models: From Test-Time to Post-Training",
     "https://arxiv.org/abs/2510.11686",
     changes="reward",
+    small={"coefficient": 1.0, "ridge": 10.0},
     left_out="the random projection; the choice of samples at test time",
     reports="Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256",
     traps=(

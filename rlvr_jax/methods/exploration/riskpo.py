@@ -23,8 +23,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
@@ -34,10 +34,17 @@ from rlvr_jax.objectives.statistics.groups import (
     group_sum,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    NonNegative,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -166,11 +173,9 @@ def risk_sensitive(
       max_value: bound of |A| before it is shared out, positive; inf for none.
       min_spread: at least 0; with 0 equal scores are divided by ε.
       own_share: s, in [0, 1].
-    Reads: reward, group, rollout_id. Writes: advantage. Metrics: none.
     Raises:
       ValueError: levels not ascending in (0, 1), num_prompts below 1, or another number outside its
         range.
-    Source: RiskPO, https://github.com/RTkenny/RiskPO.
     """
     if not 0 < low < high < 1:
         raise ValueError(
@@ -251,9 +256,9 @@ def riskpo(
     natural_baseline: bool = True,
     credit: Credit = spread_credit,
     track_rate: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
     max_value: float = 1e3,
     min_spread: float = 1e-3,
     own_share: float = 0.0,
@@ -268,14 +273,14 @@ def riskpo(
       natural_baseline: whether q_d - q_u is part of the range term.
       credit: how the value of a score is shared out.
       track_rate: step of the tracked quantiles (η).
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to every divisor.
       max_value: bound of a value before it is shared out (ours).
       min_spread: std of a bundle's scores below which it counts as 1 (ours).
       own_share: weight of the bundle's own quantiles against the tracked ones.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=risk_sensitive(
                 num_prompts,
                 low,
@@ -290,8 +295,6 @@ def riskpo(
                 min_spread,
                 own_share,
             ),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 

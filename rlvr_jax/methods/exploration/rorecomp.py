@@ -27,12 +27,13 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 from rlvr_jax.types.signals import Signals
@@ -86,7 +87,6 @@ def recompose(advantage: Transform, fraction: Unit = 0.5) -> Stage:
       compensation_rows (in a further update).
     Raises:
       ValueError: fraction outside (0, 1]; an advantage that reads a policy.
-    Source: RoRecomp, https://arxiv.org/abs/2509.25958.
     """
     if not fraction:
         raise ValueError(f"recompose: fraction must be above 0, got {fraction}")
@@ -174,22 +174,19 @@ def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:
 
 
 def rorecomp(
-    fraction: float = 0.5, clip_low: float = 0.2, clip_high: float = 0.2, epsilon: float = 1e-6
+    fraction: float = 0.5,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """PPO's clip on the token mean, on groups that are taken apart by length.
 
     Args:
       fraction: of the right and of the wrong answers of a group that go first (α).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     advantage = group_normalized(epsilon)
     return Recipe(
-        objective=objective(
-            advantage=advantage,
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        ),
+        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage),
         experience=experience(stages=[recompose(advantage, fraction)]),
     )
 
@@ -200,6 +197,7 @@ METHOD = Method(
     " Learning",
     "https://arxiv.org/abs/2509.25958",
     changes="selection",
+    baseline="other",
     evidence="reconstruction",
     left_out="a schedule of the compensation",
     reports=(

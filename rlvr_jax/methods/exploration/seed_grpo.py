@@ -19,15 +19,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -79,11 +77,7 @@ def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> 
     Args:
       rate: α.
       decay: f, one of the functions of this module.
-    Reads: advantage, answer, group, old_logp, mask. Writes: advantage. Metrics:
-      semantic_entropy_scale, its mean over the rollouts with tokens.
-    Raises:
-      ValueError: rate not finite.
-    Source: SEED-GRPO, https://github.com/Dreamer312/SEED-GRPO.
+    Metrics: semantic_entropy_scale, its mean over the rollouts with tokens.
     """
 
     def apply(signals, context, state):
@@ -100,22 +94,21 @@ def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> 
 def seed_grpo(
     entropy_rate: float = 0.0417,
     decay: Decay = hyperbolic_decay,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """Centered rewards, scaled down by the semantic entropy of the group.
 
     Args:
       entropy_rate: how much full disagreement takes away (α).
       decay: f, a function (u, α) of `rlvr_jax.objectives.transforms.semantic_credit`.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_centered(),
             transforms=[scale_by_semantic_entropy(entropy_rate, decay)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 

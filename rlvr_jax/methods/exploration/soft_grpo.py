@@ -31,6 +31,7 @@ from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.surrogates.soft_tokens import GumbelNoise, soft_token_logp
 from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 GIVES = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
@@ -63,7 +64,6 @@ def soft_thinking(
       drawn tokens).
     Raises:
       ValueError: as `SoftThinking`; when it draws, an end that is not one token.
-    Source: Zheng and Lee 2025, https://arxiv.org/abs/2511.06411.
     """
     bounds = GumbelNoise() if noise is None else noise
     SoftThinking((), candidates, top_p, mixing_temperature, bounds)
@@ -124,14 +124,14 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
 
 
 def soft_grpo(
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    kl_coefficient: float = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    kl_coefficient: KLCoefficient = 0.001,
     noise_low: float = -1.5,
     noise_high: float = 3.0,
     floor: float = -3.0,
     noise_epsilon: float = 1e-6,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     end: str = "</think>",
     candidates: int = 5,
     top_p: float = 0.95,
@@ -140,12 +140,9 @@ def soft_grpo(
     """A clipped ratio on the token mean, of densities where the policy fed itself a mixture.
 
     Args:
-      clip_low, clip_high: half-widths of the trust region (ε).
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       noise_low, noise_high: bounds of the noise.
       floor: candidates at or below this log-prob do not enter the density, nats.
       noise_epsilon: added to a candidate's probability before its logarithm.
-      epsilon: added to the standard deviation of a group's rewards.
       end: text of the token that ends the thinking; "": a response is nothing else.
       candidates: tokens of a mixture (k).
       top_p: mass of their nucleus.
@@ -171,6 +168,7 @@ METHOD = Method(
     " Soft-Thinking Policy Optimization",
     "https://arxiv.org/abs/2511.06411",
     changes="sampling, surrogate, regularizer",
+    ratio="other",
     left_out="noises other than Gumbel's",
     reports=(
         "1.5B to 7B models, five reasoning sets, over GRPO: pass@1 0.13 and pass@32 2.19 points"

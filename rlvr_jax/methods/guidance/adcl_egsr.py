@@ -32,9 +32,10 @@ from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -72,7 +73,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
     Metrics: piece (from 0), rated_prompts, piece_difficulty (mean estimate of its prompts).
     Raises:
       ValueError: a number below 1; when a run begins, more pieces than prompts.
-    Source: ADCL (the link stands in the method's card).
     """
 
     def init(setting):
@@ -191,9 +191,6 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
     Reads: outcome. Draws: `samples` for each group that is all wrong. Writes: off_policy, origin,
       shown_tokens, shown_length. Metrics: guided_groups (share of the groups), guided_right (of the
       guided answers), replaced_rows (share of the rows).
-    Raises:
-      ValueError: fewer than one sample, a share outside [0, 1].
-    Source: EGSR (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -226,9 +223,9 @@ def adcl_egsr(
     guided_samples: int = 8,
     replaced: float = 0.5,
     shown: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on pieces of rising difficulty, failed groups helped by the worked solution.
 
@@ -238,14 +235,10 @@ def adcl_egsr(
       guided_samples: answers with the solution in sight to each prompt that nobody solved.
       replaced: share of a group's rows that give way to guided ones at most.
       shown: of the worked solution.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             pieces_by_difficulty(pieces, rating_samples),

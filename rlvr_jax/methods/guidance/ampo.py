@@ -46,7 +46,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Finite
 from rlvr_jax.types.parts import Function, part
 
 
@@ -56,8 +56,6 @@ def none_above(bound: Finite) -> Function:
 
     Args:
       bound: a number.
-    Raises:
-      ValueError: a bound that is not finite.
     """
 
     def none(outcomes):
@@ -116,10 +114,6 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
       that are added. Scores: the solutions of those groups. Metrics: traces (rows added),
       traces_right (of them), traces_too_long (solutions of those groups), comprehension (mean of
       the rows added).
-    Raises:
-      ValueError: most below 1, a bound that is not finite; when a run is set up, a prompt without a
-        solution.
-    Source: AMPO, https://github.com/SII-Enigma/AMPO.
     """
 
     def apply(batch, actor, state, turn):
@@ -183,9 +177,6 @@ def average_by_origin() -> Transform:
 
     weight' = weight · N / n for the n own tokens of N, and weight · N / (S n_i) for those of the S
     rows that hold foreign tokens, n_i of them in row i.
-
-    Reads: off_policy, origin, mask. Writes: weight. Metrics: none.
-    Source: AMPO, https://github.com/SII-Enigma/AMPO (its equation 7; the code has one sum).
     """
 
     def apply(signals, context, state):
@@ -205,9 +196,9 @@ def average_by_origin() -> Transform:
 
 def ampo(
     gamma: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 10.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 10.0,
     right_above: float = 0.6,
     traces: int = 2,
     entropy_coefficient: float = 0.001,
@@ -217,7 +208,6 @@ def ampo(
 
     Args:
       gamma: probability at which a teacher's token is learned from most (γ).
-      clip_low, clip_high, dual_clip: trust region of own tokens (ε, c).
       right_above: outcome above which an answer is right.
       traces: solutions of a group at most (k_0).
       entropy_coefficient: weight of the mean entropy (c_H).
@@ -243,6 +233,7 @@ METHOD = Method(
     "More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse Exploration",
     "https://github.com/SII-Enigma/AMPO",
     changes="advantage, surrogate, aggregation, guidance",
+    ratio="other",
     left_out="solutions in other groups by chance; the format's part in the ranking",
     reports=(
         "Qwen2.5-7B-Instruct on 8.5k problems: 4.3 points in maths and 12.2 out of domain over "

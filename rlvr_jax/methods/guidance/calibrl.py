@@ -20,13 +20,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import drop_off_policy, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import drop_off_policy
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -70,11 +71,7 @@ def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Fini
       coefficient: c, at least 0.
       slope: of the LeakyReLU below 0, in [0, 1].
       right_above: outcome above which a row is right.
-    Reads: logp, old_logp, advantage, outcome, group, off_policy, mask. Writes: penalty.
     Metrics: calibration_loss (mean over the tokens before c).
-    Raises:
-      ValueError: a negative coefficient, a slope outside [0, 1], a bound that is not finite.
-    Source: CalibRL, https://github.com/zhh6425/CalibRL.
     """
 
     def apply(signals, context, state):
@@ -96,9 +93,6 @@ def centered_on_own_rows() -> Transform:
     """A_i = R_i - mean over the policy's own rows of the group, for all its rows.
 
     An own row that is alone in its group has the mean 0.
-
-    Reads: reward, group, off_policy. Writes: advantage. Metrics: none.
-    Source: CalibRL, https://github.com/zhh6425/CalibRL.
     """
 
     def advantage(rollouts):
@@ -114,9 +108,9 @@ def calibrl(
     coefficient: float = 0.1,
     slope: float = 0.5,
     right_above: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 3.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 3.0,
 ) -> Recipe:
     """PPO on own rows, pushed towards the level that a worked solution sets.
 
@@ -124,16 +118,15 @@ def calibrl(
       coefficient: weight of the guided term.
       slope: of the LeakyReLU beyond the level.
       right_above: outcome above which a row counts as right.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      dual_clip: bound of the loss of a negative advantage, in units of -A (c).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=centered_on_own_rows(),
             transforms=[drop_off_policy()],
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            dual_clip=dual_clip,
             regularizers=[calibrate_to_expert(coefficient, slope, right_above)],
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[add_traces(1)]),
     )
@@ -144,6 +137,7 @@ METHOD = Method(
     "Controllable Exploration in Hybrid-Policy RLVR for Multi-Modal Reasoning",
     "https://github.com/zhh6425/CalibRL",
     changes="advantage, regularizer, guidance",
+    baseline="batch",
     left_out="solutions in some groups alone (mixup by chance or by pass rate)",
     reports=(
         "Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher "

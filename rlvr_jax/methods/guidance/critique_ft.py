@@ -24,7 +24,8 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.donors.traces import solutions
-from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives import imitate
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.parts import part
 
@@ -61,12 +62,7 @@ def critique_ft(weight: float = 1.0) -> Recipe:
       weight: of the imitation.
     """
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[imitate(weight)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([imitate(weight)]),
         experience=experience(stages=[imitate_solutions()]),
     )
 

@@ -24,9 +24,11 @@ import numpy as np
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -116,24 +118,20 @@ def begin_with_flaw(kind: str) -> View:
 def flawed_prefix(
     kinds: Sequence[str] = ("calculation", "reasoning"),
     shares: Sequence[float] = (0.25, 0.25),
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on clean prompts and on answers that begin with an error.
 
     Args:
       kinds: of errors, names in `Prompt.meta["flawed"]`.
       shares: of the prompts of a step that begin with each.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     views = [begin_with_flaw(kind) for kind in kinds]
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience([shuffled_epochs(), mix_views(views, shares)]),
     )

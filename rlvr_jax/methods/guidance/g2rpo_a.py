@@ -35,7 +35,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import Count, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 WINDOW = 2
@@ -103,7 +103,6 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
     Raises:
       ValueError: a number below 1; when a run is set up, groups without a free row, and a prompt
         without a solution.
-    Source: G²RPO-A, https://github.com/T-Lab-CUHKSZ/G2RPO-A.
     """
 
     def size(samples):
@@ -149,16 +148,14 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
 def g2rpo_a(
     guided: int = 2,
     longest: int = 3072,
-    kl_coefficient: float = 0.04,
-    epsilon: float = 1e-4,
+    kl_coefficient: KLCoefficient = 0.04,
+    epsilon: Epsilon = 1e-4,
 ) -> Recipe:
     """GRPO without a clip, on groups whose first rows are given the beginning of a solution.
 
     Args:
       guided: rows of each group that are.
       longest: tokens that they are given at first and at most (ℓ_max).
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(
@@ -176,6 +173,7 @@ METHOD = Method(
     "G²RPO-A: Guided Group Relative Policy Optimization with Adaptive Guidance",
     "https://github.com/T-Lab-CUHKSZ/G2RPO-A",
     changes="advantage, surrogate, guidance, sampling",
+    gradient="stopped",
     left_out="a linear decay of the length, their other script",
     reports=(
         "small models in maths and code: far above GRPO; guidance of a fixed length gains little "

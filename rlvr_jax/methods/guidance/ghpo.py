@@ -32,13 +32,14 @@ from rlvr_jax.objectives import (
     weighted,
 )
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Epsilon
 
 
 def ghpo(
     fractions: Sequence[float] = (0.25, 0.5, 0.75),
     weights: Sequence[float] = (1.0, 0.5),
     characters: bool = True,
-    epsilon: float = 1e-4,
+    epsilon: Epsilon = 1e-4,
 ) -> Recipe:
     """Group-normalized advantages on groups that were drawn again with hints until one is right.
 
@@ -46,7 +47,6 @@ def ghpo(
       fractions: of the solution that each further try shows.
       weights: of the task's rewards: accuracy, format.
       characters: a hint may end anywhere; else between words.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(
@@ -68,6 +68,7 @@ METHOD = Method(
     "GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning",
     "https://github.com/hkgc-1/GHPO",
     changes="guidance, sampling, reward",
+    small={"weights": (1.0, 0.5, 0.25)},
     reports=(
         "Qwen2.5-Math-7B: about 5 % over RL on policy and a curriculum on the mean of six maths "
         "benchmarks (abstract)"

@@ -41,7 +41,7 @@ from rlvr_jax.objectives.statistics.scopes import Scope, scoped_quantile, within
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.foreign_ratios import unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Positive, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive, Unit
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -52,8 +52,6 @@ def mean_at_most(bound: Finite) -> Function:
 
     Args:
       bound: a number.
-    Raises:
-      ValueError: a bound that is not finite.
     """
 
     def low(outcomes):
@@ -81,8 +79,6 @@ def quantile_scale(
       least: positive.
       scope: whose tokens are compared: those of each response, or of the batch.
       where: which tokens are foreign.
-    Raises:
-      ValueError: a fraction outside [0, 1], or least not positive.
     """
 
     def scale(ratio, context):
@@ -104,7 +100,6 @@ def shaped_ratio(scale: Scale) -> Surrogate:
 
     Args:
       scale: γ, such as `quantile_scale(0.9, 1e-4)`.
-    Source: Guide-GRPO, https://github.com/vaskar-open-source-research/guide_rl.
     """
 
     def prepare(signals, context):
@@ -121,9 +116,9 @@ def guide(
     high: float = 0.999,
     max_rounds: int = 10,
     hint_fraction: float = 0.5,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on plain rows, a shaped ratio across prompts on rows that were drawn with a hint.
 
@@ -133,8 +128,6 @@ def guide(
         strictly between them are learned from.
       max_rounds: batches that are drawn at most to fill one update.
       hint_fraction: of the worked solution that a hint shows.
-      clip_low, clip_high: half-widths of the trust region of plain rows (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     hinted = redraw(mean_at_most(low), hint(hint_fraction), trained=PLAIN)
     return Recipe(
@@ -155,6 +148,8 @@ METHOD = Method(
     "Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
     "https://github.com/vaskar-open-source-research/guide_rl",
     changes="surrogate, sampling, selection, guidance",
+    gradient="stopped",
+    ratio="other",
     left_out="other forms of the shaped ratio (a constant γ, a power)",
     reports=(
         "7B and 32B: up to about 4 % over GRPO and filtered baselines on the macro mean of maths "

@@ -49,8 +49,6 @@ def solved_at_most(number: NonNegativeInt) -> Function:
 
     Args:
       number: at least 0.
-    Raises:
-      ValueError: a number that is no count.
     """
 
     def few_right(outcomes):
@@ -70,9 +68,6 @@ def demonstrate(when: GroupTest) -> Stage:
     Args:
       when: which groups, such as `solved_at_most(0)`.
     Reads: outcome, Prompt.solution. Writes, metrics: as `add_traces`.
-    Raises:
-      ValueError: when a run is set up, a prompt without a solution.
-    Source: HPT, https://github.com/TsinghuaC3I/Unify-Post-Training.
     """
 
     def apply(batch, actor, state, turn):
@@ -114,10 +109,6 @@ def solved_group_advantage(solved: NonNegativeInt) -> Transform:
 
     Args:
       solved: number of right rollouts up to which a group is not trained on by reward.
-    Reads: reward, outcome, group, off_policy. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: a negative number.
-    Source: https://github.com/TsinghuaC3I/Unify-Post-Training.
     """
 
     def advantage(rollouts):
@@ -136,7 +127,6 @@ def drop_demonstrated(solved: int) -> Transform:
 
     Args:
       solved: as in `solved_group_advantage`.
-    Reads: outcome, group, off_policy. Writes: mask.
     Metrics: demonstrated_share (of the rows with tokens, those in groups solved at most `solved`
       times).
     """
@@ -160,10 +150,7 @@ def imitate_demonstrations(coefficient: NonNegative, solved: int) -> Transform:
     Args:
       coefficient: c, at least 0.
       solved: as in `solved_group_advantage`.
-    Reads: logp, outcome, group, off_policy, the mask of the rollouts. Writes: term.
     Metrics: those of `imitate`.
-    Raises:
-      ValueError: a negative coefficient.
     """
 
     def where(rollouts):
@@ -209,6 +196,7 @@ METHOD = Method(
     "Towards a Unified View of Large Language Model Post-Training",
     "https://github.com/TsinghuaC3I/Unify-Post-Training",
     changes="advantage, mask, surrogate, regularizer, guidance",
+    baseline="batch",
     reports=(
         "Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths "
         "sets and two others"

@@ -29,7 +29,8 @@ from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives import imitate
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, Finite
@@ -65,7 +66,6 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
     Metrics: proposed_interventions (share of the rows), kept_interventions (share of the rows).
     Raises:
       ValueError: a bound that is not finite, fewer than one continuation.
-    Source: InT (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -137,12 +137,7 @@ def intervention_training(
     """
     proposed = imitate_interventions(hint(hint_fraction), wrong_below, continuations)
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[imitate(1.0)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([imitate(1.0)]),
         experience=experience(stages=[score_steps(), proposed]),
     )
 

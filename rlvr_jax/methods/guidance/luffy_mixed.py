@@ -46,10 +46,6 @@ def relative_to_own_rows(epsilon: Positive = 1e-6) -> Transform:
 
     Args:
       epsilon: ε, added to the standard deviation (n - 1), outside its root.
-    Reads: reward, group, off_policy. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
-    Source: "grpo_split" of LUFFY, https://github.com/ElliottYan/LUFFY.
     """
 
     def advantage(rollouts):
@@ -93,6 +89,7 @@ METHOD = Method(
     "Learning to Reason under Off-Policy Guidance",
     "https://github.com/ElliottYan/LUFFY",
     changes="advantage, surrogate, aggregation, guidance",
+    ratio="other",
     reports="Qwen2.5-Math-7B: above RL on policy on the mean of six maths benchmarks",
     traps=(
         "a clip would make it another method, though the released settings name one; the loss is a "

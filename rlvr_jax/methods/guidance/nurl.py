@@ -21,11 +21,12 @@ from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import NOTE
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import gives_away
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -39,9 +40,6 @@ def unsolved_pool(after: Count) -> Curriculum:
     Args:
       after: steps, at least 1.
     Metrics: pool_prompts, pool_rate (mean pass rate of its last visits).
-    Raises:
-      ValueError: fewer steps.
-    Source: NuRL (the link stands in the method's card).
     """
 
     def cut(steps, pool, history):
@@ -75,24 +73,20 @@ def written_hint() -> View:
 def nurl(
     first_stage: int = 100,
     plain_rows: int = 1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO, and after a first stage with hints for groups that are all wrong.
 
     Args:
       first_stage: steps without hints, at least 1.
       plain_rows: of a group that is drawn anew, without the hint.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(unsolved_pool(first_stage), stages=[hinted]),
     )

@@ -57,7 +57,6 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
       outcome_plain (means over the groups of either kind).
     Raises:
       ValueError: a number outside its range; when a run is set up, a prompt without a solution.
-    Source: PrefixRL (the link stands in the method's card).
     """
     if not low < high:
         raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")

@@ -24,11 +24,12 @@ import numpy as np
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View, shows_nothing
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_centered, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_centered
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import augment
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -64,8 +65,6 @@ def augmented(fraction: Unit) -> View:
 
     Args:
       fraction: of the solution's characters, in [0, 1].
-    Raises:
-      ValueError: fraction outside [0, 1].
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -78,18 +77,15 @@ def augmented(fraction: Unit) -> View:
     return View(show, frozenset({"solution"}), fraction)
 
 
-def questa(fraction: float = 0.5, clip_low: float = 0.2, clip_high: float = 0.2) -> Recipe:
+def questa(fraction: float = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2) -> Recipe:
     """PPO's clip with centered rewards, on prompts that show the beginning of their solution.
 
     Args:
       fraction: of the solution's characters that is shown (p).
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_centered()
         ),
         experience=experience([shuffled_epochs(), show_as(augmented(fraction))]),
     )

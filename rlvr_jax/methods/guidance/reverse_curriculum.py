@@ -29,15 +29,22 @@ from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives import (
     critic_of,
     generalized_advantage,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
     whitened,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegativeInt, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Discount,
+    KLCoefficient,
+    NonNegativeInt,
+    TraceDecay,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -61,9 +68,6 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
     Args:
       per_stage: steps of the run in each stage; 0: all stages at once, each ask at a random one.
     Reads: Prompt.solution. Metrics: given_share (of the solutions, mean over the asks).
-    Raises:
-      ValueError: a negative number; when a run is set up, a prompt without a solution.
-    Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
     """
 
     def propose(asks, state, turn):
@@ -103,9 +107,6 @@ def right_or_readable(partial: Unit) -> Shaping:
     Args:
       partial: what a wrong answer earns, in [0, 1].
     Reads: outcome, answer.
-    Raises:
-      ValueError: partial outside [0, 1].
-    Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
     """
 
     def reward(rollouts):
@@ -119,11 +120,11 @@ def right_or_readable(partial: Unit) -> Shaping:
 def reverse_curriculum(
     per_stage: int = 0,
     partial: float = 0.2,
-    kl_coefficient: float = 0.05,
-    discount: float = 1.0,
-    trace_decay: float = 0.95,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    kl_coefficient: KLCoefficient = 0.05,
+    discount: Discount = 1.0,
+    trace_decay: TraceDecay = 0.95,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     value_clip: float = 0.2,
     trunk: str = "own",
 ) -> Recipe:
@@ -132,18 +133,15 @@ def reverse_curriculum(
     Args:
       per_stage: steps of each stage, one after the other; 0: all stages mixed.
       partial: reward of an answer that can be read and is wrong.
-      kl_coefficient: price of the divergence from the reference at every token (β).
-      discount: of later rewards, per token (γ).
-      trace_decay: of later errors of the critic, per token (λ).
-      clip_low, clip_high: half-widths of the trust region (ε).
       value_clip: half-width of the critic's trust region.
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
     estimator = generalized_advantage(discount, trace_decay, kl_coefficient)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=whitened(estimator, ddof=1, epsilon=1e-8, floor=0.0),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(
@@ -160,6 +158,7 @@ METHOD = Method(
     " Learning",
     "https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL",
     changes="advantage, curriculum, guidance, reward",
+    baseline="other",
     left_out="the critic's coefficient of 5",
     reports=(
         "Llama2-7B: 4.1 points over RL on eight reasoning tasks; with programs on GSM8K 4.2 over "

@@ -42,8 +42,6 @@ def mixture_importance() -> Surrogate:
 
     The writer is taken for a mixture of the old policy and of one that was sure of every token.
     ρ is below 4, so nothing is clipped; π_old and ω are constants.
-
-    Source: RL-PLUS, https://github.com/YihongDong/RL-PLUS.
     """
 
     def prepare(signals, context):
@@ -59,11 +57,7 @@ def weigh_unlikely(power: NonNegative) -> Transform:
 
     Args:
       power: γ, at least 0.
-    Reads: logp, off_policy, origin. Writes: weight, of foreign tokens. Metrics: unlikely_weight
-      (its mean over them).
-    Raises:
-      ValueError: a negative power.
-    Source: RL-PLUS, https://github.com/YihongDong/RL-PLUS.
+    Metrics: unlikely_weight (its mean over them).
     """
 
     def apply(signals, context, state):
@@ -110,6 +104,8 @@ METHOD = Method(
     " Hybrid-policy Optimization",
     "https://github.com/YihongDong/RL-PLUS",
     changes="advantage, weight, surrogate, aggregation, guidance",
+    gradient="stopped",
+    ratio="other",
     reports=(
         "Qwen2.5-Math-7B, six maths sets: 53.4 on average, 5.2 over LUFFY's kind, 48.8 out of "
         "domain; pass@k stays above the base"

@@ -39,7 +39,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.surrogates.by_origin import TEACHER
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite
 from rlvr_jax.types.parts import part
 
 
@@ -72,7 +72,6 @@ def salvage(teacher: View, below: Finite) -> Stage:
     Metrics: salvageable_rows (share of all), salvaged_rows (share of all).
     Raises:
       ValueError: a bound that is not finite.
-    Source: SCOPE (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -147,19 +146,17 @@ def _mended(before: Batch, drawn: Batch, start: np.ndarray) -> Batch:
 def scope(
     wrong_below: float = 0.0,
     gamma: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     hint_fraction: float = 1.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """PPO on what the policy wrote, shaped probability on what a teacher put behind it.
 
     Args:
       wrong_below: score below which a step is wrong; 0.5 where scores are 0 and 1.
       gamma: probability at which a teacher's token is learned from most (γ).
-      clip_low, clip_high: half-widths of the trust region (ε).
       hint_fraction: of the worked solution that the teacher is shown.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     own = ppo_clip(low=clip_low, high=clip_high)
     return Recipe(
@@ -177,6 +174,7 @@ METHOD = Method(
     "Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance",
     "",
     changes="surrogate, sampling, guidance",
+    ratio="other",
     evidence="reconstruction",
     left_out="another model as teacher, which rectifies step by step",
     reports="46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher",

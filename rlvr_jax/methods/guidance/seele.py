@@ -42,7 +42,14 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe, Signals
-from rlvr_jax.types.hyperparameters import Count, NonNegative, OpenUnit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    KLCoefficient,
+    NonNegative,
+    OpenUnit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -59,9 +66,6 @@ def remember_hints() -> Curriculum:
 
     Reads: Prompt.solution. Metrics: remembered_hint (mean of what is remembered after the step,
       over the prompts that it asked).
-    Raises:
-      ValueError: when a run is set up, a prompt without a solution.
-    Source: SEELE (the link stands in the method's card).
     """
 
     def init(setting):
@@ -114,7 +118,6 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
     Metrics: hint_share (mean of the last round), hinted_outcome (mean of the last round).
     Raises:
       ValueError: rounds below 1, a target outside (0, 1); rows per group that are no multiple.
-    Source: SEELE (the link stands in the method's card).
     """
 
     def size(samples):
@@ -247,8 +250,6 @@ def imitated(weight: NonNegative) -> Surrogate:
 
     Args:
       weight: w, at least 0.
-    Raises:
-      ValueError: a negative weight.
     """
 
     def prepare(signals, context):
@@ -266,9 +267,9 @@ def seele(
     rounds: int = 4,
     target: float = 0.5,
     imitation: float = 0.001,
-    kl_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    kl_coefficient: KLCoefficient = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """PPO behind hints whose length is searched for, with a little imitation of the hints.
 
@@ -276,8 +277,6 @@ def seele(
       rounds: of drawing, each with a hint of its own (m); rows of a group must be a multiple.
       target: accuracy that the hints are to bring (a*).
       imitation: weight of the log-probs of hint tokens (γ).
-      kl_coefficient: weight of the KL on drawn tokens (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     own = ppo_clip(low=clip_low, high=clip_high)
     near = [kl_penalty(kl_coefficient, weight=drawn)] if kl_coefficient else []

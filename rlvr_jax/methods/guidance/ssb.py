@@ -26,14 +26,11 @@ from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contras
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.objectives import (
-    no_advantage,
-    no_policy_loss,
-    objective,
     statistic_penalty,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import Positive, Temperature
 from rlvr_jax.types.parts import part
 
 REQUEST = "Explain, step by step and so that nothing is left open, how to answer rightly."
@@ -54,9 +51,6 @@ def bootstrap_replies(temperature: Positive) -> Stage:
     Reads: outcome, Grade.answer, the responses' texts. Draws: one row for each mixed group. Writes:
       mask, temperature, drawn_temperature, second_tokens, second_length.
     Metrics: mixed_groups (share), kept_replies (share of the groups).
-    Raises:
-      ValueError: a temperature that is not positive; when called, answers that leave no room.
-    Source: SSB, https://github.com/purbeshmitra/semantic-soft-bootstrapping.
     """
 
     def apply(batch, actor, state, turn):
@@ -88,20 +82,14 @@ def bootstrap_replies(temperature: Positive) -> Stage:
     return Stage(apply, views=(view,))
 
 
-def ssb(temperature: float = 2.0, teacher: str = "start") -> Recipe:
+def ssb(temperature: Temperature = 2.0, teacher: str = "start") -> Recipe:
     """Forward KL at a temperature from the policy that was shown a right and a wrong answer.
 
     Args:
-      temperature: of both distributions (τ).
       teacher: whose weights the teacher has.
     """
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[statistic_penalty(temperature**2, "reverse_kl")],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([statistic_penalty(temperature**2, "reverse_kl")]),
         experience=experience(stages=[bootstrap_replies(temperature)]),
         teacher=teacher,
     )

@@ -30,11 +30,13 @@ from jaxtyping import Int
 
 from rlvr_jax.experience import compare_by, experience, tournament
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, round_robin, token_mean
+from rlvr_jax.objectives import group_normalized, round_robin
 from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.standings import Rounds, Scores, scored_matches
 from rlvr_jax.objectives.rewards.tournaments import Pairs, Schedule
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def points(players: int, rounds: Rounds) -> list[list[float]]:
@@ -144,7 +146,6 @@ def seeded_knockout(players: int, rounds: Rounds) -> Pairs:
 
     Of equal scores the first of the pair goes on. The last of an odd number goes on without a match
     and stands first in the next round.
-    Source: ArenaRL, https://github.com/Alibaba-NLP/qqr.
     """
     if not rounds:
         return anchor(players, rounds)
@@ -321,9 +322,9 @@ SWISS = Arena(swiss, by_swiss)
 def arena_rl(
     arena: Arena = KNOCKOUT,
     compare: Compare = compare_by(),  # noqa: B008 (a function)
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on the ranks of a tournament.
 
@@ -331,14 +332,10 @@ def arena_rl(
       arena: `KNOCKOUT`, `ANCHOR`, `ROBIN` or `SWISS`.
       compare: (batch, pairs of rows, actor, turn) -> the scores of both, counts, and what was
         said; such as `compare_with(judge)`.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[tournament(compare, arena.reward, arena.schedule)]),
     )

@@ -17,10 +17,11 @@ prompt (`present`).
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, KLCoefficient
 from rlvr_jax.types.parts import part
 
 
@@ -33,8 +34,6 @@ def preference_reward(column: int, malformed: Finite = -100.0) -> Shaping:
       malformed: the reward where it is not.
     Reads: outcome, component_rewards. Metrics: reward/format, reward/preference (of those that keep
       it).
-    Raises:
-      ValueError: malformed not finite.
     Source: BR-RM.
     """
 
@@ -56,26 +55,23 @@ def preference_reward(column: int, malformed: Finite = -100.0) -> Shaping:
 def br_rm(
     column: int = 0,
     malformed: float = -100.0,
-    kl_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on preferences and their format.
 
     Args:
       column: of the task's rewards, 1 where the format is kept.
       malformed: reward where it is not.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(stages=[shape(preference_reward(column, malformed))]),
     )

@@ -24,17 +24,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import add_traces, experience, shape
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
 from rlvr_jax.objectives.algebra.core import Objective, objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss, reinforce
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, NonNegative, Positive
 from rlvr_jax.types.parts import part
@@ -108,10 +108,7 @@ def constrained_advantage(kl_max: Bound, judges: Judges = (1,)) -> Transform:
     Args:
       kl_max: budget of log(π / π_ref), nats per response; positive.
       judges: columns of `component_rewards`.
-    Reads: logp, reference_logp, reward, group, off_policy, component_rewards. Writes: advantage.
     Metrics: feasible_share (of the rows with tokens).
-    Raises:
-      ValueError: kl_max not positive.
     """
 
     def apply(signals, context, state):
@@ -168,10 +165,6 @@ def feasible_preference(
       scale: β, positive.
       likelihood_coefficient: λ, at least 0.
       judges: columns of `component_rewards`.
-    Reads: logp, reference_logp, reward, group, off_policy, component_rewards. Writes: term.
-    Metrics: none.
-    Raises:
-      ValueError: scale not positive, or a negative likelihood_coefficient.
     """
 
     def apply(signals, context, state):
@@ -209,10 +202,6 @@ def feasible_imitation(kl_max: Bound, judges: Judges = (1,)) -> Transform:
     Args:
       kl_max: budget of log(π / π_ref), nats per response; positive.
       judges: columns of `component_rewards`.
-    Reads: logp, reference_logp, reward, group, off_policy, component_rewards. Writes: term.
-    Metrics: none.
-    Raises:
-      ValueError: kl_max not positive.
     """
 
     def apply(signals, context, state):
@@ -304,12 +293,7 @@ def cgpo(
 
 
 def _only(regularizer):
-    return objective(
-        advantage=no_advantage(),
-        surrogate=no_policy_loss(),
-        regularizers=[regularizer],
-        aggregation=token_mean(),
-    )
+    return objective_of_terms([regularizer])
 
 
 METHOD = Method(
@@ -317,6 +301,8 @@ METHOD = Method(
     "The Perfect Blend: Redefining RLHF with Mixture of Judges",
     "",
     changes="advantage, surrogate, reward",
+    baseline="other",
+    gradient="stopped",
     evidence="reconstruction",
     left_out="the authors' judges (`--judge` brings one); settings per task; the DPO warm-up",
     reports=(

@@ -19,14 +19,13 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
     critic_of,
     generalized_advantage,
-    objective,
-    ppo_clip,
     signed_outcome,
-    token_mean,
     total,
     whitened,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay
 
 
 def verdict_reward(verdict: Float[Array, "..."], truth: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -35,26 +34,21 @@ def verdict_reward(verdict: Float[Array, "..."], truth: Float[Array, "..."]) -> 
 
 
 def heimdall(
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    discount: Discount = 1.0,
+    trace_decay: TraceDecay = 1.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     value_clip: float = 0.2,
 ) -> Recipe:
     """PPO with a critic, on verdicts that are worth +1 or -1.
 
     Args:
-      discount: of later rewards, per token (γ).
-      trace_decay: of later errors of the critic, per token (λ).
-      clip_low, clip_high: half-widths of the trust region.
       value_clip: half-width of the critic's.
     """
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
-        objective=objective(
-            advantage=whitened(estimator),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
         ),
         experience=experience(stages=[shape(total({"verdict": signed_outcome}))]),
         critic=critic_of(estimator, value_clip),
@@ -66,6 +60,7 @@ METHOD = Method(
     "Heimdall: test-time scaling on the generative verification",
     "https://arxiv.org/abs/2504.10337",
     changes="reward",
+    baseline="other",
     evidence="reconstruction",
     left_out="the pairs of problems and solutions",
     reports=(

@@ -27,8 +27,8 @@ from rlvr_jax.experience import ask_verdict, experience
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.advantages.self_verification import finished_rows
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import (
     group_all_equal,
@@ -38,9 +38,16 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, NonNegative, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    Finite,
+    NonNegative,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -52,7 +59,6 @@ def reward_itself(scale: float, reference: float) -> Stage:
     Args:
       scale, reference: of `self_reward`.
     Writes: self_reward. Metrics: self_reward (mean over finished rows).
-    Source: LaSeR, https://github.com/RUCBM/LaSeR.
     """
 
     def apply(batch, actor, state, turn):
@@ -80,7 +86,6 @@ def self_reward(
       finished: rows that have one.
       scale: β.
       reference: c, the log-prob under the reference policy.
-    Source: https://github.com/RUCBM/LaSeR.
     """
     return jnp.where(finished, scale * (verdict_logp - reference), 0)
 
@@ -109,11 +114,7 @@ def self_reward_loss(
       scale, reference: of `self_reward`, whose token is the first of `verdict_logp`; scale
         positive.
       balanced: w are `class_balance`, so that right and wrong weigh the same; else 1.
-    Reads: verdict_logp, outcome, truncated. Writes: term.
     Metrics: self_reward/right and self_reward/wrong, means over the finished rows of a kind.
-    Raises:
-      ValueError: a negative coefficient, scale not positive, or reference not finite.
-    Source: https://github.com/RUCBM/LaSeR.
     """
 
     def apply(signals, context, state):
@@ -160,10 +161,6 @@ def self_rewarded(
       mix: γ, in [0, 1]; with 0 no self-rewards are needed.
       min_std: of the scores of a group, up to which they are not used; at least 0.
       epsilon: ε, added to the standard deviation of the rewards.
-    Reads: reward, group, self_reward, truncated. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: mix outside [0, 1], a negative min_std, or epsilon not positive.
-    Source: https://github.com/RUCBM/LaSeR.
     """
 
     def advantage(rollouts):
@@ -186,9 +183,9 @@ def laser(
     balanced: bool = True,
     mix: float = 0.1,
     min_std: float = 0.1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO without KL, with a loss that fits a self-reward and a share of it in the advantage.
 
@@ -200,14 +197,13 @@ def laser(
       balanced: right and wrong rows weigh the same in the squared error.
       mix: share of the self-reward in the advantage.
       min_std: spread of a group's scores up to which they are not used.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     fit = [self_reward_loss(coefficient, scale, reference_logp, balanced)] if coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=self_rewarded(mix, min_std, epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=fit,
             aggregation=rollout_mean_token_mean(),
         ),
@@ -220,6 +216,7 @@ METHOD = Method(
     "LaSeR: Reinforcement Learning with Last-Token Self-Rewarding",
     "https://github.com/RUCBM/LaSeR",
     changes="advantage, regularizer",
+    baseline="signal",
     left_out="the phases of training; the weighted vote at test time",
     reports="several bases: better reasoning than GRPO, and a verdict on itself for one token more",
     traps=(

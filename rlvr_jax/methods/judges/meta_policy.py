@@ -24,14 +24,13 @@ from rlvr_jax.objectives import (
     by_rubric,
     critic_of,
     generalized_advantage,
-    objective,
-    ppo_clip,
     share_of_rubric,
-    token_mean,
     whitened,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.rubrics import Criterion
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, TraceDecay
 
 
 def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
@@ -43,10 +42,10 @@ def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
 def meta_policy(
     maxima: Sequence[float] = (1.0, 1.0),
     summed: bool = False,
-    kl_coefficient: float = 0.05,
-    trace_decay: float = 0.95,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    kl_coefficient: KLCoefficient = 0.05,
+    trace_decay: TraceDecay = 0.95,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     value_clip: float = 0.2,
 ) -> Recipe:
     """PPO with a critic, on the points of a rubric.
@@ -54,19 +53,14 @@ def meta_policy(
     Args:
       maxima: most points of each item, the first rewards of the task.
       summed: the published sum of points, in which unreadable is 0.
-      kl_coefficient: price of the divergence from the reference (β); with 0 none is needed.
-      trace_decay: of later errors of the critic (λ).
-      clip_low, clip_high: half-widths of the trust region.
       value_clip: half-width of the critic's.
     """
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     reward = by_rubric(rubric, sum_of_rubric if summed else share_of_rubric)
     return Recipe(
-        objective=objective(
-            advantage=whitened(estimator),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
         ),
         experience=experience(stages=[shape(reward)]),
         critic=critic_of(estimator, value_clip),
@@ -78,6 +72,7 @@ METHOD = Method(
     "Toward Evaluative Thinking: Meta Policy Optimization with Evolving Reward Models",
     "https://github.com/minnesotanlp/mpo",
     changes="reward",
+    baseline="other",
     left_out="the authors' judge (`--judge` brings one); the rewriting of its rubric within a run",
     reports=(
         "essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no "

@@ -42,7 +42,7 @@ from rlvr_jax.objectives.rewards.rubric_reward import criteria_of_kind
 from rlvr_jax.objectives.rewards.rubrics import Criterion, Rows, Scores, scored, weighted_share
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Positive, Unit
+from rlvr_jax.types.hyperparameters import Epsilon, Positive, Unit
 from rlvr_jax.types.parts import Function, part
 
 Revise = Callable[[Task, Prompt, str, Sequence[str]], str]
@@ -91,7 +91,6 @@ def refine(
       than what they revise).
     Raises:
       ValueError: groups of one; when a run begins, a task with fewer rewards than criteria.
-    Source: RGR-GRPO, https://arxiv.org/abs/2511.12344.
     """
     last = first + len(rubric)
 
@@ -165,8 +164,6 @@ def all_factual_or_share(least: Unit = 0.5) -> Function:
 
     Args:
       least: score from which on a criterion is met.
-    Raises:
-      ValueError: least outside [0, 1].
     """
 
     def all_factual_or_share_of(scores, rubric):
@@ -191,7 +188,6 @@ def factual_or_share(
       weights: of the criteria.
       factual: columns of the factual ones; none: the share alone.
       least: of a score.
-    Source: RGR-GRPO, https://arxiv.org/abs/2511.12344.
     """
     met = jnp.where(jnp.isnan(scores), jnp.nan, (scores >= least).astype(scores.dtype))
     share = weighted_share(met, weights)
@@ -209,9 +205,6 @@ def damped_ratio(gamma: Positive) -> Surrogate:
 
     Args:
       gamma: γ, positive.
-    Raises:
-      ValueError: gamma not positive.
-    Source: RGR-GRPO, https://arxiv.org/abs/2511.12344, as readers' notes print it.
     """
 
     def prepare(signals, context):
@@ -231,7 +224,7 @@ def rgr_grpo(
     least: float = 0.5,
     gamma: float = 0.1,
     shape_of: Callable[[float], Surrogate] = damped_ratio,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     criteria: Sequence[str] = (),
 ) -> Recipe:
     """Group-normalized rubric rewards, with a revised response in every group that lacks something.
@@ -242,7 +235,6 @@ def rgr_grpo(
       least: score from which on a criterion is met.
       gamma: of the revised response's ratio (γ).
       shape_of: (γ) -> its loss: `damped_ratio` or `shaped_probability`.
-      epsilon: added to the standard deviation of a group's rewards.
       criteria: what the policy is told of each that its best answer lacks; none: the names of the
         rewards, in a run with a rubric for its judge the texts of that.
     """
@@ -272,6 +264,7 @@ METHOD = Method(
     "Reward and Guidance through Rubrics: Promoting Exploration to Improve Multi-Domain Reasoning",
     "https://arxiv.org/abs/2511.12344",
     changes="reward, guidance, surrogate",
+    ratio="other",
     evidence="reconstruction",
     left_out=(
         "the authors' judge (`--judge` brings one); a penalty for length whose form is not known"

@@ -44,10 +44,9 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
 
     Args:
       coefficient: c, at least 0.
-    Reads: verdict_logp, outcome, truncated. Writes: term. Metrics: verdict_loss, the mean.
+    Metrics: verdict_loss, the mean.
     Raises:
       ValueError: a negative coefficient.
-    Source: "Putting the Value Back in RL", https://arxiv.org/abs/2505.04842.
     """
 
     def apply(signals, context, state):

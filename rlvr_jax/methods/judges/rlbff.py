@@ -28,12 +28,11 @@ from rlvr_jax.objectives import (
     bounded,
     column,
     group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
     total,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 
@@ -53,7 +52,6 @@ def reward_odds(
     Writes: info of grades. Metrics: a curve info/<name>.
     Raises:
       ValueError: not two answers, or another policy; as `ask_verdict`.
-    Source: RLBFF, https://arxiv.org/abs/2509.21319.
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:
@@ -85,9 +83,9 @@ def rlbff(
     no: str = " No",
     number: int = 0,
     bound: float | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on a judge's odds.
 
@@ -97,15 +95,11 @@ def rlbff(
       yes, no: what may be said then, texts of one token each of the policy's tokenizer.
       number: of the task's rewards, the odds.
       bound: of the odds on both sides; None: none.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     odds = column(number)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             stages=[

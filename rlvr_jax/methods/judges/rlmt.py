@@ -18,40 +18,37 @@ from rlvr_jax.objectives import (
     entropy_bonus,
     group_normalized,
     kl_penalty,
-    objective,
-    ppo_clip,
-    token_mean,
     total,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon, KLCoefficient
 
 
 def rlmt(
     number: int = 0,
-    kl_coefficient: float = 0.001,
+    kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 3.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 3.0,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score.
 
     Args:
       number: of the task's rewards, the score.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       entropy_coefficient: weight of the mean entropy (c).
-      clip_low, clip_high, dual_clip: trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            dual_clip=dual_clip,
             regularizers=terms,
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[shape(total({"preference": column(number)}))]),
     )

@@ -27,15 +27,13 @@ from rlvr_jax.objectives import (
     Criterion,
     by_rubric,
     group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
 )
 from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.rubric_reward import criteria_of_kind
 from rlvr_jax.objectives.rewards.rubrics import Rows, Scores, vetoed, weighted_share
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Positive, Range, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Positive, Range, Unit
 from rlvr_jax.types.parts import Function, part
 
 
@@ -54,10 +52,6 @@ def anchored(
       synergy, pair: of `with_synergy`, above -1; 0: none.
       power: of the reward; above 1 it stretches the top.
       veto_below: what the score of a criterion of kind "veto" must have, as it was given.
-    Raises:
-      ValueError: a saturation or power that is not positive, synergy of -1 or less, or veto_below
-        outside [0, 1].
-    Source: Rubicon, https://arxiv.org/abs/2508.12790, names them; the formulas are ours.
     """
 
     def anchored_share(scores, rubric):
@@ -102,9 +96,9 @@ def rubric_rewards(
     synergy: float = 0.0,
     pair: tuple[int, int] = (0, 2),
     power: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on a weighted share of criteria.
 
@@ -115,8 +109,6 @@ def rubric_rewards(
       saturation: scale of the concave map of scores (τ); None: none.
       synergy, pair: weight of the product of two criteria (c), and which; 0: none.
       power: of the reward (p).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     rubric = [
         Criterion(f"{number}", weight, kind="veto" if number == veto else "plain")
@@ -124,10 +116,8 @@ def rubric_rewards(
     ]
     combine = anchored(saturation, synergy, pair, power, veto_below)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[shape(by_rubric(rubric, combine))]),
     )

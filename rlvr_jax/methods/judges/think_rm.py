@@ -21,9 +21,11 @@ from jaxtyping import Float
 
 from rlvr_jax.experience import compare_by, experience, tournament
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.standings import Rounds, Scores, scored_matches
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import Function, part
 
 
@@ -43,7 +45,6 @@ def difference_advantage(table: Float[np.ndarray, "N N"], epsilon: float = 1e-6)
     Args:
       table: d.
       epsilon: ε, inside the root.
-    Source: Think-RM, https://github.com/IlgeeHong/Think-RM.
     """
     players = len(table)
     spread = np.sum(table**2) / max(2 * players * (players - 1), 1)
@@ -63,26 +64,23 @@ def standardized_difference(epsilon: float) -> Function:
 
 def think_rm(
     compare: Compare = compare_by(),  # noqa: B008 (a function)
-    kl_coefficient: float = 1e-4,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 1e-4,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
 
     Args:
       compare: (batch, pairs of rows, actor, turn) -> the scores of both, counts, and what was
         said; such as `compare_with(judge)`.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: inside the root of the deviation.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(
             stages=[
@@ -97,6 +95,7 @@ METHOD = Method(
     "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
     "https://github.com/IlgeeHong/Think-RM",
     changes="advantage, reward",
+    baseline="other",
     left_out="the authors' judge (`--judge` brings one) and its training",
     reports=(
         "its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better "

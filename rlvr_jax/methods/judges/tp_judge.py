@@ -18,38 +18,37 @@ from rlvr_jax.experience import experience, grade_also, shape
 from rlvr_jax.objectives import (
     column,
     group_normalized,
-    objective,
     plain_outcome,
-    ppo_clip,
     rollout_mean_token_mean,
     total,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.verifiers.checks import Check
 
 
 def tp_judge(
     outcome_weight: float = 0.0,
     behind_prompt: bool = False,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on whether all steps of an answer hold.
 
     Args:
       outcome_weight: of the verifier's outcome beside it.
       behind_prompt: the first step begins with the prompt, as behind "3 + 4 =".
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     check = Check("rlvr_jax.verifiers.texts.tp_judge:check_lines")
     proved = grade_also(check, ["false_steps"], "proved", behind_prompt)
     reward = {"proved": column(0), "outcome": plain_outcome}
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(

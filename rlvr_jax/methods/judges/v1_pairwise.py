@@ -28,13 +28,14 @@ from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 RIGHT = 0.5
@@ -92,8 +93,6 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate
     Reads: outcome, the texts of answers. Draws: a group for each pair. Writes: cell; what was
       said of each answer into its grade.
     Metrics: rated_pairs (per group), unreadable_ratings (share), rating_reward (mean).
-    Raises:
-      ValueError: no pairs, or a tolerance out of range; when called, answers that leave no room.
     Source: V_1; the mean of the two ratings is ours.
     """
 
@@ -192,8 +191,6 @@ def cells_alike() -> Transform:
 
     N is the number of tokens of all rows, N_c that of the rows with the same `cell`. A row without
     tokens counts nothing.
-
-    Reads: cell, mask. Writes: weight. Metrics: none.
     """
 
     def apply(signals, context, state):
@@ -209,24 +206,22 @@ def cells_alike() -> Transform:
 def v1_pairwise(
     pairs: int = 2,
     tolerance: float = 0.2,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO for answers and for ratings of pairs of them.
 
     Args:
       pairs: of a group that are rated.
       tolerance: of a rating (τ).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[cells_alike()],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[rate_pairs(pairs, tolerance)]),
     )

@@ -23,9 +23,18 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Share, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    NonNegativeInt,
+    Positive,
+    Share,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -126,7 +135,6 @@ def prune(
     Raises:
       ValueError: a share outside [0, 1], a negative count or rate; when a run begins, a model whose
         width is not known.
-    Source: ARRoL prunes so (the link stands in the method's card); all numbers but ρ are ours.
     """
 
     def init(setting):
@@ -196,9 +204,9 @@ def arrol(
     least_area: float = 0.6,
     control: int = 16,
     rate: float = 1e-2,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the rows of each group that a head did not stop on the way.
 
@@ -209,14 +217,10 @@ def arrol(
       least_area: under the head's curve, below which nothing is pruned.
       control: one group in so many is not pruned; 0: all are.
       rate: learning rate of the head.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(draw=prune(keep, check, share, least_area, control, rate)),
     )

@@ -33,7 +33,7 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.objectives.transforms.origins import drop_off_policy
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import Discount, TraceDecay, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -75,7 +75,6 @@ def hybrid_critic_loss(
       targets: `bootstrap_targets`, read on off-policy rows.
       mask: the tokens that count.
       off_policy: rows that another policy wrote.
-    Source: HNPG, https://github.com/YifeiZhou02/HNPG.
     """
     other = off_policy[:, None]
     on_policy = masked_mean((values - returns) ** 2, mask & ~other)
@@ -91,9 +90,6 @@ def hybrid_critic(discount: Unit = 1.0) -> Critic:
 
     Args:
       discount: γ of the returns, in [0, 1]; the targets of other rows are not discounted.
-    Raises:
-      ValueError: discount outside [0, 1].
-    Source: HNPG, https://github.com/YifeiZhou02/HNPG.
     """
 
     def returns(rollouts):
@@ -113,13 +109,8 @@ def hybrid_critic(discount: Unit = 1.0) -> Critic:
     return Critic(returns, jnp.inf, weigh=weigh)
 
 
-def hybrid_npg(discount: float = 1.0, trace_decay: float = 0.97) -> Recipe:
-    """Generalized advantages on the unclipped ratio, for the policy's own rollouts.
-
-    Args:
-      discount: of later rewards, per token.
-      trace_decay: of later errors of the critic, per token (τ).
-    """
+def hybrid_npg(discount: Discount = 1.0, trace_decay: TraceDecay = 0.97) -> Recipe:
+    """Generalized advantages on the unclipped ratio, for the policy's own rollouts."""
     return Recipe(
         objective=objective(
             advantage=generalized_advantage(discount=discount, trace_decay=trace_decay),
@@ -137,6 +128,7 @@ METHOD = Method(
     "Offline Data Enhanced On-Policy Policy Gradient with Provable Guarantees",
     "https://github.com/YifeiZhou02/HNPG",
     changes="advantage, mask, surrogate, guidance",
+    baseline="other",
     left_out="the TRPO step (conjugate gradient, line search), a critic for every time step,"
     " and fresh actions with advantage Q - V at offline states",
     reports=(

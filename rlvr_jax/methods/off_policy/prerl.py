@@ -32,6 +32,7 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
 from rlvr_jax.types.parts import part
 
 
@@ -43,7 +44,6 @@ def without_prompt() -> Stage:
     beginning of a sequence); where they begin otherwise, the last one of the row's prompt.
 
     Writes: second_tokens, second_length.
-    Source: https://github.com/Trae1ounG/Pretrain_Space_RLVR, where it is the chat's start token.
     """
 
     def apply(batch, actor, state, turn):
@@ -67,8 +67,6 @@ def under_second_prompt(surrogate: Surrogate) -> Surrogate:
 
     `logp` and `old_logp` become `second_prompt_logp` and `old_second_prompt_logp`. With an empty
     second prompt the loss acts on P(y), and its gradient is shared by all prompts.
-    Reads: what the surrogate reads, second_prompt_logp, old_second_prompt_logp.
-    Source: PreRL, https://github.com/Trae1ounG/Pretrain_Space_RLVR.
     """
 
     def shown(context):
@@ -87,19 +85,13 @@ def under_second_prompt(surrogate: Surrogate) -> Surrogate:
 
 @part(writes={"mask"})
 def keep_negative_rollouts() -> Transform:
-    """Trains on the tokens with negative advantage alone: mask' = mask ∧ (A < 0).
-
-    Reads: advantage. Writes: mask. Metrics: none.
-    """
+    """Trains on the tokens with negative advantage alone: mask' = mask ∧ (A < 0)."""
     return _keep(lambda advantage: advantage < 0)
 
 
 @part(writes={"mask"})
 def keep_positive_rollouts() -> Transform:
-    """Trains on the tokens with positive advantage alone: mask' = mask ∧ (A > 0).
-
-    Reads: advantage. Writes: mask. Metrics: none.
-    """
+    """Trains on the tokens with positive advantage alone: mask' = mask ∧ (A > 0)."""
     return _keep(lambda advantage: advantage > 0)
 
 
@@ -127,16 +119,14 @@ def _keep(wanted: Callable):
 
 def prerl(
     coefficient: float = 0.01,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float = 10.0,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    dual_clip: DualClip = 10.0,
 ) -> Recipe:
     """Centered rewards on the log-probs without prompt, for negative rollouts alone.
 
     Args:
       coefficient: factor on the loss.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      dual_clip: bound of the loss of a negative advantage, in units of -A (c).
     """
     return Recipe(
         objective=objective(
@@ -154,6 +144,7 @@ METHOD = Method(
     "From P(y|x) to P(y): Investigating Reinforcement Learning in Pre-train Space",
     "https://github.com/Trae1ounG/Pretrain_Space_RLVR",
     changes="advantage, mask, surrogate",
+    ratio="other",
     left_out="the switch to GRPO after 20 updates (`stage_weights`)",
     reports=(
         "wrong answers alone: 14.89 times as many transitions and 6.54 times as many reflections; "

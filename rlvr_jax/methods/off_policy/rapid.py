@@ -70,9 +70,6 @@ def reweighted_advantage(cap: AtLeastOne) -> Transform:
 
     Args:
       cap: η of the weights, at least 1.
-    Reads: reward, group, logp, old_logp. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: cap below 1.
     Source: "RAPID: An Efficient Reinforcement Learning Algorithm for Small Language Models".
     """
 
@@ -92,9 +89,7 @@ def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
 
     Args:
       cap: η, at least 1.
-    Reads: logp, old_logp. Writes: weight. Metrics: capped_share (of the tokens).
-    Raises:
-      ValueError: cap below 1.
+    Metrics: capped_share (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -111,9 +106,7 @@ def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
 
     Args:
       cap: η, at least 1.
-    Reads: logp, old_logp. Writes: weight. Metrics: capped_share (of the tokens).
-    Raises:
-      ValueError: cap below 1.
+    Metrics: capped_share (of the tokens).
     """
 
     def apply(signals, context, state):
@@ -152,6 +145,8 @@ METHOD = Method(
     "RAPID: An Efficient Reinforcement Learning Algorithm for Small Language Models",
     "",
     changes="advantage, weight, surrogate",
+    baseline="other",
+    gradient="stopped",
     evidence="reconstruction",
     left_out="sampling for many updates at once",
     reports=(

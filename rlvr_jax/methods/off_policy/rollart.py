@@ -17,12 +17,11 @@ ROLL has it: there groups are opened ahead, here each step opens its own.
 from rlvr_jax.experience import experience, queued
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
-    ppo_clip,
-    token_mean,
     truncate_importance,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def rollart(
@@ -30,9 +29,9 @@ def rollart(
     redundancy: int = 0,
     window: float = 0.25,
     cap: float = 2.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on groups that are written over several steps, weighed by who wrote them.
 
@@ -41,15 +40,13 @@ def rollart(
       redundancy: rows of a group that are begun beyond those it has.
       window: share of the budget, after which the ends of rows are looked at.
       cap: largest importance weight of a token (C).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[truncate_importance(cap)],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(draw=queued(staleness, redundancy, window)),
     )

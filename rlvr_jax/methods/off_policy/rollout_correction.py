@@ -28,12 +28,10 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.methods.agents.asearcher import check_band
 from rlvr_jax.methods.clipping.gspo import sequence_ratio
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import Ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.corrections import (
     OVER_BATCH,
     SAMPLED,
@@ -41,7 +39,7 @@ from rlvr_jax.objectives.transforms.corrections import (
     truncate_importance,
 )
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, HalfWidth
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, HalfWidth
 from rlvr_jax.types.parts import part
 
 
@@ -57,10 +55,9 @@ def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Tra
     Args:
       low, high: the band, 0 ≤ low ≤ high.
       ratio: `sequence_ratio` (the geometric mean of the token ratios) or `product_ratio`.
-    Reads: old_logp, behaviour_logp, mask. Writes: mask. Metrics: rejected_share, of the tokens.
+    Metrics: rejected_share, of the tokens.
     Raises:
       ValueError: an empty band or a negative bound.
-    Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
     check_band("drop_by_ratio", low, high)
 
@@ -77,10 +74,7 @@ def drop_by_divergence(limit: HalfWidth) -> Transform:
 
     Args:
       limit: largest mean divergence that is kept, nats, at least 0.
-    Reads: old_logp, behaviour_logp, mask. Writes: mask. Metrics: rejected_share, of the tokens.
-    Raises:
-      ValueError: a negative limit.
-    Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
+    Metrics: rejected_share, of the tokens.
     """
 
     def keep(context, mask):
@@ -99,9 +93,7 @@ def drop_drifted_failures(limit: Finite) -> Transform:
 
     Args:
       limit: δ, nats per token.
-    Reads: advantage, logp, behaviour_logp, mask. Writes: weight. Metrics: silenced_share.
-    Raises:
-      ValueError: limit not finite.
+    Metrics: silenced_share.
     Source: DeepSeek-AI 2025, DeepSeek-V3.2, https://arxiv.org/abs/2512.02556.
     """
 
@@ -128,24 +120,22 @@ def _dropping(keep):
 def rollout_correction(
     cap: float = 2.0,
     rejections: Sequence[Transform] = (),
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """A clipped ratio on the token mean, under the truncated importance of each token.
 
     Args:
       cap: largest weight of a token (C).
       rejections: parts that take whole rollouts out, `drop_by_ratio` or `drop_by_divergence`.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[truncate_importance(cap), *rejections],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         )
     )
 

@@ -38,12 +38,17 @@ from rlvr_jax.objectives import (
     entropy_bonus,
     group_normalized,
     kl_penalty,
-    objective,
-    ppo_clip,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Finite, NonNegative
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    Finite,
+    KLCoefficient,
+    NonNegative,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -158,7 +163,6 @@ def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegati
       ValueError: a lenience that is not finite, or a draw whose rows are not whole responses; exact
         with a lenience or with a draw below; when a run is made, log-probs that take more than
         exact_mb.
-    Source: Liu et al. 2025, https://arxiv.org/abs/2509.23232.
     """
     exact = exact_mb > 0
     if exact and (lenience or below is not None):
@@ -490,32 +494,29 @@ def taken_over(drawn: Batch, verified: Verified, rows: np.ndarray) -> Batch:
 
 def spec_rl(
     lenience: float = 0.5,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    kl_coefficient: float = 1e-4,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    kl_coefficient: KLCoefficient = 1e-4,
     entropy_coefficient: float = 1e-3,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
     exact_mb: float = 0.0,
 ) -> Recipe:
     """GRPO on responses that go on from what the policy would write again of the last ones.
 
     Args:
       lenience: nats by which a token may have become less likely (b).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      kl_coefficient: weight of the KL term (β); with 0 no reference is needed.
       entropy_coefficient: weight of the entropy (α).
-      epsilon: added to the standard deviation of a group's rewards.
       exact_mb: megabytes that log-probs of all tokens may take; 0: drafts are taken over as the
         authors do.
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=regularizers,
-            aggregation=token_mean(),
         ),
         experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)),
     )

@@ -18,13 +18,13 @@ from rlvr_jax.experience import experience, grade_also, shape
 from rlvr_jax.objectives import (
     column,
     group_normalized,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
     total,
 )
 from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.verifiers.checks import Check
 
 TEXTS = "rlvr_jax.verifiers.texts"
@@ -34,9 +34,9 @@ def affectgpt_r1(
     wheel: Mapping[str, str] | None = None,
     rate: float = 0.1,
     format_weight: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on accuracy of a list and its format.
 
@@ -44,8 +44,6 @@ def affectgpt_r1(
       wheel: words and their clusters; others are clusters of their own.
       rate: price of each word more than there are reference words.
       format_weight: of the format (w).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     check_at_least(0, "affectgpt_r1", rate=rate)
     listed = Check(
@@ -55,9 +53,10 @@ def affectgpt_r1(
     )
     formed = Check(f"{TEXTS}.affectgpt_r1:formed")
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(

@@ -32,9 +32,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
@@ -46,10 +46,16 @@ from rlvr_jax.objectives.statistics.masked import (
     masked_sum,
 )
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Positive, Range
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    Epsilon,
+    Positive,
+    Range,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -67,7 +73,6 @@ def mark_triggers(words: Sequence[str]) -> Stage:
     Raises:
       ValueError: no words; when a run draws, words of which none is one token of the policy's
         tokenizer.
-    Source: ARES, https://github.com/shawn0728/ARES.
     """
     words = tuple(words)
     if not words:
@@ -196,7 +201,6 @@ def hesitation_score(
       level: EASY, MEDIUM or HARD.
       right: whether the answer is.
       scale: the constants.
-    Source: https://github.com/shawn0728/ARES.
     """
     dtype = target.dtype
 
@@ -254,11 +258,8 @@ def hesitation_advantage(
       keep: share of the old running mean, in [0, 1).
       scale: of the score; None for the defaults.
       epsilon: added to the standard deviation of a group's rewards.
-    Reads: reward, outcome, group, trigger, entropy of the rollouts. Writes: advantage.
     Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
       rollouts with tokens).
-    Raises:
-      ValueError: window not positive, or percentile, keep or epsilon out of range.
     """
     scale = HesitationScale() if scale is None else scale
 
@@ -394,10 +395,10 @@ def ares(
     percentile: float = 95.0,
     threshold_keep: float = 0.99,
     scale: HesitationScale | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.3,
-    dual_clip: float = 3.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.3,
+    dual_clip: DualClip = 3.0,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on rewards for hesitation that fits the difficulty.
 
@@ -408,14 +409,13 @@ def ares(
       percentile: of a response's window entropies, its threshold.
       threshold_keep: share of the old running mean of the threshold.
       scale: constants of the score (α, f, κ, T and caps); None for the authors'.
-      clip_low, clip_high, dual_clip: trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=hesitation_advantage(window, percentile, threshold_keep, scale, epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            aggregation=token_mean(),
+            dual_clip=dual_clip,
         ),
         experience=experience(stages=[mark_triggers(triggers.split())]),
     )
@@ -426,6 +426,7 @@ METHOD = Method(
     "ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
     "https://github.com/shawn0728/ARES",
     changes="reward, surrogate",
+    baseline="signal",
     left_out="the KL whose weight adapts to the difficulty",
     reports=(
         "Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy "

@@ -19,12 +19,13 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives.rewards.rubrics import Rows
 from rlvr_jax.objectives.statistics.groups import group_max
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -37,9 +38,6 @@ def with_evidence(column: int, share: Unit = 0.3, relative: bool = True) -> Shap
       share: α.
       relative: E is that share over the largest of the group, wrong rows included; else as it is.
     Reads: outcome, group, component_rewards. Metrics: reward/evidence, reward/evidence_of_right.
-    Raises:
-      ValueError: share outside [0, 1].
-    Source: CaRR, https://github.com/THUDM/CaRR.
     """
 
     def apply(rollouts, state, moment):
@@ -70,9 +68,9 @@ def carr_cgrpo(
     share: float = 0.3,
     relative: bool = True,
     column: int = 0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on right answers and their evidence.
 
@@ -80,14 +78,10 @@ def carr_cgrpo(
       share: of the evidence in the reward (α).
       relative: evidence counts relative to the group's largest.
       column: of the task's rewards, the share of the rubric that is reached.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[shape(with_evidence(column, share, relative))]),
     )

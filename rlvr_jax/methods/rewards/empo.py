@@ -24,13 +24,13 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
     agreement,
     group_normalized,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.consensus import Groups
 from rlvr_jax.objectives.statistics.groups import group_max
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def most_frequent(share: Float[Array, "B"], group: Groups) -> Bool[Array, "B"]:
@@ -41,22 +41,21 @@ def most_frequent(share: Float[Array, "B"], group: Groups) -> Bool[Array, "B"]:
 def empo(
     least: float = 0.0,
     missing: float | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO without KL on the frequencies of answers.
 
     Args:
       least: largest share of a group below which it earns nothing.
       missing: reward of a response without an answer; None: the share of one row.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(stages=[shape(agreement(least, missing=missing))]),

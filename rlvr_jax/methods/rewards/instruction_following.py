@@ -23,15 +23,14 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
     column,
     group_normalized,
-    kl_penalty,
-    objective,
     plain_outcome,
-    ppo_clip,
     rollout_mean_token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.composition import Part, combined
 from rlvr_jax.objectives.rewards.parts import Shaping
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 
@@ -59,24 +58,22 @@ def product(parts: Mapping[str, Part]) -> Shaping:
 
 def instruction_following(
     number: int = 0,
-    kl_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the product of hard and soft constraints.
 
     Args:
       number: of the task's rewards, the judge's word on the soft constraints.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(

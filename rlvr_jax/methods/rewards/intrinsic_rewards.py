@@ -32,12 +32,10 @@ from rlvr_jax.objectives import (
     Shaping,
     agreement,
     group_normalized,
-    kl_penalty,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
 )
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.certainty import self_certainty
 from rlvr_jax.objectives.statistics.groups import (
@@ -48,7 +46,7 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Positive
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -82,10 +80,7 @@ def certainty_normalized(certainty: Certainty, epsilon: Positive = 1e-6) -> Tran
     Args:
       certainty: c, of `rlvr_jax.objectives.rewards.certainty`.
       epsilon: ε, added to the deviation.
-    Reads: group, mask, what the certainty reads. Writes: advantage. Metrics: certainty, its mean
-      over the rows with tokens, and certainty/right and /wrong.
-    Raises:
-      ValueError: epsilon not positive.
+    Metrics: certainty, its mean over the rows with tokens, and certainty/right and /wrong.
     """
 
     def apply(signals, context, state):
@@ -220,27 +215,23 @@ majority_vote: Shaping = agreement(vote=True)
 
 def intrinsic_rewards(
     signal: Certainty | Shaping = certainty_of_distribution,
-    kl_coefficient: float = 0.005,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.005,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on a reward that no verifier gives.
 
     Args:
       signal: a `Certainty`, or a reward such as `majority_vote`.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group.
     """
     sure = isinstance(signal, Certainty)
     return Recipe(
-        objective=objective(
-            advantage=(
-                certainty_normalized(signal, epsilon) if sure else group_normalized(epsilon)
-            ),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
+            advantage=certainty_normalized(signal, epsilon) if sure else group_normalized(epsilon),
+            kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
         experience=None if sure else experience(stages=[shape(signal)]),
@@ -252,6 +243,7 @@ METHOD = Method(
     "How Far Can Unsupervised RLVR Scale LLM Training?",
     "https://arxiv.org/abs/2505.19590",
     changes="reward, advantage",
+    baseline="signal",
     left_out="more votes than rows; votes over rephrased questions",
     reports=(
         "Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps; "

@@ -25,14 +25,12 @@ from jaxtyping import Array, Bool, Int
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
     overlong_excess,
     plain_outcome,
-    ppo_clip,
-    token_mean,
     total,
 )
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_finite
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.lengths import Rows
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
@@ -44,6 +42,7 @@ from rlvr_jax.objectives.statistics.groups import (
     group_std,
 )
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import Function, part
 
 Right = Bool[Array, "B"]
@@ -180,23 +179,19 @@ def linear(max_length: int) -> Shaping:
 def length_rewards(
     max_length: int = 3584,
     form: Callable[[int], Shaping] = cosine,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on a reward that knows the length.
 
     Args:
       max_length: budget of response tokens (L).
       form: `cosine`, `relative`, `overlong` or `linear`.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[shape(form(max_length))]),
     )
@@ -207,6 +202,7 @@ METHOD = Method(
     "Reinforcement Learning for Reasoning in Small LLMs: What Works and What Doesn't",
     "https://arxiv.org/abs/2503.16219",
     changes="reward",
+    small={"max_length": 8},
     left_out="the reward of the format",
     reports=(
         "Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs"

@@ -21,10 +21,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Positive, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Positive, Unit
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -66,9 +67,6 @@ def grounded(
       share: η of the reward.
     Reads: outcome, component_rewards. Metrics: reward/precision, reward/recall, reward/f_score and,
       with a format, reward/format.
-    Raises:
-      ValueError: beta not positive, or share outside [0, 1].
-    Source: LongRLVR, https://github.com/real-absolute-AI/LongRLVR.
     """
     columns = [precision, recall, *([] if form is None else [form])]
 
@@ -91,9 +89,9 @@ def longrlvr(
     beta: float = 2.0,
     share: float = 0.1,
     columns: Sequence[int] = (0, 1, 2),
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on answers and their citations.
 
@@ -101,14 +99,10 @@ def longrlvr(
       beta: weight of recall in the score of citations (β).
       share: of that score that a wrong answer earns (η).
       columns: of the task's rewards: precision, recall and, if it may be broken, the format.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
     )

@@ -21,11 +21,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import cells_by_kind, experience, shape, shuffled_epochs
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.group_order import group_quantile
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -87,8 +88,6 @@ def by_start_quartiles(
       least: δ, of the distance of the quartiles.
     Reads: component_rewards, cell. Metrics: reward/metric (as it is), reward/median (of the rows'
       cells).
-    Raises:
-      ValueError: no cells, or a number that is not positive.
     Source: MedGRPO.
     """
 
@@ -132,9 +131,9 @@ def medgrpo(
     cells: int = 8,
     slope: float = 3.0,
     least: float = 0.05,
-    clip_low: float = 0.2,
-    clip_high: float = 0.3,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.3,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on logistic maps of a metric.
 
@@ -143,14 +142,10 @@ def medgrpo(
       cells: most kinds of prompts; further ones share the last one's quartiles.
       slope: of the logistic (k).
       least: distance of the quartiles at least.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             curriculum=[shuffled_epochs(), cells_by_kind()],

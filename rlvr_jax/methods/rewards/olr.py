@@ -26,10 +26,19 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import slopes
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Finite,
+    KLCoefficient,
+    NonNegativeInt,
+)
 from rlvr_jax.types.parts import part
 
 NONE = -1
@@ -121,7 +130,6 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
     Raises:
       ValueError: a negative start, a slope that is not finite, no visits; when a run begins, a task
         whose grades name no answers.
-    Source: OLR, https://github.com/ShenzhiYang2000/OLR.
     """
 
     def init(setting):
@@ -186,10 +194,10 @@ def olr(
     start: int = 4,
     slope: float = 0.05,
     visits: int = 10,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    kl_coefficient: float = 0.001,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    kl_coefficient: KLCoefficient = 0.001,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on groups that are graded by their majority once that has settled.
 
@@ -197,16 +205,13 @@ def olr(
       start: visits of a prompt before its label can be replaced.
       slope: least rise of the majority's share, each visit.
       visits: that are remembered.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      kl_coefficient: weight of the KL; with 0 no reference is needed.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(stages=[relabel(start, slope, visits)]),
     )

@@ -32,16 +32,22 @@ from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    DualClip,
+    Epsilon,
+    Finite,
+    KLCoefficient,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -104,12 +110,7 @@ def second_prompt_divergence(
       coefficient: c.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
       trained: logp' is the current policy's, with gradient; else that of the policy that sampled.
-    Reads: logp, old_logp, second_prompt_logp of the policy or old_second_prompt_logp. Writes:
-      penalty.
     Metrics: second_prompt_divergence, its mean over the tokens.
-    Raises:
-      ValueError: coefficient not finite.
-    Source: https://github.com/MikeWangWZHL/PAPO.
     """
 
     def apply(signals, context, state):
@@ -131,10 +132,6 @@ def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Tr
     Args:
       coefficient: c.
       trained: as in `second_prompt_divergence`.
-    Reads: second_prompt_logp of the policy or old_second_prompt_logp. Writes: penalty. Metrics:
-      none.
-    Raises:
-      ValueError: coefficient not finite.
     """
 
     def apply(signals, context, state):
@@ -158,14 +155,14 @@ def papo(
     dependence_coefficient: float = 0.02,
     hidden_entropy_coefficient: float = 0.05,
     entropy_coefficient: float = 0.05,
-    kl_coefficient: float = 0.01,
+    kl_coefficient: KLCoefficient = 0.01,
     train_hidden: bool = False,
     hidden_share: float = 0.6,
     filler: str = "0",
-    clip_low: float = 0.2,
-    clip_high: float = 0.3,
-    dual_clip: float = 3.0,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.3,
+    dual_clip: DualClip = 3.0,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean that maximises the divergence from itself without the evidence.
 
@@ -173,11 +170,8 @@ def papo(
       dependence_coefficient: weight of that divergence (γ).
       hidden_entropy_coefficient, entropy_coefficient: weights of -logp of the response without and
         with the evidence (η_m, η_o).
-      kl_coefficient: weight of the KL to the reference (β); with 0 no reference is needed.
       hidden_share, filler: of the prompt's words, how many are hidden, and by which word.
       train_hidden: gradient also through the branch without evidence.
-      clip_low, clip_high, dual_clip: trust region (ε_low, ε_high, c).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     regularizers = []
     if kl_coefficient:
@@ -191,11 +185,12 @@ def papo(
     if entropy_coefficient:
         regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            dual_clip=dual_clip,
             regularizers=regularizers,
-            aggregation=token_mean(),
         ),
         experience=experience(stages=[second_prompt(hide_words(hidden_share, filler))]),
     )

@@ -26,13 +26,12 @@ from rlvr_jax.experience.parts import Curriculum, Setting
 from rlvr_jax.objectives import (
     column,
     group_normalized,
-    kl_penalty,
-    objective,
-    ppo_clip,
     rollout_mean_token_mean,
     total,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.checks import Check
 
@@ -100,25 +99,23 @@ def _blocks(setting: Setting, kinds: tuple[str, ...]) -> list[np.ndarray]:
 
 def rewardmap(
     kinds: Sequence[str] = (),
-    kl_coefficient: float = 0.005,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.005,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO with a KL on the score of a route, kinds of questions one after the other.
 
     Args:
       kinds: of prompts, in their order; none: that of the first prompts of each.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     check = Check("rlvr_jax.verifiers.texts.rewardmap:check")
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
         experience=experience(

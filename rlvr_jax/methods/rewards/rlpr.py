@@ -25,13 +25,14 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
 
@@ -347,9 +348,9 @@ def rlpr(
     keep: float = 0.99,
     start: int = 11,
     splice: Splice = behind_tags,
-    clip_low: float = 0.2,
-    clip_high: float = 0.27,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.27,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on the likelihood of the reference answer.
 
@@ -359,14 +360,10 @@ def rlpr(
       keep: share of the old running mean.
       start: first step, from 0, whose groups are dropped.
       splice: (prompt, response) -> where the reference answer is read.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             stages=[likely_answers(splice, form_share, spread_share, keep, start)]

@@ -24,15 +24,20 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
     critic_of,
     generalized_advantage,
-    objective,
-    ppo_clip,
-    token_mean,
     whitened,
 )
 from rlvr_jax.objectives.arguments import check_bound
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    KLCoefficient,
+    NonNegative,
+    TraceDecay,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -89,7 +94,6 @@ def decoupled_exploration(
       than a right one.
     Raises:
       ValueError: a negative scale, a bound that is not positive, or a weight outside [0, 1].
-    Source: RLSP, https://github.com/GuanghaoYe/Emergence-of-Thinking.
     """
     bounds = {"cap": cap, "clip": clip}
     check_bound("decoupled_exploration", **{n: x for n, x in bounds.items() if x is not None})
@@ -132,7 +136,6 @@ def steady_reasoning(length: Rows, scale: float, cap: float | None = 10.0) -> Ro
       length: L, tokens of the reasoning; below 1 counts as 1.
       scale: C, the length that costs 1; 0: nothing is paid.
       cap: the most that a short one costs; None: no cap.
-    Source: RLSP, https://github.com/GuanghaoYe/Emergence-of-Thinking (without a cap).
     """
     cost = scale / jnp.maximum(length, 1)
     return -(cost if cap is None else jnp.minimum(cost, cap))
@@ -145,10 +148,10 @@ def rlsp(
     effort_weight: float = 0.0,
     judge: int | None = None,
     clip: float | None = None,
-    kl_coefficient: float = 0.05,
-    trace_decay: float = 0.95,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    kl_coefficient: KLCoefficient = 0.05,
+    trace_decay: TraceDecay = 0.95,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     value_clip: float = 0.2,
 ) -> Recipe:
     """PPO with a critic, on outcomes and what exploring earns.
@@ -160,9 +163,6 @@ def rlsp(
       effort_weight: of the judge's effort (w).
       judge: column of the task's rewards with that effort; None: nobody judges.
       clip: bound of the reward on both sides; None: none.
-      kl_coefficient: price of the divergence from the reference (β); with 0 none is needed.
-      trace_decay: of later errors of the critic (λ).
-      clip_low, clip_high: half-widths of the trust region.
       value_clip: half-width of the critic's.
     """
     reward = decoupled_exploration(
@@ -170,10 +170,8 @@ def rlsp(
     )
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     return Recipe(
-        objective=objective(
-            advantage=whitened(estimator),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
         ),
         experience=experience(stages=[shape(reward)]),
         critic=critic_of(estimator, value_clip),
@@ -185,6 +183,8 @@ METHOD = Method(
     "On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
     "https://arxiv.org/abs/2502.06773",
     changes="reward, advantage",
+    baseline="other",
+    small={"max_length": 24},
     left_out=(
         "demonstrations before RL; the authors' judge (`--judge` brings one); "
         "the critic's first steps alone"

@@ -18,9 +18,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
@@ -90,22 +92,18 @@ def confident_abstention(answerable: int = 0, abstained: int = 1, confidence: in
 
 def salu(
     columns: Sequence[int] = (0, 1, 2),
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean, on answers and abstentions by their confidence.
 
     Args:
       columns: of the task's rewards: answerable, abstained (0 or 1), confidence.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[shape(confident_abstention(*columns))]),
     )

@@ -37,7 +37,7 @@ from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -60,8 +60,6 @@ def random_reward(chance: Unit = 0.5) -> Shaping:
 
     Args:
       chance: γ.
-    Raises:
-      ValueError: chance outside [0, 1].
     """
 
     def apply(rollouts, state, moment):
@@ -150,8 +148,6 @@ def clipped_noise(low: NonNegative, high: NonNegative, moment: Positive) -> Surr
     Args:
       low, high: half-widths of the trust region, at least 0.
       moment: μ = E[max(A, 0)], see `half_moment`.
-    Raises:
-      ValueError: a negative half-width, or moment not positive.
     Source: "Exploration v.s. Exploitation: Rethinking RLVR through Clipping, Entropy, and Spurious
       Reward".
     """
@@ -181,9 +177,9 @@ def spurious_rewards(
     chance: float = 0.5,
     control: Reward | Shaping | None = None,
     clipped: bool = True,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on the token mean on a reward that is not about being right.
 
@@ -191,8 +187,6 @@ def spurious_rewards(
       chance: of a random reward of 1 (γ).
       control: another reward; None: the random one.
       clipped: with the trust region; else the ratio is unbounded.
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     reward = random_reward(chance) if control is None else control
     bounds = ppo_clip(low=clip_low, high=clip_high)

@@ -29,9 +29,10 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.parts import Curriculum, Setting, Stage
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, taken, uniform_places
-from rlvr_jax.objectives import objective, plain_reward, ppo_clip, token_mean
+from rlvr_jax.objectives import plain_reward
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
@@ -45,7 +46,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     solve_prompt,
 )
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite
 from rlvr_jax.types.parts import part
 
 BYTES = 2048
@@ -110,9 +111,6 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
       capacity: triplets of each buffer, the newest ones.
     Reads: Task.world, Grade.answer (of a proposal: its triplet). Metrics: known/<kind> (triplets in
       the buffer), new/<kind> (of the step).
-    Raises:
-      ValueError: a number below 1; when a run begins, a task without a world.
-    Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
     """
 
     def init(setting):
@@ -192,9 +190,6 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
     Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
     Metrics: valid_proposals (share of them), proposal_rate (how often valid ones are solved),
       learnable_proposals (share of the valid ones), solved (share of answers that are right).
-    Raises:
-      ValueError: no samples, a reward that is not finite.
-    Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
     """
 
     def apply(batch, actor, state, turn):
@@ -246,7 +241,7 @@ def whitened_by_cell(
 
     Args:
       estimator, ddof, epsilon, floor: as of `whitened`.
-    Reads: what the estimator reads, mask, cell. Writes: advantage. Metrics: the estimator's.
+    Metrics: the estimator's.
     Raises:
       ValueError: epsilon and floor are both not positive.
     """
@@ -295,10 +290,7 @@ def _whitened(
 
 
 def learnability(rate: Rate) -> Rate:
-    """1 - s where s is above 0, else 0: hard and not hopeless.
-
-    Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
-    """
+    """1 - s where s is above 0, else 0: hard and not hopeless."""
     return jnp.where(rate > 0, 1 - rate, 0)
 
 
@@ -330,8 +322,8 @@ def absolute_zero(
     solver_samples: int = 8,
     wrong: float = -0.5,
     malformed: float = -1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
 ) -> Recipe:
     """REINFORCE++ by kind and role on questions that the policy makes up.
 
@@ -340,13 +332,12 @@ def absolute_zero(
       capacity: programs of each buffer.
       solver_samples: answers that a proposal's learnability is estimated from.
       wrong, malformed: rewards.
-      clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=whitened_by_cell(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
         ),
         experience=experience(
             propose_and_solve(references, capacity),
@@ -360,6 +351,7 @@ METHOD = Method(
     "Absolute Zero: Reinforced Self-play Reasoning with Zero Data",
     "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner",
     changes="advantage, curriculum, reward",
+    baseline="batch",
     left_out="seed batches, and messages beside inductions",
     reports=(
         "Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, "

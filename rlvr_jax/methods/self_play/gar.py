@@ -39,10 +39,11 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
 
 ALTERED = "altered"
@@ -94,9 +95,6 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
     Reads: Grade.info["altered"] where there is one. Writes: reward, cell.
     Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_share,
       prover_groups.
-    Raises:
-      ValueError: a share outside [0, 1].
-    Source: GAR (the link stands in the method's card).
     """
 
     def apply(batch, actor, state, turn):
@@ -155,26 +153,23 @@ def adversarial(rate: Rate, altered: Rate) -> Rate:
 def gar(
     penalty: float = 0.5,
     most: float = 0.5,
-    kl_coefficient: float = 0.01,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.01,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO of proofs and of the statements that are written for them.
 
     Args:
       penalty: share of a proof's reward that altering the statement costs.
       most: pass rate up to which a statement trains the prover.
-      kl_coefficient: weight of the KL (β).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(stages=[fuse_statements(penalty, most)]),
     )

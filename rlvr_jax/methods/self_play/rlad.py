@@ -27,10 +27,11 @@ from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.hints import gives_away
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
 UNAIDED = 2
@@ -80,7 +81,6 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
       abstraction_reward, leaking_abstractions (share), aided_rate, unaided_rate (pass rates).
     Raises:
       ValueError: a number below 1; when a run is set up, samples that m does not divide.
-    Source: RLAD (the link stands in the method's card).
     """
 
     def size(samples):
@@ -128,26 +128,23 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
 def rlad(
     abstractions: int = 4,
     unaided: int = 4,
-    kl_coefficient: float = 0.001,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.001,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO of who writes abstractions and of who solves with them, which are one policy.
 
     Args:
       abstractions: of each problem (m); it must divide the samples of a group.
       unaided: for so many solutions with an abstraction there is one answer without.
-      kl_coefficient: weight of the KL (β).
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=token_mean(),
+            kl_coefficient=kl_coefficient,
         ),
         experience=experience(stages=[discover_abstractions(abstractions, unaided)]),
     )

@@ -45,21 +45,28 @@ from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
 from rlvr_jax.objectives import (
     group_normalized,
     kl_penalty,
-    objective,
     plain_reward,
-    ppo_clip,
     scale_of_cell,
-    token_mean,
     whitened,
 )
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform, no_state
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Finite,
+    KLCoefficient,
+    NonNegativeInt,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 REQUEST = (
@@ -84,7 +91,6 @@ def is_question(
     Args:
       characters: least and most.
       searches: what was searched for to write it: at least two, none twice; None: nobody searched.
-    Source: SSP, https://github.com/Alibaba-Quark/SSP.
     """
     fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words
     searched = searches is None or (len(searches) >= 2 and len({*searches}) == len(searches))
@@ -163,7 +169,6 @@ def pose_questions(
     Raises:
       ValueError: a number outside its range; when a run begins, a task without tools for questions
         that have to be searched for.
-    Source: SSP, https://github.com/Alibaba-Quark/SSP.
     """
 
     def init(setting):
@@ -256,7 +261,7 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
     Args:
       table: by cell, estimators without state.
       other: of all other rows.
-    Reads: cell, and what the estimators read. Writes: advantage. Metrics: those of the estimators.
+    Metrics: those of the estimators.
     Raises:
       ValueError: an estimator with state.
     """
@@ -289,10 +294,7 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
 
 
 def parabola(rate: Rate, left: float = 0.0, right: float = 1.0) -> Rate:
-    """4 (l + s) (r - s) where s is strictly between 0 and 1, else 0.
-
-    Source: SSP, https://github.com/Alibaba-Quark/SSP.
-    """
+    """4 (l + s) (r - s) where s is strictly between 0 and 1, else 0."""
     return jnp.where((rate > 0) & (rate < 1), 4 * (left + rate) * (right - rate), 0)
 
 
@@ -307,10 +309,10 @@ def ssp(
     least_words: int = 10,
     max_turns: int = 0,
     reply_tokens: int = 512,
-    kl_coefficient: float = 0.01,
-    clip_low: float = 0.2,
-    clip_high: float = 0.285,
-    epsilon: float = 1e-6,
+    kl_coefficient: KLCoefficient = 0.01,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.285,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """REINFORCE++ of who asks and GRPO of who answers, on the same weights.
 
@@ -323,9 +325,6 @@ def ssp(
       least_characters, most_characters, least_words: of a question.
       max_turns: of an answer with the task's tools, and of a question; 0: nobody searches.
       reply_tokens: of what is found, at most.
-      kl_coefficient: weight of the KL of who answers (β).
-      clip_low, clip_high: half-widths of the trust region.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     asked = whitened(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0)
     scale = scale_of_cell({WRITE: 0.0})
@@ -342,11 +341,11 @@ def ssp(
     )
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=advantage_by_cell({WRITE: asked}, other=group_normalized(epsilon)),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=kl,
-            aggregation=token_mean(),
         ),
         experience=experience(draw=draw, stages=[stage]),
     )
@@ -357,6 +356,7 @@ METHOD = Method(
     "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
     "https://github.com/Alibaba-Quark/SSP",
     changes="advantage, sampling, reward",
+    baseline="batch",
     left_out="the judge that answers from what was found, and whether anything was",
     reports=(
         "search agents: gains on several question sets, from scratch and on trained agents (no "

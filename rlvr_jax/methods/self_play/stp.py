@@ -43,7 +43,8 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives import imitate
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
@@ -66,9 +67,6 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
       hard: rate below which a statement is hard, in [0, 1].
       redo: chance of the others, in [0, 1], as against 1.
     Metrics: hard_statements, best_rate (mean over those that were visited).
-    Raises:
-      ValueError: a number outside its range.
-    Source: STP, https://github.com/kfdong/STP.
     """
 
     def init(setting):
@@ -199,9 +197,6 @@ def imitate_proofs(
       cap: of the weight of a conjecture.
     Reads: outcome, Grade.info["seconds"], texts. Writes: mask (nothing is on it), supervised,
       reward. Metrics: conjectures, conjecture_rate, imitated_conjectures, imitated_proofs.
-    Raises:
-      ValueError: a rate outside [0, 1], a negative cost, no cap.
-    Source: STP, https://github.com/kfdong/STP.
     """
 
     def init(setting):
@@ -341,12 +336,7 @@ def stp(
       weight: of the imitation.
     """
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[imitate(weight, factor=by_reward)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([imitate(weight, factor=by_reward)]),
         experience=experience(
             prove_hard_ones(hard + margin, redo),
             stages=[imitate_proofs(hard, margin, most, length_cost, time_cost, cap)],

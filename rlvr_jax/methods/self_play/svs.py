@@ -39,11 +39,12 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Range
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Range
 from rlvr_jax.types.parts import part
 
 SOLVE_WRITTEN = 2
@@ -84,7 +85,6 @@ def synthesize_problems(
       problems), kept_prompts, kept_written, kept_solved (groups).
     Raises:
       ValueError: bounds outside [0, 1] or in the wrong order, no sources, a multiple below 1.
-    Source: SvS, https://github.com/MasterVito/SvS.
     """
     bounds = {"low": low, "high": high, "written_low": written_low, "written_high": written_high}
     check_within(0, 1, "synthesize_problems", **bounds)
@@ -163,10 +163,7 @@ ROUNDING = 1e-9
 
 
 def within_band(rate: Rate, low: float, high: float) -> Bool[Array, "..."]:
-    """Whether a rate is in [low, high], both ends included, whatever rounding does.
-
-    Source: SvS, https://github.com/MasterVito/SvS.
-    """
+    """Whether a rate is in [low, high], both ends included, whatever rounding does."""
     return (rate >= low - ROUNDING) & (rate <= high + ROUNDING)
 
 
@@ -177,9 +174,9 @@ def svs(
     written_high: float = 0.625,
     sources: int = 64,
     most: float = 4.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on prompts, on problems that the policy writes from its answers, and on writing them.
 
@@ -188,15 +185,11 @@ def svs(
       written_low, written_high: pass rates of written problems that earn something.
       sources: right answers of a step that problems are written from, at most.
       most: rows of an update at most, as a multiple of prompts × samples.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     stage = synthesize_problems(low, high, written_low, written_high, sources, most)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(stages=[stage]),
     )

@@ -29,13 +29,14 @@ from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.nodes import Nodes, roots, with_nodes
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import showing
-from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Unit
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature, Unit
 from rlvr_jax.types.parts import part
 
 PROVED, ERROR = "proved", "error"
@@ -107,7 +108,6 @@ def prove(
       banned: words.
     Raises:
       ValueError: a count below 1, or a negative alpha.
-    Source: BFS-Prover-V2, https://github.com/zeyu-zheng/BFS-Prover-V2 (`src/search/proof_tree.py`).
     """
     check_count(1, "prove", number=number, expansions=expansions)
     check_at_least(0, "prove", alpha=alpha)
@@ -305,11 +305,6 @@ def prove_statements(
       temperature: of the sampler; steps are scored, and trained, at 1.
     Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
       lost_statements.
-    Raises:
-      ValueError: a number that is no count or negative, quantiles outside [0, 1]; when a run
-        begins, a task without an environment where none is given.
-    Source: BFS-Prover-V2 trains so (the link stands in the method's card); the quantiles and the
-      cap are ours.
     """
 
     def init(setting):
@@ -456,7 +451,7 @@ def bfs_prover_v2(
     high: float = 0.9,
     separator: str = ":::",
     banned: Sequence[str] = ("sorry", "admit", "native_decide"),
-    temperature: float = 1.3,
+    temperature: Temperature = 1.3,
     weight: float = 1.0,
 ) -> Recipe:
     """Imitation of single tactics of proofs that the policy's search has found.
@@ -468,19 +463,13 @@ def bfs_prover_v2(
       low, high: quantiles between which a step is trained.
       separator: what a state ends with where the policy reads it.
       banned: words that no tactic may have.
-      temperature: of the sampler.
       weight: of the imitation.
     """
     search = prove_statements(
         None, tactics, alpha, expansions, low, high, separator, banned, temperature
     )
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[imitate(weight)],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([imitate(weight)]),
         experience=experience(draw=search),
     )
 

@@ -31,14 +31,12 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.objectives import (
     group_normalized,
-    objective,
     overlong_shaping,
-    ppo_clip,
     signed_outcome,
-    token_mean,
 )
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -64,7 +62,6 @@ def branch(at: Places, samples: Count) -> Stage:
       beginning), branch_position (mean over rows).
     Raises:
       ValueError: fewer than one sample; rows per group that are no multiple of 1 + samples.
-    Source: CURE draws so (the link stands in the method's card).
     """
 
     def size(trained: int) -> int:
@@ -184,7 +181,6 @@ def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> 
         no critical token; 0 for vocabularies of single characters.
     Raises:
       ValueError: fewer than one candidate, a negative number; when called, rows without entropies.
-    Source: CURE, https://github.com/bytedance/CURE.
     """
 
     def place(batch: Batch, turn: Turn) -> np.ndarray:
@@ -203,13 +199,13 @@ def cure(
     samples: int = 3,
     top_k: int = 20,
     barred_characters: int = 1,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     dual: float = 10.0,
     max_length: int = 2596,
     cache_length: int = 512,
     overlong_factor: float = 1.0,
-    epsilon: float = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """DAPO's loss on groups of responses and their branches, where outcomes differ.
 
@@ -217,19 +213,18 @@ def cure(
       samples: branches of each response (n₂); groups are of multiples of 1 + samples.
       top_k: positions of highest entropy, of which one is drawn.
       barred_characters: tokens of at most so many characters are no critical ones.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss of a negative advantage.
       max_length: budget of response tokens.
       cache_length: last tokens of the budget, over which the penalty grows.
       overlong_factor: penalty at the full budget.
-      epsilon: added to the standard deviation of a group's rewards.
     """
     penalized = overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            aggregation=token_mean(),
+            dual_clip=dual,
         ),
         experience=experience(
             stages=[

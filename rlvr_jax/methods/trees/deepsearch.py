@@ -34,12 +34,19 @@ from rlvr_jax.experience.draws.trees.nodes import (
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.search import graded_ends
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import objective, ppo_clip, token_mean
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean, group_std
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    NonNegativeInt,
+    Positive,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -58,7 +65,6 @@ def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float 
       path: int [L + 1], of `path_to`.
       reward: r, of either sign.
       least: γ at least.
-    Source: DeepSearch, https://github.com/smiles724/DeepSearch (`utils/mcts.py`).
     """
     visits, value = nodes.visits.copy(), nodes.value.copy()
     depth = nodes.depth[path]
@@ -143,7 +149,6 @@ def search_tree(
     Metrics: expansions, nodes, solved_rows.
     Raises:
       ValueError: a number that is no count or negative; when a run begins, too few expansions.
-    Source: DeepSearch draws so (the link stands in the method's card).
     """
     weights = {"value_weight": value_weight, "depth_weight": depth_weight}
     check_at_least(0, "search_tree", exploration=exploration, **weights)
@@ -276,10 +281,8 @@ def last_token_centered(epsilon: float | None = None) -> Transform:
     Args:
       epsilon: A is divided by the population's standard deviation of the same rewards plus this;
         None: not divided.
-    Reads: process_reward, group. Writes: advantage. Metrics: none.
     Raises:
       ValueError: epsilon not positive.
-    Source: DeepSearch, https://github.com/smiles724/DeepSearch (`reward_manager/advantage_fn.py`).
     """
     if epsilon is not None:
         check_positive("last_token_centered", epsilon=epsilon)
@@ -309,10 +312,10 @@ def deepsearch(
     depth_weight: float = 0.01,
     overlong: int = 4096,
     most_expansions: int = 256,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.28,
     dual: float = 10.0,
-    epsilon: float | None = None,
+    epsilon: Epsilon | None = None,
 ) -> Recipe:
     """A clipped ratio on the paths of a search, each token credited with its node's value.
 
@@ -324,16 +327,14 @@ def deepsearch(
       value_weight, depth_weight: of the choice among all open nodes.
       overlong: last tokens of the budget, over which the reward falls to -1; 0: off.
       most_expansions: of a prompt's tree.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss where A < 0, in units of -A.
-      epsilon: advantages are divided by the deviation of the last tokens' rewards plus this; None:
-        they are not.
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=last_token_centered(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            aggregation=token_mean(),
+            dual_clip=dual,
         ),
         experience=experience(
             draw=search_tree(
@@ -356,6 +357,7 @@ METHOD = Method(
     " Monte Carlo Tree Search",
     "https://github.com/smiles724/DeepSearch",
     changes="sampling, advantage, aggregation",
+    baseline="other",
     left_out="the choice of hard problems, and the replay of solved rollouts in place of a search",
     reports=(
         "a 1.5B model: 62.95 % on the mean of six maths sets, with 5.7 times fewer GPU hours than "

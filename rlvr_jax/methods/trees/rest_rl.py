@@ -34,12 +34,23 @@ from rlvr_jax.experience.draws.trees.nodes import Nodes, children, path_to, root
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
-from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.tasks.base import Prompt, StepScore, Task
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Finite, NonNegative, Positive, Share, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Finite,
+    NonNegative,
+    Positive,
+    Share,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -102,10 +113,6 @@ def start_from_prefixes(
       capacity: of the queue; of more the newest stay.
     Metrics: queue (starts that wait), kept_prompts (share of the rated), new_prefixes,
       asked_prefixes (asks of the step that begin with lines).
-    Raises:
-      ValueError: a number below 1, a temperature or ratio that is not positive, a negative spread,
-        an outcome outside [0, 1], a decay outside (0, 1].
-    Source: ReST-RL, https://github.com/THUDM/ReST-RL.
     """
 
     def init(setting):
@@ -272,8 +279,6 @@ def search_lines(
     Raises:
       ValueError: a count below 1, a negative constant, an ε that is not positive; when called, a
         state behind which nothing was drawn.
-    Source: ReST-RL, https://github.com/THUDM/ReST-RL (`algorithms/MCTS/mcts.py`), which breaks ties
-      at random.
     """
     check_count(1, "search_lines", iterations=iterations, decisions=decisions)
     check_at_least(0, "search_lines", constant=constant)
@@ -370,8 +375,6 @@ def ended_bonus(bonus: Finite) -> Shaping:
     Args:
       bonus: small beside 1.
     Reads: outcome, truncated.
-    Raises:
-      ValueError: a bonus that is not finite.
     """
 
     def reward(rollouts):
@@ -394,7 +397,6 @@ def upper_confidence(
       value, visits: V and N, of nodes.
       parent_visits: N_parent, at least 1.
       weight, epsilon: c and ε.
-    Source: ReST-RL, https://github.com/THUDM/ReST-RL.
     """
     return value + weight * jnp.sqrt((1 + jnp.log(parent_visits)) / (epsilon + visits))
 
@@ -420,9 +422,9 @@ def rest_rl(
     decay: float = 0.95,
     capacity: int = 4096,
     bonus: float = 1e-3,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    epsilon: float = 1e-6,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """GRPO on prompts whose answers differ and on beginnings of their best answers.
 
@@ -435,17 +437,13 @@ def rest_rl(
       decay: of the chance of a beginning from one line to the next.
       capacity: starts that wait at most.
       bonus: reward of an answer that has ended.
-      clip_low, clip_high: half-widths of the trust region (ε).
-      epsilon: added to the standard deviation of a group's rewards.
     """
     starts = start_from_prefixes(
         rated, rating_samples, rating_temperature, spread, accept, ratio, decay, capacity
     )
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
+        objective=clipped_objective(
+            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(starts, stages=[shape(ended_bonus(bonus))]),
     )

@@ -27,13 +27,21 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import fixed_length_mean, kl_penalty, objective, ppo_clip
+from rlvr_jax.objectives import fixed_length_mean
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.objectives.statistics.trees import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    KLCoefficient,
+    NonNegative,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -91,9 +99,6 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
       metric: of the entropy and the similarity of the likeliest tokens.
       top: so many.
     Metrics: branched_rows, branch_position (mean over them; 0 without any).
-    Raises:
-      ValueError: a probability outside [0, 1], or top below 1.
-    Source: ROSE draws so (the link stands in the method's card).
     """
 
     def apply(asks, actor, state, turn):
@@ -174,10 +179,6 @@ def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
 
     Args:
       length_penalty: λ; 0: off.
-    Reads: reward, group, parent, branch_position, length. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: a negative penalty.
-    Source: ROSE, https://github.com/ZiqiZhao1/ROSE-rl (`core_algos.py`).
     """
 
     def apply(signals, context, state):
@@ -297,10 +298,10 @@ def rose(
     fresh: float = 0.5,
     top: int = 20,
     length_penalty: float = 0.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
+    clip_low: ClipLow = 0.2,
+    clip_high: ClipHigh = 0.2,
     dual: float = 3.0,
-    kl_coefficient: float = 0.001,
+    kl_coefficient: KLCoefficient = 0.001,
     max_length: int = 8192,
 ) -> Recipe:
     """Credit between branch points on rows that branch where the policy wavers between meanings.
@@ -309,16 +310,16 @@ def rose(
       fresh: probability that a row begins at the prompt (ε).
       top: likeliest tokens that the metric is of.
       length_penalty: λ; 0: off.
-      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss where A < 0, in units of -A.
-      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       max_length: budget of response tokens (L).
     """
     return Recipe(
-        objective=objective(
+        objective=clipped_objective(
+            clip_low=clip_low,
+            clip_high=clip_high,
             advantage=between_branch_points(length_penalty),
-            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
-            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            dual_clip=dual,
+            kl_coefficient=kl_coefficient,
             aggregation=fixed_length_mean(max_length),
         ),
         experience=experience(draw=branch_at_best(fresh, top=top)),
@@ -330,6 +331,7 @@ METHOD = Method(
     "Reinforced Efficient Reasoning via Semantically Diverse Exploration",
     "https://github.com/ZiqiZhao1/ROSE-rl",
     changes="sampling, advantage, aggregation, regularizer",
+    denominator="rows",
     reports="Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)",
     traps=(
         "values pool branches at one position, whatever their parent; where cosines are positive "

@@ -60,18 +60,15 @@ from rlvr_jax.experience.parts import Actor, Draw, Stage, Turn
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.objectives import (
     imitate,
-    no_advantage,
-    no_policy_loss,
-    objective,
     own_words,
-    token_mean,
 )
 from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature
 from rlvr_jax.types.parts import part
 
 
@@ -222,7 +219,6 @@ def search_steps(
         time, where nobody knows the outcome).
     Raises:
       ValueError: a count below 1, or a negative constant.
-    Source: rStar-Math, https://github.com/microsoft/rStar (`rstar_deepthink/agents/mcts.py`).
     """
     check_count(1, "search_steps", iterations=iterations, depth=depth)
     check_at_least(0, "search_steps", constant=constant)
@@ -337,8 +333,6 @@ def step_tree(
       ValueError: a number that is no count, a negative constant, a temperature that is not
         positive, no separator; when a run begins, a game of several players, or a guide where the
         model's width is not known; when it draws, a separator that the tokenizer cannot write.
-    Source: rStar-Math draws so (the link stands in the method's card); its guide is a model of its
-      own, and its pairs are of texts that differ by 20 edits at least.
     """
     counts = {"candidates": candidates, "iterations": iterations, "depth": depth, "traces": traces}
     check_count(1, "step_tree", **counts, **({} if tokens is None else {"tokens": tokens}))
@@ -549,7 +543,6 @@ def sibling_pairs(
       solved: the step has a solved path; the others have failed.
       top, lonely: as above.
       margin: 0 keeps all pairs of different Q.
-    Source: rStar-Math, https://github.com/microsoft/rStar (`train/sample_rm_data.py`).
     """
     quality = np.asarray(quality, float)
     right, wrong = np.flatnonzero(solved), np.flatnonzero(~np.asarray(solved, bool))
@@ -591,7 +584,7 @@ def rstar_math(
     exploration: float = 2.0,
     traces: int = 2,
     step_tokens: int | None = None,
-    temperature: float = 0.7,
+    temperature: Temperature = 0.7,
     weight: float = 1.0,
     code: bool = False,
     errors: int = 2,
@@ -608,7 +601,6 @@ def rstar_math(
       exploration: of the choice among children (c).
       traces: that are trained of a problem at most.
       step_tokens: of a step at most; None: what is left of the budget.
-      temperature: of the sampler.
       weight: of the imitation.
       code: steps may have Python in them, which is run (`code_steps`).
       errors: of code in a row that end a path.
@@ -632,12 +624,7 @@ def rstar_math(
     )
     learned = imitate(weight, own_words, ("supervised", "origin")) if code else imitate(weight)
     return Recipe(
-        objective=objective(
-            advantage=no_advantage(),
-            surrogate=no_policy_loss(),
-            regularizers=[learned],
-            aggregation=token_mean(),
-        ),
+        objective=objective_of_terms([learned]),
         experience=experience(draw=search, stages=[rejection_sampling()]),
     )
 
@@ -647,6 +634,7 @@ METHOD = Method(
     "rStar-Math: Small LLMs Can Master Math Reasoning with Self-Evolved Deep Thinking",
     "https://github.com/microsoft/rStar",
     changes="sampling, selection, surrogate",
+    ratio="other",
     left_out="a preference model with weights of its own (here: a head on the policy's states), and"
     " its search at test time; rounds that begin with the base",
     reports=(

@@ -21,8 +21,6 @@ def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Functio
     Args:
       factors: by cell, finite.
       other: of all other rows.
-    Raises:
-      ValueError: a factor that is not finite.
     """
 
     def weight(signals, context):

@@ -42,9 +42,6 @@ def group_normalized(epsilon: Positive = 1e-6) -> Transform:
 
     Args:
       epsilon: ε, added to the standard deviation, outside its root.
-    Reads: reward, group. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
 
@@ -58,7 +55,6 @@ def group_normalized(epsilon: Positive = 1e-6) -> Transform:
 def group_centered() -> Transform:
     """A_i = R_i - mean over the rollouts of a prompt.
 
-    Reads: reward, group. Writes: advantage. Metrics: none.
     Source: Liu et al. 2025, https://arxiv.org/abs/2503.20783.
     """
     return advantage_of_rewards(group_deviation)
@@ -75,7 +71,6 @@ def relative_to(
         `batch_mean` or `batch_std`, where true for the rows of groups with tokens; the scale may be
         a number.
       epsilon: ε, added to the scale; positive if that is a statistic, which may be 0.
-    Reads: reward, group. Writes: advantage. Metrics: none.
     Raises:
       ValueError: a scale that is a number and not positive, a negative epsilon, or 0 with a
         statistic.
@@ -99,10 +94,7 @@ def relative_to(
 
 @part(writes={"advantage"})
 def no_advantage() -> Transform:
-    """A_i = 0: for a loss that its surrogate or its regularizers make without rewards.
-
-    Reads: nothing. Writes: advantage. Metrics: none.
-    """
+    """A_i = 0: for a loss that its surrogate or its regularizers make without rewards."""
 
     def apply(signals, context, state):
         del context
@@ -113,10 +105,7 @@ def no_advantage() -> Transform:
 
 @part
 def plain_reward() -> Transform:
-    """A_i = R_i: no baseline, so groups of equal rewards are trained on as well.
-
-    Reads: reward. Writes: advantage. Metrics: none.
-    """
+    """A_i = R_i: no baseline, so groups of equal rewards are trained on as well."""
     return rollout_advantage(lambda rollouts: rollouts.reward)
 
 

@@ -69,11 +69,8 @@ def process_to_go(
       at_end: what the last token is paid: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.
       discount: γ, in [0, 1].
-    Reads: reward, group, mask, what the process reward reads. Writes: advantage.
     Metrics: process_reward, the mean of what a response is paid on its way, and
       process_reward/right, /wrong.
-    Raises:
-      ValueError: a discount outside [0, 1], or a coefficient that is not finite.
     """
 
     def apply(signals, context, state):

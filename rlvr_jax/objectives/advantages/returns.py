@@ -108,9 +108,6 @@ def reward_to_go(
       center: a statistic (reward [B], group [B], where [B]) -> [B] that is taken from the reward
         before the return is formed; where is true for the rows of groups with tokens.
       baseline: b, a statistic that is taken from the return.
-    Reads: reward, group, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: discount outside [0, 1], or a negative kl_coefficient.
     """
 
     def apply(signals, context, state):
@@ -138,9 +135,6 @@ def generalized_advantage(
       discount, trace_decay: γ and λ, in [0, 1].
       kl_coefficient: β of the divergence from the reference that is charged token by token, at
         least 0.
-    Reads: reward, values, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: discount or trace_decay outside [0, 1], or a negative kl_coefficient.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
     """
 

@@ -19,9 +19,6 @@ def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
 
     Args:
       epsilon: ε, added to the standard deviation, outside its root.
-    Reads: reward, group, trace. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
     """
 

@@ -27,7 +27,7 @@ def whitened(
       ddof: the sum of squares is divided by n - ddof.
       epsilon: ε, added to the variance.
       floor: smallest variance; positive where ε is 0.
-    Reads: what the estimator reads, mask. Writes: advantage. Metrics: the estimator's.
+    Metrics: the estimator's.
     Raises:
       ValueError: epsilon and floor are both not positive.
     Source: REINFORCE++, https://github.com/OpenRLHF/OpenRLHF.

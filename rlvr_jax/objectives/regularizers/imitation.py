@@ -36,10 +36,7 @@ def imitate(
       reads: optional records of the rollouts that it reads.
       factor: (rollouts) -> [B, T], of the tokens' losses; the mean is over the tokens all the same.
         None: 1.
-    Reads: logp, what `where` reads. Writes: term.
     Metrics: imitation_loss (the mean), imitated_tokens (their number).
-    Raises:
-      ValueError: a negative weight.
     """
 
     def apply(signals, context, state):

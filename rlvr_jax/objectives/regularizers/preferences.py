@@ -154,11 +154,8 @@ def implicit_reward_loss(
       loss: one of this module.
       coefficient: c.
       one_pair: of each group, that of `first_pairs`, `off_policy` rows behind the others.
-    Reads: logp, reference_logp, outcome, group, the mask, with `one_pair` off_policy. Writes: term.
     Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
       have tokens; with `one_pair` paired_groups (count).
-    Raises:
-      ValueError: scale not positive.
     """
 
     def apply(signals, context, state):

@@ -29,9 +29,7 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
     Args:
       coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
-    Reads: the statistic. Writes: penalty. Metrics: statistic_penalty/<statistic>, its mean.
-    Raises:
-      ValueError: coefficient not finite.
+    Metrics: statistic_penalty/<statistic>, its mean.
     """
 
     def apply(signals, context, state):
@@ -50,9 +48,7 @@ def statistic_term(coefficient: Finite, statistic: str) -> Transform:
     Args:
       coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
-    Reads: the statistic, mask. Writes: term. Metrics: statistic_term/<statistic>, the mean.
-    Raises:
-      ValueError: coefficient not finite.
+    Metrics: statistic_term/<statistic>, the mean.
     """
 
     def apply(signals, context, state):
@@ -69,9 +65,6 @@ def entropy_bonus(coefficient: Finite) -> Transform:
 
     Args:
       coefficient: c; negative values sharpen the policy.
-    Reads: entropy. Writes: penalty. Metrics: none.
-    Raises:
-      ValueError: coefficient not finite.
     Source: Williams and Peng 1991, https://doi.org/10.1080/09540099108946587.
     """
 
@@ -97,10 +90,7 @@ def kl_penalty(
         gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
       reads: optional records of the rollouts that the weight reads.
-    Reads: logp, old_logp, reference_logp. Writes: penalty. Metrics: kl_penalty/<estimator>, its
-      mean over the tokens before the weight.
-    Raises:
-      ValueError: a negative coefficient.
+    Metrics: kl_penalty/<estimator>, its mean over the tokens before the weight.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
 

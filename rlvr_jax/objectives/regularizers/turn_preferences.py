@@ -78,10 +78,7 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
     Args:
       coefficient: β, positive.
       score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Reads: logp, reference_logp, reward, group, rollout_id, turn, mask. Writes: term.
     Metrics: preferred_share, of the pairs that the critic orders as the rewards do.
-    Raises:
-      ValueError: coefficient not positive.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 

@@ -57,8 +57,6 @@ def gated(
     Args:
       when: (rollouts) -> bool [B], such as `right`.
       closed: what the other rows earn.
-    Raises:
-      ValueError: closed not finite.
     """
     own = as_shaping(reward)
 
@@ -95,8 +93,6 @@ def column(number: NonNegativeInt) -> Shaping:
 
     Args:
       number: from 0.
-    Raises:
-      ValueError: a negative number.
     """
 
     def reward(rollouts):

@@ -79,8 +79,6 @@ def fixed_length_mean(length: Count) -> Aggregation:
 
     Args:
       length: L, one constant for the whole run: the budget of response tokens.
-    Raises:
-      ValueError: length not positive.
     """
 
     def weights(mask, dtype):
@@ -95,8 +93,6 @@ def fixed_length_sum(length: Count) -> Aggregation:
 
     Args:
       length: L, one constant for the whole run: the budget of response tokens.
-    Raises:
-      ValueError: length not positive.
     """
 
     def weights(mask, dtype):

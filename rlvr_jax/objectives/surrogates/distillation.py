@@ -47,8 +47,6 @@ def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
       distance: D.
       cap: of w = sg(min(ρ, cap)), ρ the importance ratio of the sampled token, its logarithm
         clamped to ±20, for rollouts that are old; None: w = 1.
-    Raises:
-      ValueError: a cap that is not positive.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
 

@@ -55,11 +55,8 @@ def truncate_importance(
         (low variance, biased), `product_ratio` for whole rollouts (the other way round).
       normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,
         `mean_of_rollouts` for weights of whole rollouts; None for none.
-    Reads: old_logp, behaviour_logp, mask. Writes: weight. Metrics: of r over the tokens, before it
-      is cut, importance/min, /mean, /max and /effective_sample_size (share of the tokens); and
-      importance_capped_share (tokens with r > C).
-    Raises:
-      ValueError: cap not positive.
+    Metrics: of r over the tokens, before it is cut, importance/min, /mean, /max and
+      /effective_sample_size (share of the tokens); and importance_capped_share (tokens with r > C).
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
 

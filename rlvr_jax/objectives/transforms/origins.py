@@ -9,10 +9,7 @@ __all__ = ["drop_off_policy"]
 
 @part(reads={"off_policy"}, writes={"mask"})
 def drop_off_policy() -> Transform:
-    """Takes the rows of another policy out of the loss and out of its denominators.
-
-    Reads: off_policy. Writes: mask. Metrics: none.
-    """
+    """Takes the rows of another policy out of the loss and out of its denominators."""
 
     def apply(signals, context, state):
         mask = signals.mask & ~context.rollouts.off_policy[:, None]

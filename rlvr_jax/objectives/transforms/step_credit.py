@@ -23,9 +23,6 @@ def standardize_advantage(
       epsilon: ε, positive, outside the root.
       scope: which tokens are compared.
       ddof: the sum of squares is divided by n - ddof.
-    Reads: advantage, mask. Writes: advantage. Metrics: none.
-    Raises:
-      ValueError: epsilon not positive.
     """
 
     def apply(signals, context, state):

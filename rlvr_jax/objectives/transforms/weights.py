@@ -41,10 +41,8 @@ def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
     Args:
       fraction: share of the response tokens to keep, in (0, 1].
       scope: which tokens are compared: those of the global batch, or of each response.
-    Reads: entropy, mask. Writes: weight. Metrics: entropy_threshold (nats, a mean over the tokens
-      if there are several), kept_fraction, chosen_share (the tokens taken out).
-    Raises:
-      ValueError: fraction outside (0, 1].
+    Metrics: entropy_threshold (nats, a mean over the tokens if there are several), kept_fraction,
+      chosen_share (the tokens taken out).
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
     """
 
@@ -80,7 +78,6 @@ def drop_high_covariance(
       fraction: share of all response tokens to drop, in (0, 1].
       low, high: the covariances between which tokens are eligible, both excluded.
       choice: (eligible, k, key, rollout_id) -> bool [B, T], draws k of the eligible tokens.
-    Reads: advantage, ratio, clip bounds, mask, logp. Writes: weight.
     Metrics: chosen_share, eligible_share.
     Raises:
       ValueError: fraction outside (0, 1], or low not below high.
@@ -107,12 +104,7 @@ def drop_high_covariance(
 
 @part(writes={"weight"})
 def scale_weight(factor: Finite) -> Transform:
-    """Multiplies the policy loss of every token by a constant; penalties stay as they are.
-
-    Reads: nothing. Writes: weight. Metrics: none.
-    Raises:
-      ValueError: factor not finite.
-    """
+    """Multiplies the policy loss of every token by a constant; penalties stay as they are."""
 
     def apply(signals, context, state):
         del context

@@ -44,9 +44,6 @@ def branch_rounds(
       top: likeliest tokens that an entropy is of.
       window: first tokens of a round that its entropy is of.
     Metrics: forked_rows, begun_rows (at the prompt), rounds.
-    Raises:
-      ValueError: a number that is no count, a negative weight or penalty, or a base or share
-        outside [0, 1]; when a run begins, a vocabulary that is not known or smaller than `top`.
     Source: ARPO and AEPO draw so (the links stand in the methods' cards).
     """
     branches = Branches(weight, base, penalty, share, sensitivity, top, window)

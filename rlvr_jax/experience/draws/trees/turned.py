@@ -56,8 +56,6 @@ def branch_turns(
     Metrics: those of `branch_rounds` with `turns` (that were drawn) in the place of rounds;
       answers, tool_tokens (each reply once, however many rows go on behind it), cut_replies,
       lost_answers, and the sums of what the environment counts, as `turns`.
-    Raises:
-      ValueError: as `turns` and `branch_rounds`; when a run begins, a game of several players.
     Source: ARPO and AEPO draw so (the links stand in the methods' cards).
     """
     whole = turns(environment, limit, reply_tokens)

@@ -34,9 +34,6 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
     Reads: Prompt.solution. Writes: mask (nothing is on it), supervised, origin. Metrics:
       imitated_solutions (rows), solutions_too_long (prompts), and the sums of what the environment
       counts.
-    Raises:
-      ValueError: a number that is no count; in its first step, a task without an environment where
-        none is given.
     """
 
     def apply(batch, actor, state, turn):

@@ -40,8 +40,6 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
       capacity: answers that are kept, the newest ones.
       solved: of prompts that were always solved alone.
     Writes: off_policy, origin. Metrics: rehearsed (rows), kept_answers.
-    Raises:
-      ValueError: share not positive, or no capacity.
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
 

@@ -47,9 +47,6 @@ def show_sibling(success: Finite = 0.5) -> Stage:
       success: outcome from which on a row is right.
     Reads: outcome, the responses' texts. Writes: second_tokens, second_length. Metrics: shown_rows
       (share of the rows that have a second prompt).
-    Raises:
-      ValueError: success not finite; when a run begins, prompts of a length that, with an answer,
-        leaves no room for a response.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
 

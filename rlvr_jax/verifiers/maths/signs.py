@@ -47,6 +47,7 @@ CHARACTERS = {
     "∖": r"\setminus ",
     "∣": "|",
     "∶": ":",
+    **dict.fromkeys("º˚", r"\degree "),
     "℃": r"\degree C",
     "℉": r"\degree F",
     "∠": r"\angle ",
@@ -106,7 +107,8 @@ REWRITES = _compiled(
     (r"\\\\\s*$|\\newline\s*$", ""),
     (rf"\\text(?:degree|cent|euro|sterling|yen){_WORD}|\\(?:euro|pounds|yen|cents?){_WORD}",
      lambda match: next(sign for name, sign in _MONEY.items() if name in match.group())),
-    (r"\^\s*\{?\s*\\circ\s*\}?|\^?\s*\{?\\degrees?(?![A-Za-z])\}?", "°"),
+    (r"\^\s*\{?\s*\\circ\s*\}?|\^?\s*\{?\\degrees?(?![A-Za-z])\}?"
+     r"|(?<=\d)\s*\^\s*(?:\{\s*o\s*\}|o(?![A-Za-z]))", "°"),
     (r"°\s*([CF])(?![A-Za-z])", r"°\1"),
     (rf"\\prime{_WORD}\s*", "'"),
     (r"\^\s*\{\s*'[' ]*\}|\^\s*'+", _primed),

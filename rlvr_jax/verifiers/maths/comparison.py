@@ -11,13 +11,20 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from rlvr_jax.verifiers.maths.constants import with_same_constants
 from rlvr_jax.verifiers.maths.formulas import identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols
 from rlvr_jax.verifiers.maths.kleene import all_of, any_of, paired
+from rlvr_jax.verifiers.maths.qualifiers import plain_pair
 from rlvr_jax.verifiers.maths.quantities import NumberRules
 from rlvr_jax.verifiers.maths.regions import as_region
-from rlvr_jax.verifiers.maths.relations import equal_ratios, equal_relations, has_symbols
+from rlvr_jax.verifiers.maths.relations import (
+    equal_ratios,
+    equal_relations,
+    equal_statements,
+    has_symbols,
+)
 from rlvr_jax.verifiers.maths.units import factor
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -27,6 +34,7 @@ from rlvr_jax.verifiers.maths.values import (
     Expression,
     Number,
     Piece,
+    Qualified,
     Ratio,
     Region,
     Relation,
@@ -40,6 +48,8 @@ from rlvr_jax.verifiers.maths.values import (
 __all__ = ["Rules"]
 
 MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+# As written this is the set of the numbers between, where x = 0, y = 1 is a point.
+_UNIT_INTERVAL = Number(Fraction(0)), Number(Fraction(1))
 _READ_AS_SIGNS = (Text, Expression, Unread)
 
 
@@ -61,6 +71,16 @@ class Rules(NumberRules):
             return False
         if gold == answer:
             return True
+        if isinstance(gold, Qualified) or isinstance(answer, Qualified):
+            pair = plain_pair(gold, answer)
+            return self.equal(*pair, ask) if pair else False
+        verdict = self._equal(gold, answer, ask)
+        if verdict is False and isinstance(answer, Expression | Equation):
+            pairs = with_same_constants(gold, answer)
+            return any_of(self._equal(*pair, ask) for pair in pairs)
+        return verdict
+
+    def _equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if isinstance(gold, Equation) and isinstance(answer, Equation):
             return self._equal_equations(gold, answer, ask)
         if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation):
@@ -81,6 +101,11 @@ class Rules(NumberRules):
             return self._equal_chain(gold, answer, ask)
         if isinstance(gold, Number) and isinstance(answer, Number):
             return self.equal_numbers(gold, answer)
+        mixed = [getattr(value, "mixed", None) for value in (gold, answer)]
+        if isinstance(gold, Number) and mixed[1]:
+            return self.equal_numbers(gold, mixed[1])
+        if isinstance(answer, Number) and mixed[0]:
+            return self.equal_numbers(mixed[0], answer)
         if isinstance(gold, Ratio) or isinstance(answer, Ratio):
             return equal_ratios(gold, answer, ask)
         if isinstance(gold, Container | Region) and isinstance(answer, Container | Region):
@@ -134,7 +159,9 @@ class Rules(NumberRules):
     # -- equations and inequalities
 
     def _equal_equations(self, gold: Equation, answer: Equation, ask: Ask) -> bool | None:
-        if gold.left == answer.left and (gold.left or (gold.whole and answer.whole)):
+        if gold.left == answer.left == "" and gold.whole and answer.whole:
+            return equal_statements(gold.right, answer.right)
+        if gold.left == answer.left != "":
             verdict = self.equal(gold.right, answer.right, ask)
             if verdict is not False:
                 return verdict
@@ -152,6 +179,8 @@ class Rules(NumberRules):
         kinds = {gold.kind, answer.kind}
         if gold.kind == "system" and answer.kind in ("()", "list"):
             return self._equal_system(gold, answer, ask)
+        if answer.kind == "system" and gold.kind == "()" and gold.items != _UNIT_INTERVAL:
+            return self._in_order(gold.items, _assigned(answer), ask)
         if len(kinds) > 1 and kinds != {"set", "list"}:
             return False
         if gold.ordered:
@@ -178,13 +207,11 @@ class Rules(NumberRules):
 
     def _equal_system(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
         """x = 2, y = 3 as (2, 3), or as the list in its order."""
-        solved = all(isinstance(item, Equation) and item.solved for item in gold.items)
-        if not solved or any(isinstance(item, Equation) for item in answer.items):
+        by_name = _assigned(gold)
+        if not by_name or any(isinstance(item, Equation) for item in answer.items):
             return False
-        items = gold.items
-        if answer.kind == "()":
-            items = tuple(sorted(items, key=lambda equation: equation.left))
-        return self._in_order(tuple(equation.right for equation in items), answer.items, ask)
+        in_order = tuple(equation.right for equation in gold.items)
+        return self._in_order(by_name if answer.kind == "()" else in_order, answer.items, ask)
 
     def _equal_regions(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if any(isinstance(value, Container) and value.kind == "list" for value in (gold, answer)):
@@ -213,6 +240,15 @@ class Rules(NumberRules):
         return all_of([self.equal(g, a, ask) for g, a in pairs])
 
 
+def _assigned(system: Container) -> tuple[Value, ...]:
+    """The values of a system in the order of their names; () if a name has none, or has two."""
+    items = system.items
+    names = {item.left for item in items if isinstance(item, Equation) and item.solved}
+    if len(names) < len(items):
+        return ()
+    return tuple(item.right for item in sorted(items, key=lambda item: item.left.lstrip("\\")))
+
+
 def _in_line(region: Region) -> bool:
     """Whether the pieces stand in order, as their ends are known numbers."""
     ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
@@ -231,9 +267,9 @@ def _interval(piece: Piece) -> Container:
 
 
 def _folded(value: Value) -> str:
-    """A word of three letters or more, in lower case; "" for anything else."""
+    """No, or a word of three letters or more, in lower case; "" for anything else."""
     text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
-    return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
+    return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}|[Nn][Oo]", text) else ""
 
 
 def _signs(value: Text | Expression | Unread) -> str:

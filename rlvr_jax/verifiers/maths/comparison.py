@@ -101,11 +101,10 @@ class Rules(NumberRules):
             return self._equal_chain(gold, answer, ask)
         if isinstance(gold, Number) and isinstance(answer, Number):
             return self.equal_numbers(gold, answer)
-        mixed = [getattr(value, "mixed", None) for value in (gold, answer)]
-        if isinstance(gold, Number) and mixed[1]:
-            return self.equal_numbers(gold, mixed[1])
-        if isinstance(answer, Number) and mixed[0]:
-            return self.equal_numbers(mixed[0], answer)
+        if isinstance(gold, Container) and gold.mixed and isinstance(answer, Number | Expression):
+            return self.equal(gold.mixed, answer, ask)
+        if isinstance(answer, Container) and answer.mixed and isinstance(gold, Number | Expression):
+            return self.equal(gold, answer.mixed, ask)
         if isinstance(gold, Ratio) or isinstance(answer, Ratio):
             return equal_ratios(gold, answer, ask)
         if isinstance(gold, Container | Region) and isinstance(answer, Container | Region):
@@ -135,6 +134,8 @@ class Rules(NumberRules):
             return ask((*texts, str(near))) if not free_symbols(nodes[1]) else False
         if _folded(gold) == _folded(answer) != "":
             return True
+        if all(node.kind == "call" and node.value in ("C", "P") for node in nodes):
+            return nodes[0] == nodes[1]  # perhaps points
         verdict = identity.same(*nodes)
         if verdict is None:
             verdict = ask(tuple(texts))

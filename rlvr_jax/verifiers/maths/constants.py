@@ -1,8 +1,9 @@
 r"""Arbitrary constants: the C of x^2 + C and of Ce^{2x}, which may have any name.
 
 A constant is written once, and the formula is linear in it: by itself as a term, or as a
-coefficient of an exponential or trigonometric function; C_1, C_2 of any function of the variable.
-Names of physics and parameters are none: the c of mc^2, of ax^2 + bx + c, of hc/λ.
+coefficient of an exponential, or of waves if there are several; C_1, C_2 of any function of the
+variable, as C in y = Cx. Names of physics and parameters are none: the c of mc^2, of ax^2 + bx + c,
+of hc/λ.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.formulas.trees import Node, parts
+from rlvr_jax.verifiers.maths.formulas.trees import Node, leaf, parts
 from rlvr_jax.verifiers.maths.renaming import names_in, renamed
 from rlvr_jax.verifiers.maths.values import Equation, Expression, Value
 
@@ -22,7 +23,7 @@ _NAME = re.compile(r"[CcK](?:_\{\w+\})?|[ABD]")
 _MOST = 3  # whose orders are tried
 _VARIABLES = frozenset("xyztuswr")
 _PARAMETERS = frozenset("bm")  # beside which a c is one as well
-_WAVES = ("sin", "cos", "sinh", "cosh", "exp")
+_WAVES = ("sin", "cos", "sinh", "cosh")
 
 
 def with_same_constants(gold: Value, answer: Value) -> Iterator[tuple[Value, Value]]:
@@ -58,20 +59,26 @@ def _arbitrary(value: Value, names: tuple[str, ...] | list[str]) -> bool:
     if None in sides or not any(_varies(side) and side.kind != "symbol" for side in sides):
         return False
     found = [place for side in sides for place in _places(side, ())]
+    letters = {part.value for side in sides for part in parts(side) if part.kind == "symbol"}
+    solution = any(side == leaf("symbol", "y") for side in sides) and len(letters) == 3
     for number, name in enumerate(names):
         own = [beside for symbol, beside in found if symbol == rf"\Xi_{{{number}}}"]
-        if len(own) != 1 or own[0] is None or not _is_free(name, own[0]):
+        if len(own) != 1 or own[0] is None or not _is_free(name, own[0], len(names), solution):
             return False
     return True
 
 
-def _is_free(name: str, beside: tuple[Node, ...]) -> bool:
-    """Whether a name by these factors may be an arbitrary constant."""
-    if any(map(_is_wave, beside)):
+def _is_free(name: str, beside: tuple[Node, ...], num_names: int, solution: bool) -> bool:
+    """Whether a name by these factors may be an arbitrary constant.
+
+    Args:
+      solution: y is given as a function of one variable and this constant.
+    """
+    if any(_is_exponential(factor) or (num_names > 1 and _is_wave(factor)) for factor in beside):
         return True
-    if not beside:
-        return name not in ("A", "B", "D")
-    return "_" in name and any(map(_varies, beside))
+    if name in ("A", "B", "D"):
+        return False
+    return not beside or ((solution or "_" in name) and any(map(_varies, beside)))
 
 
 def _places(node: Node, beside: tuple[Node, ...] | None) -> Iterator[tuple[str, tuple | None]]:
@@ -90,10 +97,12 @@ def _places(node: Node, beside: tuple[Node, ...] | None) -> Iterator[tuple[str, 
         yield from _places(item, inner)
 
 
+def _is_exponential(node: Node) -> bool:
+    power = node.kind == "power" and node.items[0] == leaf("constant", "e")
+    return (power or (node.kind == "call" and node.value == "exp")) and _varies(node)
+
+
 def _is_wave(node: Node) -> bool:
-    """Whether a factor is an exponential or a wave of a variable."""
-    if node.kind == "power" and node.items[0] == Node("constant", value="e"):
-        return _varies(node.items[1])
     return node.kind == "call" and node.value in _WAVES and _varies(node)
 
 

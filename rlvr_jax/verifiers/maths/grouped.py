@@ -1,4 +1,4 @@
-r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, ⟨a, b⟩, <a, b>, a matrix, lines.
+r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
 
 A vector is a tuple, however it is written. Two entries may be an interval, so that the brackets
 tell; more are a tuple in any brackets.
@@ -55,8 +55,6 @@ def read_grouped(text: str, parse: Parse) -> Value | None:
         return parse(_in_a_row(match[1].split("\\\\")))
     if (match := _LINES.match(text)) and "\\begin" not in match[2]:
         return parse(_in_a_row(match[2].replace("&", " ").split("\\\\")))
-    text = re.sub(r"^<([^<>=]*,[^<>=]*)>$", r"(\1)", text)
-    text = text.replace("\\langle", "(").replace("\\rangle", ")")
     transposed = text.endswith("^T")
     text = re.sub(r"^\\(?=\{)|\\(?=\}$)", "", text.removesuffix("^T").strip())
     if text.startswith("{") and text.endswith("}") and enclosed(text):

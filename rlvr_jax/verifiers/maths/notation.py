@@ -182,7 +182,7 @@ _FIGURE = re.compile(rf"\\({'|'.join(PREFIXES)})\s*\{{\s*([^{{}}]*)\s*\}}")
 
 
 def _scripts(text: str) -> str:
-    r"""Puts braces around scripts of one character: x_1 → x_{1}; \log_28 has one as well."""
+    r"""Puts braces around scripts of one character, also in \log_28 and a_na_k: x_1 → x_{1}."""
     text = re.sub(r"\\log\s*_\s*([0-9A-Za-z])", r"\\log_{\1}", text)
-    text = re.sub(r"(?<!\\)_\s*([0-9A-Za-z])(?![0-9A-Za-z])", r"_{\1}", text)
+    text = re.sub(r"(?<!\\)_\s*([0-9A-Za-z])(?:(?![0-9A-Za-z])|(?=[A-Za-z]_))", r"_{\1}", text)
     return re.sub(r"\^\s*(\d)(?![0-9A-Za-z.])", r"^{\1}", text)

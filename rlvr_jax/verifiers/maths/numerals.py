@@ -72,8 +72,8 @@ def read_number(text: str) -> Number | None:
     if (match := _SCALED.fullmatch(text)) and read_number(match[1]) is not None:
         scale, text = SCALES[match[2]], f"{match[1]} {match[3]}".strip()
     first, sign, second, text = _SIGNED.match(text).groups()
-    if compound := _COMPOUND.search(text) and read_compound(text):
-        value, unit = compound
+    if not text[-1:].isdigit() and _COMPOUND.search(text) and (found := read_compound(text)):
+        value, unit = found
         return None if sign else Number(-value if "-" in (first, second) else value, unit=unit)
     text, unit = split_unit(text)
     currency = money(sign)

@@ -1,11 +1,14 @@
-r"""Numbers of selections as people write them: C(6,2), {}^6C_2, _6P_2, C_6^2, as formulas.
+r"""Numbers of selections as people write them: {}^6C_2, _6P_2, C_6^2, 6 choose 2, as formulas.
 
-A selection takes no more than there is, so P(3,4) remains a point, and C_1^2 a square.
+A selection takes no more than there is, so that C_1^2 remains a square. C(6,2) is a formula that
+`formulas.symbols` reads.
 """
 
 from __future__ import annotations
 
 import re
+
+from rlvr_jax.verifiers.maths.formulas.names import TOTALS
 
 __all__ = ["written_out"]
 
@@ -14,13 +17,13 @@ _COUNT = r"(?:\{\s*(\d+)\s*\}|(\d))"
 # A script on a base, as in x_6C_2, belongs to the base.
 _BEFORE = r"(?:\{\s*\}\s*|(?:^|(?<=[-+*/=(,\[{])|(?<=\\cdot)|(?<=\\times))\s*)"
 _NAME = r"(?<![A-Za-z\\_^])"
-_BESIDE = re.compile(rf"{_BEFORE}[_^]\s*{_PART}\s*([CP])\s*_\s*{_PART}")
-_BELOW = re.compile(
-    rf"{_NAME}([CPA])(?:_\s*{_COUNT}\s*\^\s*{_COUNT}|\^\s*{_COUNT}\s*_\s*{_COUNT})(?!\w)"
+_BESIDE = re.compile(
+    rf"(?:{_BEFORE}[_^]\s*{_PART}|\{{\s*[_^]\s*{_PART}\s*\}})\s*([CP])\s*_\s*{_PART}"
 )
-_CALLED = re.compile(rf"{_NAME}([CP])\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+_BELOW = re.compile(
+    rf"{_NAME}([CPA])\s*(?:_\s*{_COUNT}\s*\^\s*{_COUNT}|\^\s*{_COUNT}\s*_\s*{_COUNT})(?!\w)"
+)
 _CHOOSE = re.compile(r"(?<!\w)(\w+)\s+choose\s+(\w+)(?!\w)")
-_TOTALS = frozenset("nmNM")  # letters that count: C(x, y) may be any function
 
 
 def written_out(text: str) -> str:
@@ -29,7 +32,6 @@ def written_out(text: str) -> str:
         return text
     text = _BESIDE.sub(_beside, text)
     text = _BELOW.sub(_below, text)
-    text = _CALLED.sub(lambda match: _selection(match[0], *match.groups()), text)
     return _CHOOSE.sub(lambda match: _selection(match[0], "C", *match.groups()), text)
 
 
@@ -41,7 +43,7 @@ def _beside(match: re.Match) -> str:
 def _below(match: re.Match) -> str:
     """C_6^2, in either order of the scripts: the lower one is the larger one."""
     kind, *counts = filter(None, match.groups())
-    below, above = counts if match[0][1] == "_" else counts[::-1]
+    below, above = counts if match[0][1:].strip()[0] == "_" else counts[::-1]
     return match[0] if below == above else _selection(match[0], kind, below, above)
 
 
@@ -49,7 +51,7 @@ def _selection(text: str, kind: str, total: str, taken: str) -> str:
     if total.isdigit() and taken.isdigit():
         known = int(total) >= int(taken)
     else:
-        known = total.isdigit() or total in _TOTALS
+        known = total.isdigit() or total in TOTALS
     if not known:
         return text
     if kind == "C":

@@ -118,6 +118,9 @@ REWRITES = _compiled(
     (rf"\\(?:geq|geqslant|geqq){_WORD}|>=", r"\\ge "),
     (rf"\\lt{_WORD}", "<"),
     (rf"\\gt{_WORD}", ">"),
+    (rf"\\langle{_WORD}", "("),
+    (rf"\\rangle{_WORD}", ")"),
+    (r"(?:^|(?<==))\s*<([^<>=]*,[^<>=]*)>", r"(\1)"),
     (rf"\\neq{_WORD}|\\not\s*=|(?<=\s)!=", r"\\ne "),
     (rf"\\(?:thickapprox|simeq|approxeq|doteq){_WORD}", r"\\approx "),
     (rf"\\(?:varnothing|O){_WORD}", r"\\emptyset "),
@@ -134,6 +137,7 @@ REWRITES = _compiled(
     (rf"\\(?:ohm){_WORD}", r"\\Omega "),
     (r"\\(?:Bbb|mathbb)\s*(?:\{\s*([A-Z])\s*\}|([A-Z]))", r"\\mathbb{\1\2}"),
     (rf"\\(?:R|reals|Reals){_WORD}", r"\\mathbb{R}"),
+    (rf"\\([ZNQC]){_WORD}|(?<=\\in)\s*([RZNQC]){_WORD}", r"\\mathbb{\1\2}"),
     (r"\^\s*(?:\\top|\\intercal|\{\s*(?:\\top|\\intercal|T)\s*\})(?![A-Za-z])", "^T"),
     (r"\(\s*\\?(?:p|b)?mod(?:ulo)?\s*\{?\s*(\w+)\s*\}?\s*\)|\\p?mod\s*(?:\{\s*(\w+)\s*\}|(\d+))"
      r"|\bmod(?:ulo)?\s+(\d+)$", r" \\mod{\1\2\3\4}"),

@@ -123,10 +123,8 @@ def _everywhere(
             continue
         except (TooLarge, OverflowError, RecursionError):
             return None
-        if not imaginary and first.complex != second.complex:
-            if second.complex or sizes:
-                return False
-            continue
+        if not imaginary and first.complex != second.complex and (second.complex or sizes):
+            return False
         (beyond if first.complex and not imaginary else verdicts).append(verdict)
         if False in verdicts:
             return False

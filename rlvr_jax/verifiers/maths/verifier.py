@@ -19,7 +19,7 @@ The rules:
   (`constants`).
 - (1, 4) is neither {1, 4} nor "1 and 4"; 5 is neither {5} nor [5, 5] nor the list "5, 5"; the list
   "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 and
-  (2, 3) are the same in the order of the names; (0, 1) is the interval.
+  (2, 3) are the same in the order of the names; but (0, 1) is an interval there.
 - Units, and words that say what is counted, may be missing on one side and not differ; nothing is
   converted but SI prefixes, time and cents (`units`, `words`). A gold in a base wants that base.
 - 12:30 is a time of day, equal letter for letter; any other colon makes a ratio.

@@ -152,6 +152,8 @@ def _undecorated(text: str) -> str:
 
 def _arguments(text: str) -> str:
     r"""Puts braces around the arguments of \frac and \sqrt: \frac12 → \frac{1}{2}."""
+    if "\\" not in text and "√" not in text:
+        return text
     text = re.sub(r"\\sqrt\s*([0-9A-Za-z])", r"\\sqrt{\1}", text)
     text = re.sub(r"\\sqrt\s*(\\[A-Za-z]+)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?:√|\\sqrt)\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
@@ -162,8 +164,7 @@ def _arguments(text: str) -> str:
     text = re.sub(r"\\(frac|binom)\s*([0-9A-Za-z])\s*\{", r"\\\1{\2}{", text)
     text = re.sub(r"\\(frac|binom)\s*(\\[A-Za-z]+)\s*([0-9A-Za-z])", r"\\\1{\2}{\3}", text)
     text = re.sub(r"\\(overline|bar)\s*(\d)(?!\d)", r"\\\1{\2}", text)
-    if "\\" in text:
-        text = _FIGURE.sub(r"\\\1 \2", _ACCENT.sub(r"\\\1{\2\3\4}", text))
+    text = _FIGURE.sub(r"\\\1 \2", _ACCENT.sub(r"\\\1{\2\3\4}", text))
     position = 0
     while match := _SECOND.search(text, position):
         position = match.end()

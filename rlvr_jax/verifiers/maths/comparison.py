@@ -268,9 +268,9 @@ def _interval(piece: Piece) -> Container:
 
 
 def _folded(value: Value) -> str:
-    """No, or a word of three letters or more, in lower case; "" for anything else."""
+    """A word of three letters or more, in lower case; "" for anything else."""
     text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
-    return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}|[Nn][Oo]", text) else ""
+    return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
 
 
 def _signs(value: Text | Expression | Unread) -> str:

@@ -20,6 +20,7 @@ from rlvr_jax.verifiers.maths.values import (
     Expression,
     Infinity,
     Number,
+    Qualified,
     Region,
     Relation,
     Unread,
@@ -119,8 +120,12 @@ def _described(what: str, condition: str, parse: Parse) -> Value:
     if re.sub(r"\s", "", "".join(of)) not in ("", "\\mathbb{R}") or not re.fullmatch(
         r"\\?[A-Za-z]+(?:_\{?\w+\}?)?", name.strip()
     ):
-        return Unread(what)
+        family = parse(f"{what}, {condition}")  # {kπ : k ∈ ℤ}
+        return family if isinstance(family, Qualified) else Unread(what)
     value = parse(condition)
+    if isinstance(value, Qualified) and isinstance(value.value, Equation):
+        named = value.value.left == name.strip() and not value.inside
+        return replace(value, value=value.value.right) if named else Unread(condition)
     if isinstance(value, Container) and value.kind == "system":
         regions = [item for item in value.items if isinstance(item, Region)]
         if len(regions) == len(value.items):

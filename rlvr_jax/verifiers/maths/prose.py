@@ -63,7 +63,7 @@ def read_text(text: str) -> Text | None:
     words = re.findall(r"[^\W\d_]+", text)
     if re.fullmatch(r"\d+(?:st|nd|rd|th)|(?:[A-Za-z]\.)+[A-Za-z]", text):
         return Text(text)
-    if not any(
+    if text.casefold() != "no" and not any(
         not word.isascii()
         or (len(word) > 2 and word not in ELEMENTARY and not _is_name(word, text))
         for word in words

@@ -26,17 +26,19 @@ def _names(group: str) -> str:
     return rf"(?P<{group}>{_ONE}(?:\s*(?:,|\band\b)\s*{_ONE})*)"
 
 
-_SET = r"\\mathbb\{(?P<set>[RZNQC])\}\s*(?P<mark>(?:[_^]\s*\{?\s*[-+*0]\s*\}?)?|\\setminus.*)"
+_SET = r"(?:\\in\s*\\mathbb\{(?P<set>[RZNQC])\}|in\s+(?P<letter>[RZNQC]))\s*"
+_MARK = r"(?P<mark>(?:[_^]\s*\{?\s*[-+*0]\s*\}?)?|\\setminus.*)"
 _ADJECTIVE = r"(?:(?:positive|negative|non-?\s?negative|natural|whole|real|rational|complex)\s+)*"
-_KIND = _ADJECTIVE + r"(?:integers?|numbers?|reals?|rational|complex|naturals?)"
+_KIND = _ADJECTIVE + r"(?:integers?|numbers?|reals?|rational|complex|naturals?|constants?)"
 _CONDITION = re.compile(
     r"(?:\\forall|(?:for|where|with)\b)?\s*(?P<all>(?:all|any|every|each)\b)?\s*(?:"
     + "|".join(
         [
-            rf"{_names('members')}\s*\\in\s*{_SET}",
+            rf"{_names('members')}\s*{_SET}{_MARK}",
             rf"{_names('bounded')}\s*(?P<sign>\\(?:ge|le|ne)(?![A-Za-z])|[<>])\s*(?P<number>-?\d+)",
             rf"{_names('counted')}\s*=\s*(?P<first>-?\d+)\s*,(?P<more>[-\d,\s\\pm]*)\\dots",
-            rf"{_names('described')}\s+(?:is|are)\s+(?:an?\s+|any\s+|arbitrary\s+)*(?P<is>{_KIND})",
+            rf"{_names('described')}\s+(?:is|are)\s+(?:an?\s+|any\s+|arbitrary\s+)*(?P<is>{_KIND})"
+            r"(?:\s+of\s+integration)?",
             rf"(?P<kind>{_KIND})\s+(?:values?\s+(?:of\s+)?)?{_names('quantified')}",
             _names("alone"),
         ]
@@ -48,6 +50,7 @@ _INTRODUCED = re.compile(r"\s*[,;]?\s*(?=\\forall(?![A-Za-z])|(?<!\w)(?:for|wher
 _BRACKETED = re.compile(r"(.*\S)\s*\(([^()]*)\)$", re.DOTALL)
 _SPACED = re.compile(r"\s(?=[A-Za-z]\s*\\in\s*\\mathbb)")
 _WHOLE = frozenset("ijklmn")  # letters of integers
+_MOST_PARTS = 8  # of a condition as "n = 1, 2, 3, …"
 _TOTAL = frozenset(["R", "Z", "all"])
 _ARGUMENT = re.compile(r"[(_]\s*[({]?([^(){}]*)[)}]")
 
@@ -83,7 +86,7 @@ def _halves(text: str) -> Iterator[tuple[str, str]]:
         if match := pattern.search(text):
             yield text[: match.start()], text[match.end() :]
     parts = split(text, ",|;")
-    for place in range(1, len(parts)):
+    for place in range(max(1, len(parts) - _MOST_PARTS), len(parts)):
         yield ",".join(parts[:place]), ",".join(parts[place:])
 
 
@@ -92,8 +95,8 @@ def _domain(match: re.Match) -> tuple[tuple[str, ...], frozenset[str]]:
     part = match.groupdict()
     written = next(part[group] for group in _GROUPS if part[group])
     names = tuple(re.findall(_ONE, re.sub(r"\band\b", ",", written)))
-    if part["set"]:
-        return names, _of_set(part["set"], part["mark"])
+    if letter := part["set"] or part["letter"]:
+        return names, _of_set(letter, part["mark"])
     if part["sign"]:
         if part["sign"] in (">", "\\ge") and set(names) <= _WHOLE:
             return names, _from(int(part["number"]) + (part["sign"] == ">"))
@@ -152,11 +155,11 @@ def plain_pair(gold: Value, answer: Value) -> tuple[Value, Value] | None:
 
 
 def _named_as(gold: Qualified, answer: Value) -> Value:
-    """An answer without a domain, whose one letter of its own runs as that of the gold."""
-    if gold.inside or len(gold.names) > 1:
-        return answer
+    """An answer without a domain, whose one letter of its own may run as that of the gold."""
     own = _letters(answer) - _letters(gold.value)
-    return renamed(answer, dict.fromkeys(own, gold.names[0])) if len(own) == 1 else answer
+    if gold.inside or len(gold.names) > 1 or len(own) != 1 or not own <= _WHOLE:
+        return answer
+    return renamed(answer, dict.fromkeys(own, gold.names[0]))
 
 
 def _letters(value: Value) -> frozenset[str]:

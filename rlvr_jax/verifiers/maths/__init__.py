@@ -4,8 +4,8 @@
 `extract`: from a response to its final answer. `notation` writes that in one way (tables in
   `signs`, `selections`); `parsing` reads it, with `numerals`, `compound`, `units`, `words`,
   `prose`, `qualifiers`, `lists`, `grouped`, `equations`, `regions`, `nesting`, to `values`.
-`comparison`: when two are equal, with `quantities`, `relations`, `inequalities`, `qualifiers`,
-  `constants`, `renaming`, `kleene`; `gradable`: which golds can be graded.
+`comparison`: when two are equal, with `quantities`, `relations`, `inequalities`, `systems`,
+  `qualifiers`, `constants`, `renaming`, `kleene`; `gradable`: which golds can be graded.
 `formulas`: reads and compares formulas; `algebra` is what a worker is asked about them.
 """
 

@@ -25,6 +25,7 @@ from rlvr_jax.verifiers.maths.relations import (
     equal_statements,
     has_symbols,
 )
+from rlvr_jax.verifiers.maths.systems import assigned
 from rlvr_jax.verifiers.maths.units import factor
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -90,6 +91,8 @@ class Rules(NumberRules):
         if isinstance(gold, Region) and isinstance(answer, Relation):
             return equal_relations(gold, answer, ask)
         if isinstance(gold, Equation):
+            if isinstance(answer, Container) and answer.kind == "system" and gold.left[:1] == "(":
+                answer = Container("()", assigned(answer, gold.left[1:-1].split(",")))
             return self.equal(gold.right, answer, ask) if gold.whole else False
         if isinstance(answer, Equation):
             return self.equal(gold, answer.right, ask)
@@ -181,7 +184,7 @@ class Rules(NumberRules):
         if gold.kind == "system" and answer.kind in ("()", "list"):
             return self._equal_system(gold, answer, ask)
         if answer.kind == "system" and gold.kind == "()" and gold.items != _UNIT_INTERVAL:
-            return self._in_order(gold.items, _assigned(answer), ask)
+            return self._in_order(gold.items, assigned(answer), ask)
         if len(kinds) > 1 and kinds != {"set", "list"}:
             return False
         if gold.ordered:
@@ -208,7 +211,7 @@ class Rules(NumberRules):
 
     def _equal_system(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
         """x = 2, y = 3 as (2, 3), or as the list in its order."""
-        by_name = _assigned(gold)
+        by_name = assigned(gold)
         if not by_name or any(isinstance(item, Equation) for item in answer.items):
             return False
         in_order = tuple(equation.right for equation in gold.items)
@@ -239,15 +242,6 @@ class Rules(NumberRules):
             return False
         pairs = ((gold.low, answer.low), (gold.high, answer.high))
         return all_of([self.equal(g, a, ask) for g, a in pairs])
-
-
-def _assigned(system: Container) -> tuple[Value, ...]:
-    """The values of a system in the order of their names; () if a name has none, or has two."""
-    items = system.items
-    names = {item.left for item in items if isinstance(item, Equation) and item.solved}
-    if len(names) < len(items):
-        return ()
-    return tuple(item.right for item in sorted(items, key=lambda item: item.left.lstrip("\\")))
 
 
 def _in_line(region: Region) -> bool:

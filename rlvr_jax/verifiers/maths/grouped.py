@@ -37,7 +37,10 @@ _MATRIX = re.compile(
     r"(.*?)\\begin\{([pbB]?matrix|smallmatrix|array)\}(?:\{[lcr| ]*\})?(.*)\\end\{\2\}(\^T)?$",
     re.DOTALL,
 )
-_CASES = re.compile(r"\\begin\{cases\}(.*)\\end\{cases\}$", re.DOTALL)
+_CASES = re.compile(
+    r"(?:\\begin\{cases\}(.*)\\end\{cases\}|\\\{\s*\\begin\{array\}\{[lcr]\}(.*)\\end\{array\})$",
+    re.DOTALL,
+)
 _LINES = re.compile(
     r"\\begin\{(aligned|align\*?|gathered|gather\*?|split|equation\*?)\}(.*)\\end\{\1\}$", re.DOTALL
 )
@@ -48,12 +51,12 @@ def read_grouped(text: str, parse: Parse) -> Value | None:
     """Reads what brackets hold together; None if the text is not one bracket."""
     if text in ("\\emptyset", "\\{\\}", "\\{ \\}", "{}", "{ }"):
         return Container("set", ())
+    if (match := _CASES.match(text)) and "&" not in text:
+        return parse(_in_a_row((match[1] or match[2]).split("\\\\")))
     if (match := _MATRIX.match(text)) and "\\begin" not in match[3]:
         return _matrix(match, parse)
     if (vector := _components(text, parse)) is not None:
         return vector
-    if (match := _CASES.match(text)) and "&" not in match[1]:
-        return parse(_in_a_row(match[1].split("\\\\")))
     if (match := _LINES.match(text)) and "\\begin" not in match[2]:
         return parse(_in_a_row(match[2].replace("&", " ").split("\\\\")))
     transposed = text.endswith("^T")

@@ -91,7 +91,7 @@ def read_number(text: str) -> Number | None:
         number,
         value=value * scale,
         last_digit=number.last_digit * scale,
-        unit=unit or currency,
+        unit=unit or currency or number.unit,
     )
 
 
@@ -109,7 +109,7 @@ def _unsigned(text: str) -> Number | None:
         if match := _AND_PART.match(text):
             return Number(int(match[1]) + Fraction(1, _PARTS[match[2]]))
         if (match := _ORDINAL.match(text)) and match[2] == _ending(int(match[1])):
-            return Number(Fraction(int(match[1])))
+            return Number(Fraction(int(match[1])), unit="~th")  # the 5th is no 5 Ω
         if match := _SCIENCE.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
             if abs(exponent) > MAX_EXPONENT:

@@ -48,6 +48,7 @@ CHARACTERS = {
     "∣": "|",
     "∶": ":",
     **dict.fromkeys("º˚", r"\degree "),
+    "∘": r"\circ ",
     "℃": r"\degree C",
     "℉": r"\degree F",
     "∠": r"\angle ",

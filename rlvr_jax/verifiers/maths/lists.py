@@ -109,7 +109,7 @@ def _several(text: str, parse: Parse) -> Value | None:
         return Container("list", tuple(values), mixed)
     found = _joined(values, text)
     if len(alternatives) > 1 and isinstance(found, Container) and found.kind == "system":
-        return replace(found, kind="list")  # x = 1 or y = 4
+        return replace(found, kind="choice")  # x = 1 or y = 4
     return found
 
 

@@ -165,7 +165,7 @@ class Container:
 
     Fields:
       kind: the two brackets of a tuple or an interval; "set", "list", "system" (of equations with
-        different names, or of relations); rows×columns of a matrix.
+        different names, or of relations); "choice", one of such entries; rows×columns of a matrix.
       mixed: of the list "2 and 1/2" the mixed number that it may be as well.
     """
 
@@ -175,7 +175,7 @@ class Container:
 
     @property
     def ordered(self) -> bool:
-        return self.kind not in ("set", "list", "system")
+        return self.kind not in ("set", "list", "system", "choice")
 
 
 @dataclass(frozen=True)

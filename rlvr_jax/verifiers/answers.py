@@ -10,7 +10,7 @@ import re
 __all__ = ["after_thinking", "in_fence", "in_tag"]
 
 # The line that opens a block holds the fence and a language; what it holds beside is no answer.
-_FENCE = re.compile(r"```[^`\n]*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"(```|~~~)[^`\n]*\n(.*?)\1", re.DOTALL)
 
 
 def after_thinking(response: str) -> str:
@@ -27,6 +27,6 @@ def in_tag(response: str, tag: str = "answer") -> str | None:
 
 
 def in_fence(response: str) -> str | None:
-    """Returns the content of the last fenced block (```), behind the thinking."""
+    """Returns the content of the last fenced block (``` or ~~~), behind the thinking."""
     blocks = _FENCE.findall(after_thinking(response))
-    return blocks[-1].strip("\r\n") if blocks else None
+    return blocks[-1][1].strip("\r\n") if blocks else None

@@ -9,7 +9,7 @@ import re
 
 __all__ = ["behind_thinking", "fences", "last_fence"]
 
-_FENCE = "```"
+_FENCE = "(```|~~~)"
 
 
 def behind_thinking(response: str) -> str | None:
@@ -19,20 +19,23 @@ def behind_thinking(response: str) -> str | None:
 
 
 def fences(text: str, *languages: str) -> list[str]:
-    """The contents of the closed fences ```language … ``` in order, without their line ends.
+    """The contents of the closed fences ```language … ``` (or ~~~), without their line ends.
 
     Args:
       text: of any length.
       languages: words behind the opening marks, in any case, with white space behind them.
     """
-    opening = re.compile(rf"{_FENCE}(?:{'|'.join(map(re.escape, languages))})(?=\s)", re.IGNORECASE)
+    named = "|".join(map(re.escape, languages))
+    opening = re.compile(rf"{_FENCE}(?:{named})(?=\s)", re.IGNORECASE)
     found, position = [], 0
+    last = {mark: text.rfind(mark) for mark in ("```", "~~~")}
     while match := opening.search(text, position):
-        end = text.find(_FENCE, match.end())
-        if end < 0:
-            break
+        position = match.end()
+        if last[match[1]] < position:  # of the other mark a later one may be closed
+            continue
+        end = text.find(match[1], position)
         found.append(text[match.end() : end].strip("\r\n"))
-        position = end + len(_FENCE)
+        position = end + len(match[1])
     return found
 
 

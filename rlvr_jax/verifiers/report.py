@@ -1,84 +1,29 @@
 """Puts the mathematics verifier to other people's cases, or says how fast it is.
 
     python -m rlvr_jax.verifiers.report FOLDER [--boxes joined] [--choice] [--show 5]
+    python -m rlvr_jax.verifiers.report FOLDER --markdown
     python -m rlvr_jax.verifiers.report --speed
 
 FOLDER holds `.jsonl` files whose lines have `input` (a response), `gold` and `verdict` (1, 0 or
-null: no verdict), and, if you like, `why` (the kind of the case). The report counts agreements by
-kind and shows what differs. A response without a box is read as a box.
+null: no verdict), and, if you like, `kind` and `why` (the kind of the case where there is no
+`kind`). Several folders and files may be named. The report counts agreements by kind and shows what
+differs; with --markdown it is a page of examples by kind. A response without a box is read as a
+box.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from rlvr_jax.verifiers.case_page import markdown
+from rlvr_jax.verifiers.cases import Case, read_cases
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict
 from rlvr_jax.verifiers.maths.extract import BOXES
 
 __all__ = ["Case", "differences", "main", "read_cases", "speed"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One line of a file.
-
-    Fields:
-      place: file and line.
-      response, gold: what is compared.
-      verdict: what the file says: 1, 0 or None.
-      kind: of the case, the name of the file where the line does not say.
-    """
-
-    place: str
-    response: str
-    gold: str
-    verdict: int | None
-    kind: str
-
-
-def read_cases(folder: Path) -> list[Case]:
-    """Reads all cases of a folder, or of one file.
-
-    Raises:
-      ValueError: no file; a line that is no case, which is named.
-    """
-    files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
-    if not files or not files[0].is_file():
-        raise ValueError(f"report: FOLDER must hold .jsonl files, got {str(folder)!r}")
-    return [case for file in files for case in _cases(file)]
-
-
-def _cases(file: Path) -> Iterator[Case]:
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{file.name}:{number}"
-        try:
-            row: Any = json.loads(line)
-            texts = row["input"], row["gold"]
-            verdict = row["verdict"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"report: {place} must be an object with input, gold and verdict, got {line[:60]!r}"
-                f" ({error})"
-            ) from None
-        if not all(isinstance(text, str) for text in texts) or verdict not in (0, 1, None):
-            raise ValueError(
-                f"report: {place} must have texts as input and gold, and 1, 0 or null as verdict,"
-                f" got {line[:60]!r}"
-            )
-        response, gold = texts
-        if "boxed" not in response and "fbox" not in response:
-            response = f"\\boxed{{{response}}}"
-        kind = str(row.get("why") or file.stem)
-        yield Case(place, response, gold, None if verdict is None else int(verdict), kind)
 
 
 def differences(
@@ -148,8 +93,9 @@ def main(arguments: list[str]) -> int:
         prog="python -m rlvr_jax.verifiers.report", description=__doc__.partition("\n")[0]
     )
     parser.add_argument(
-        "folder", nargs="?", type=Path, metavar="FOLDER", help="with .jsonl files of cases"
+        "folders", nargs="*", type=Path, metavar="FOLDER", help="with .jsonl files of cases"
     )
+    parser.add_argument("--markdown", action="store_true", help="a page of examples by kind")
     parser.add_argument("--speed", action="store_true", help="microseconds per grade by type")
     parser.add_argument("--boxes", choices=BOXES, default="each", help="how several boxes count")
     parser.add_argument("--choice", action="store_true", help="golds are option letters")
@@ -161,13 +107,16 @@ def main(arguments: list[str]) -> int:
         )
         for name, (right, wrong, stage) in speed().items():
             print(f"{name:14} {right:>9.0f} {wrong:>9.0f}  {stage}")
-    if options.folder is None:
+    if not options.folders:
         return 0 if options.speed else parser.error("FOLDER or --speed is needed")
     try:
-        cases = read_cases(options.folder)
+        cases = [case for folder in options.folders for case in read_cases(folder)]
     except ValueError as error:
         print(error)
         return 2
+    if options.markdown:
+        print(markdown(cases, " ".join(map(Path.as_posix, options.folders))))
+        return 0
     with MathVerifier(boxes=options.boxes, choice=options.choice) as verifier:
         counts, differing = differences(cases, verifier)
     for kind, (agreed, total) in sorted(counts.items()):

@@ -11,13 +11,21 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from rlvr_jax.verifiers.maths.constants import with_same_constants
 from rlvr_jax.verifiers.maths.formulas import identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols
 from rlvr_jax.verifiers.maths.kleene import all_of, any_of, paired
+from rlvr_jax.verifiers.maths.qualifiers import plain_pair
 from rlvr_jax.verifiers.maths.quantities import NumberRules
 from rlvr_jax.verifiers.maths.regions import as_region
-from rlvr_jax.verifiers.maths.relations import equal_ratios, equal_relations, has_symbols
+from rlvr_jax.verifiers.maths.relations import (
+    equal_ratios,
+    equal_relations,
+    equal_statements,
+    has_symbols,
+)
+from rlvr_jax.verifiers.maths.systems import assigned
 from rlvr_jax.verifiers.maths.units import factor
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -27,6 +35,7 @@ from rlvr_jax.verifiers.maths.values import (
     Expression,
     Number,
     Piece,
+    Qualified,
     Ratio,
     Region,
     Relation,
@@ -40,6 +49,8 @@ from rlvr_jax.verifiers.maths.values import (
 __all__ = ["Rules"]
 
 MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+# As written this is the set of the numbers between, where x = 0, y = 1 is a point.
+_UNIT_INTERVAL = Number(Fraction(0)), Number(Fraction(1))
 _READ_AS_SIGNS = (Text, Expression, Unread)
 
 
@@ -61,6 +72,16 @@ class Rules(NumberRules):
             return False
         if gold == answer:
             return True
+        if isinstance(gold, Qualified) or isinstance(answer, Qualified):
+            pair = plain_pair(gold, answer)
+            return self.equal(*pair, ask) if pair else False
+        verdict = self._equal(gold, answer, ask)
+        if verdict is False and isinstance(answer, Expression | Equation):
+            pairs = with_same_constants(gold, answer)
+            return any_of(self._equal(*pair, ask) for pair in pairs)
+        return verdict
+
+    def _equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if isinstance(gold, Equation) and isinstance(answer, Equation):
             return self._equal_equations(gold, answer, ask)
         if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation):
@@ -70,6 +91,8 @@ class Rules(NumberRules):
         if isinstance(gold, Region) and isinstance(answer, Relation):
             return equal_relations(gold, answer, ask)
         if isinstance(gold, Equation):
+            if isinstance(answer, Container) and answer.kind == "system" and gold.left[:1] == "(":
+                answer = Container("()", assigned(answer, gold.left[1:-1].split(",")))
             return self.equal(gold.right, answer, ask) if gold.whole else False
         if isinstance(answer, Equation):
             return self.equal(gold, answer.right, ask)
@@ -81,6 +104,10 @@ class Rules(NumberRules):
             return self._equal_chain(gold, answer, ask)
         if isinstance(gold, Number) and isinstance(answer, Number):
             return self.equal_numbers(gold, answer)
+        if isinstance(gold, Container) and gold.mixed and isinstance(answer, Number | Expression):
+            return self.equal(gold.mixed, answer, ask)
+        if isinstance(answer, Container) and answer.mixed and isinstance(gold, Number | Expression):
+            return self.equal(gold, answer.mixed, ask)
         if isinstance(gold, Ratio) or isinstance(answer, Ratio):
             return equal_ratios(gold, answer, ask)
         if isinstance(gold, Container | Region) and isinstance(answer, Container | Region):
@@ -110,6 +137,8 @@ class Rules(NumberRules):
             return ask((*texts, str(near))) if not free_symbols(nodes[1]) else False
         if _folded(gold) == _folded(answer) != "":
             return True
+        if all(node.kind == "call" and node.value in ("C", "P") for node in nodes):
+            return nodes[0] == nodes[1]  # perhaps points
         verdict = identity.same(*nodes)
         if verdict is None:
             verdict = ask(tuple(texts))
@@ -134,7 +163,9 @@ class Rules(NumberRules):
     # -- equations and inequalities
 
     def _equal_equations(self, gold: Equation, answer: Equation, ask: Ask) -> bool | None:
-        if gold.left == answer.left and (gold.left or (gold.whole and answer.whole)):
+        if gold.left == answer.left == "" and gold.whole and answer.whole:
+            return equal_statements(gold.right, answer.right)
+        if gold.left == answer.left != "":
             verdict = self.equal(gold.right, answer.right, ask)
             if verdict is not False:
                 return verdict
@@ -152,6 +183,8 @@ class Rules(NumberRules):
         kinds = {gold.kind, answer.kind}
         if gold.kind == "system" and answer.kind in ("()", "list"):
             return self._equal_system(gold, answer, ask)
+        if answer.kind == "system" and gold.kind == "()" and gold.items != _UNIT_INTERVAL:
+            return self._in_order(gold.items, assigned(answer), ask)
         if len(kinds) > 1 and kinds != {"set", "list"}:
             return False
         if gold.ordered:
@@ -178,13 +211,11 @@ class Rules(NumberRules):
 
     def _equal_system(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
         """x = 2, y = 3 as (2, 3), or as the list in its order."""
-        solved = all(isinstance(item, Equation) and item.solved for item in gold.items)
-        if not solved or any(isinstance(item, Equation) for item in answer.items):
+        by_name = assigned(gold)
+        if not by_name or any(isinstance(item, Equation) for item in answer.items):
             return False
-        items = gold.items
-        if answer.kind == "()":
-            items = tuple(sorted(items, key=lambda equation: equation.left))
-        return self._in_order(tuple(equation.right for equation in items), answer.items, ask)
+        in_order = tuple(equation.right for equation in gold.items)
+        return self._in_order(by_name if answer.kind == "()" else in_order, answer.items, ask)
 
     def _equal_regions(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if any(isinstance(value, Container) and value.kind == "list" for value in (gold, answer)):

@@ -45,7 +45,10 @@ _SYMBOL = r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*"
 _VARIABLE = rf"{_SYMBOL}(?:\([^()]*\))?"  # x, or f(x)
 _LETTER = r"(?:\\[A-Za-z]+|[A-Za-z])(?:_\{?\w+\}?)?'*"
 _WORDS = r"[A-Za-z][A-Za-z ']*"
-_MARK = r"\\(?:angle|triangle|overline|vec|hat|bar|tilde|mathbf|boldsymbol|mathcal)(?![A-Za-z])\s*"
+_MARK = (
+    r"\\(?:angle|triangle|overline|vec|overrightarrow|hat|widehat|bar|tilde|mathbf|boldsymbol"
+    r"|mathcal)(?![A-Za-z])\s*"
+)
 _NAME = re.compile(
     rf"{_WORDS}|(?:{_MARK})?{_SYMBOL}|{_MARK}\{{{_SYMBOL}\}}|\({_SYMBOL}(?:\s*,\s*{_SYMBOL})+\)"
     r"|\\frac\{d\d?[a-zA-Z]\}\{d[a-zA-Z]\d?\}"

@@ -27,7 +27,7 @@ _MAX_JOINED = 16
 _DIGITS = r"(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
 _SIGN = r"[-−–‐‑]?"  # all that `normalise` reads as minus, but the long dash
 _BOX = re.compile(
-    r"\\(?:boxed|fbox)(?:\s*(?P<brace>\{)"
+    r"\\(?:boxed|fbox|framebox(?:\s*\[[^]\n]{0,40}\]){0,2})(?:\s*(?P<brace>\{)"
     rf"|\s*(?P<bare>{_SIGN}(?:{_DIGITS}|(?P<command>\\(?:[dt]?frac|sqrt|pi|text(?:bf|rm)?|mathrm)"
     r"(?![A-Za-z])))))"
 )
@@ -53,7 +53,7 @@ _NUMBER = re.compile(
 
 
 def boxes(text: str) -> list[str] | None:
-    r"""Returns the contents of all outermost \boxed{…} and \fbox{…}; None if one is not closed.
+    r"""Returns what is in the outermost \boxed{…}, \fbox{…}, \framebox{…}; None if one is open.
 
     A number or a command with its arguments may do without braces: \boxed 5, \boxed\frac12.
     """

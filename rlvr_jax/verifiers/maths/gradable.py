@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, parts
+from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, number, parts
 from rlvr_jax.verifiers.maths.kleene import all_of
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -12,6 +12,8 @@ from rlvr_jax.verifiers.maths.values import (
     Container,
     Equation,
     Expression,
+    Number,
+    Qualified,
     Ratio,
     Region,
     Relation,
@@ -26,12 +28,16 @@ def is_gradable(gold: Value, ask: Ask) -> bool | None:
     """Whether all of a gold can be read; None while an answer of `ask` is missing."""
     if isinstance(gold, Unread):
         return False
+    if isinstance(gold, Qualified):
+        return is_gradable(gold.value, ask)
     if isinstance(gold, Expression):
         node = read_formula(gold.tex)
         if node is None:
             return False
         if any(map(calculus.is_calculus, parts(node))):
             return ask((gold.tex,))
+        if any(part.kind == "quotient" and part.items[1] == number(0) for part in parts(node)):
+            return False
         constant = not free_symbols(node) and all(part.kind != "word" for part in parts(node))
         return not constant or identity.worked_out(node) is not None or ask((gold.tex,))
     if isinstance(gold, Equation):
@@ -41,9 +47,15 @@ def is_gradable(gold: Value, ask: Ask) -> bool | None:
         return is_gradable(gold.right, ask) if gold.whole else False
     if isinstance(gold, Relation):
         return None not in [read_formula(side) for side in (gold.left, gold.right)]
+    if isinstance(gold, Ratio) and all(map(_is_nothing, gold.items)):
+        return False
     if isinstance(gold, Container | Chain | Ratio):
         return all_of([is_gradable(item, ask) for item in gold.items])
     if isinstance(gold, Region):
         ends = [end for piece in gold.pieces for end in (piece.low, piece.high)]
         return all_of([is_gradable(end, ask) for end in ends])
     return True
+
+
+def _is_nothing(value: Value) -> bool:
+    return isinstance(value, Number) and value.value == 0

@@ -1,4 +1,4 @@
-r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, ⟨a, b⟩, matrices.
+r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
 
 A vector is a tuple, however it is written. Two entries may be an interval, so that the brackets
 tell; more are a tuple in any brackets.
@@ -20,6 +20,7 @@ from rlvr_jax.verifiers.maths.values import (
     Expression,
     Infinity,
     Number,
+    Qualified,
     Region,
     Relation,
     Unread,
@@ -36,21 +37,28 @@ _MATRIX = re.compile(
     r"(.*?)\\begin\{([pbB]?matrix|smallmatrix|array)\}(?:\{[lcr| ]*\})?(.*)\\end\{\2\}(\^T)?$",
     re.DOTALL,
 )
-_CASES = re.compile(r"\\begin\{(?:cases|aligned)\}(.*)\\end\{(?:cases|aligned)\}$", re.DOTALL)
+_CASES = re.compile(
+    r"(?:\\begin\{cases\}(.*)\\end\{cases\}|\\\{\s*\\begin\{array\}\{[lcr]\}(.*)\\end\{array\})$",
+    re.DOTALL,
+)
+_LINES = re.compile(
+    r"\\begin\{(aligned|align\*?|gathered|gather\*?|split|equation\*?)\}(.*)\\end\{\1\}$", re.DOTALL
+)
 _UNIT_VECTOR = re.compile(r"\\(?:hat|vec|overrightarrow)\s*\{?\s*\\?([ijk])(?:math)?\s*\}?")
 
 
 def read_grouped(text: str, parse: Parse) -> Value | None:
     """Reads what brackets hold together; None if the text is not one bracket."""
-    if text in ("\\emptyset", "\\{\\}", "\\{ \\}"):
+    if text in ("\\emptyset", "\\{\\}", "\\{ \\}", "{}", "{ }"):
         return Container("set", ())
+    if (match := _CASES.match(text)) and "&" not in text:
+        return parse(_in_a_row((match[1] or match[2]).split("\\\\")))
     if (match := _MATRIX.match(text)) and "\\begin" not in match[3]:
         return _matrix(match, parse)
     if (vector := _components(text, parse)) is not None:
         return vector
-    if (match := _CASES.match(text)) and "&" not in match[1]:
-        return parse(", ".join(line for line in match[1].split("\\\\") if line.strip()))
-    text = text.replace("\\langle", "(").replace("\\rangle", ")")
+    if (match := _LINES.match(text)) and "\\begin" not in match[2]:
+        return parse(_in_a_row(match[2].replace("&", " ").split("\\\\")))
     transposed = text.endswith("^T")
     text = re.sub(r"^\\(?=\{)|\\(?=\}$)", "", text.removesuffix("^T").strip())
     if text.startswith("{") and text.endswith("}") and enclosed(text):
@@ -58,6 +66,8 @@ def read_grouped(text: str, parse: Parse) -> Value | None:
     if not (text[:1] in ("(", "[") and text[-1:] in (")", "]") and enclosed(text)):
         return None
     parts = entries(text[1:-1])
+    if text[0] == "[" and (rows := _nested(parts)):
+        return _of_rows(rows, "", parse)
     if len(parts) == 1:
         plain = text[0] + text[-1] in ("()", "[]") and parts[0].strip()
         return parse(parts[0]) if plain else None
@@ -75,6 +85,22 @@ def read_grouped(text: str, parse: Parse) -> Value | None:
     if "\\pm" in text or "\\mp" in text:
         return None  # several tuples
     return Container(kind, items)
+
+
+def _in_a_row(lines: list[str]) -> str:
+    """Lines as entries; one that begins with a sign of equality goes on with the line before."""
+    text = ", ".join(line.strip() for line in lines if line.strip())
+    return re.sub(r",\s*(?==|\\approx(?![A-Za-z]))", " ", text)
+
+
+def _nested(parts: list[str]) -> list[list[str]]:
+    """The rows of [[a, b], [c, d]], none if the parts are no lists of one length."""
+    parts = [part.strip() for part in parts]
+    if not all(part[:1] == "[" and part[-1:] == "]" and enclosed(part) for part in parts):
+        return []
+    rows = [entries(part[1:-1]) for part in parts]
+    alike = len({len(row) for row in rows}) == 1
+    return rows if alike and len(rows) * len(rows[0]) > 1 else []
 
 
 def _set(inside: str, parse: Parse) -> Value | None:
@@ -97,8 +123,12 @@ def _described(what: str, condition: str, parse: Parse) -> Value:
     if re.sub(r"\s", "", "".join(of)) not in ("", "\\mathbb{R}") or not re.fullmatch(
         r"\\?[A-Za-z]+(?:_\{?\w+\}?)?", name.strip()
     ):
-        return Unread(what)
+        family = parse(f"{what}, {condition}")  # {kπ : k ∈ ℤ}
+        return family if isinstance(family, Qualified) else Unread(what)
     value = parse(condition)
+    if isinstance(value, Qualified) and isinstance(value.value, Equation):
+        named = value.value.left == name.strip() and not value.inside
+        return replace(value, value=value.value.right) if named else Unread(condition)
     if isinstance(value, Container) and value.kind == "system":
         regions = [item for item in value.items if isinstance(item, Region)]
         if len(regions) == len(value.items):
@@ -122,15 +152,20 @@ def _matrix(match: re.Match, parse: Parse) -> Value | None:
     rows = [row.split("&") for row in cells.split("\\\\") if row.strip()]
     if not rows or len({len(row) for row in rows}) > 1:
         return None
-    rows = list(zip(*rows, strict=True)) if turned else rows
+    rows = [list(row) for row in zip(*rows, strict=True)] if turned else rows
     if len(rows) == len(rows[0]) == 1 and not before.strip():
         return parse(rows[0][0])
+    return _of_rows(rows, before.strip(), parse)
+
+
+def _of_rows(rows: list[list[str]], before: str, parse: Parse) -> Value:
+    """A matrix; of one row or one column, a vector."""
     items = tuple(parse(cell) for row in rows for cell in row)
-    if before.strip():
-        items = tuple(_times(before.strip(), item, parse) for item in items)
+    if before:
+        items = tuple(_times(before, item, parse) for item in items)
     kind = "()" if 1 in (len(rows), len(rows[0])) else f"{len(rows)}×{len(rows[0])}"
     if any(isinstance(item, Unread) for item in items):
-        return Unread(match.group())
+        return Unread(str(rows))
     return Container(kind, items)
 
 

@@ -104,7 +104,25 @@ def _several(text: str, parse: Parse) -> Value | None:
     parts = [part.strip() for part in parts if part.strip()]
     if len(parts) < 2:
         return parse(parts[0]) if parts and parts[0] != text else None
-    return _joined([parse(part) for part in parts], text)
+    values = [parse(part) for part in parts]
+    if mixed := _mixed(values, text):
+        return Container("list", tuple(values), mixed)
+    found = _joined(values, text)
+    if len(alternatives) > 1 and isinstance(found, Container) and found.kind == "system":
+        return replace(found, kind="choice")  # x = 1 or y = 4
+    return found
+
+
+def _mixed(values: list[Value], text: str) -> Number | None:
+    """The mixed number that an integer and a fraction below 1 may be."""
+    if len(values) > 2 or not re.search(r"\d\s+and\s+[\\\d]", text):
+        return None
+    whole, part = values
+    if not (isinstance(whole, Number) and isinstance(part, Number)):
+        return None
+    plain = whole == Number(whole.value) and part == Number(part.value, unit=part.unit)
+    proper = whole.value.denominator == 1 and whole.value > 0 and 0 < part.value < 1
+    return replace(part, value=whole.value + part.value) if plain and proper else None
 
 
 def _entries_of(piece: str, parse: Parse, several: bool) -> list[str]:

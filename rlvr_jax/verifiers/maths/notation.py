@@ -12,6 +12,8 @@ import functools
 import re
 import unicodedata
 
+from rlvr_jax.verifiers.maths.formulas.names import ACCENTS, PREFIXES
+from rlvr_jax.verifiers.maths.selections import written_out
 from rlvr_jax.verifiers.maths.signs import CHARACTERS, REWRITES, SIGNS, SUPERSCRIPT
 from rlvr_jax.verifiers.nesting import closing
 
@@ -39,7 +41,7 @@ def normalise(text: str) -> str:
     text = _undecorated(text)
     for pattern, replacement in REWRITES:
         text = pattern.sub(replacement, text)
-    text = _scripts(_arguments(text))
+    text = written_out(_scripts(_arguments(text)))
     text = " ".join(text.split()).strip()
     text = re.match(r"(?:.*(?:\\[.,;:]|[^\s.,;:]))?", text).group()
     return _turned(_INTRODUCTION.sub("", text))
@@ -58,7 +60,8 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _REPEATED = re.compile("(\\d)[̅̄]")
 _INTRODUCTION = re.compile(
     r"^(?:(?:so|thus|hence|therefore)\b,?\s*)?(?:the\s+)?(?:final\s+|correct\s+)?"
-    r"(?:answer|result|value|solution)\s*(?:(?<=\s)(?:is|equals)\b\s*:?|:|(?<=answer)=)\s*(?=\S)",
+    r"(?:answer|ans\.?|result|value|solution)\s*"
+    r"(?:(?<=\s)(?:is|equals)\b\s*:?|:|(?:(?<=answer)|(?<=answer\s))=)\s*(?=\S)",
     re.IGNORECASE,
 )
 
@@ -84,9 +87,9 @@ def _stripped(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Takes the emphasis of Markdown off the whole: **5**, `5`, "5"."""
-    for mark in ("**", "__", "`", '"', "*", "“", "'"):
-        end = {"“": "”"}.get(mark, mark)
+    """Takes the emphasis of Markdown and the tag of an answer off the whole: **5**, `5`, "5"."""
+    for mark in ("<answer>", "**", "__", "`", '"', "*", "“", "'"):
+        end = {"“": "”", "<answer>": "</answer>"}.get(mark, mark)
         inside = text[len(mark) : -len(end)]
         if text.startswith(mark) and text.endswith(end) and inside and mark not in inside:
             text = inside.strip()
@@ -102,7 +105,7 @@ def _unboxed(text: str) -> str:
     return text
 
 
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*(?=\{)")
 # Commands that say how their last argument looks, and how many stand before it.
 _LOOK = re.compile(
     r"\\(?:(?P<text>text(?:bf|it|rm|normal|sf|tt|up|md|sc)?|math(?:bf|it|rm|sf|tt|normal)|mbox|hbox"
@@ -112,10 +115,14 @@ _LOOK = re.compile(
 
 
 _UNIT_VECTOR = r"\s*[ijk]\s*"
+_BARE_LETTER = re.compile(
+    r"(\\(?:math(?:bf|it|rm|sf|tt|normal)|boldsymbol|pmb|bm))(?:\s+([A-Za-z])|\s*(\\[A-Za-z]+))"
+)
 
 
 def _undecorated(text: str) -> str:
     r"""Leaves what stands in \text{…}, \mathbf{…}, \underline{…}, \textcolor{red}{…}, …"""
+    text = _BARE_LETTER.sub(r"\1{\2\3}", text)
     pieces, position = [], 0
     while match := _LOOK.search(text, position):
         opening = match.end()
@@ -145,6 +152,8 @@ def _undecorated(text: str) -> str:
 
 def _arguments(text: str) -> str:
     r"""Puts braces around the arguments of \frac and \sqrt: \frac12 → \frac{1}{2}."""
+    if "\\" not in text and "√" not in text:
+        return text
     text = re.sub(r"\\sqrt\s*([0-9A-Za-z])", r"\\sqrt{\1}", text)
     text = re.sub(r"\\sqrt\s*(\\[A-Za-z]+)", r"\\sqrt{\1}", text)
     text = re.sub(r"(?:√|\\sqrt)\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
@@ -155,6 +164,7 @@ def _arguments(text: str) -> str:
     text = re.sub(r"\\(frac|binom)\s*([0-9A-Za-z])\s*\{", r"\\\1{\2}{", text)
     text = re.sub(r"\\(frac|binom)\s*(\\[A-Za-z]+)\s*([0-9A-Za-z])", r"\\\1{\2}{\3}", text)
     text = re.sub(r"\\(overline|bar)\s*(\d)(?!\d)", r"\\\1{\2}", text)
+    text = _FIGURE.sub(r"\\\1 \2", _ACCENT.sub(r"\\\1{\2\3\4}", text))
     position = 0
     while match := _SECOND.search(text, position):
         position = match.end()
@@ -165,10 +175,15 @@ def _arguments(text: str) -> str:
 
 
 _SECOND = re.compile(r"\\(?:frac|binom)\s*\{")
+_ACCENT = re.compile(
+    rf"\\({'|'.join(sorted(ACCENTS, key=len, reverse=True))})"
+    r"(?:\s+([A-Za-z])|\s*(\\[A-Za-z]+)|\s*\{\s*(\\?[A-Za-z]+)\s*\})"
+)
+_FIGURE = re.compile(rf"\\({'|'.join(PREFIXES)})\s*\{{\s*([^{{}}]*)\s*\}}")
 
 
 def _scripts(text: str) -> str:
-    r"""Puts braces around scripts of one character: x_1 → x_{1}; \log_28 has one as well."""
+    r"""Puts braces around scripts of one character, also in \log_28 and a_na_k: x_1 → x_{1}."""
     text = re.sub(r"\\log\s*_\s*([0-9A-Za-z])", r"\\log_{\1}", text)
-    text = re.sub(r"(?<!\\)_\s*([0-9A-Za-z])(?![0-9A-Za-z])", r"_{\1}", text)
+    text = re.sub(r"(?<!\\)_\s*([0-9A-Za-z])(?:(?![0-9A-Za-z])|(?=[A-Za-z]_))", r"_{\1}", text)
     return re.sub(r"\^\s*(\d)(?![0-9A-Za-z.])", r"^{\1}", text)

@@ -1,4 +1,5 @@
-"""Numbers as people write them, read exactly: fractions, powers, repeating decimals, π, bases.
+"""Numbers as people write them, read exactly: fractions, powers, repeating decimals, π, bases,
+ordinals.
 
 Takes what `notation.normalise` writes. A decimal keeps the worth of its last digit, which is how
 exactly it was written, and a number of another base its digits.
@@ -10,6 +11,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
+from rlvr_jax.verifiers.maths.compound import read_compound
 from rlvr_jax.verifiers.maths.units import MONEY, money, split_unit
 from rlvr_jax.verifiers.maths.values import Number
 from rlvr_jax.verifiers.maths.words import NUMBER_WORDS, SCALES
@@ -47,6 +49,10 @@ _PI = re.compile(
     rf"|\\frac\{{\s*(?P<e>{_DECIMAL})\s*\}}\{{\s*(?P<f>{_DECIMAL})\s*\}}\s*\\pi)$"
 )
 _MODULUS = re.compile(r"(.*\S)\s*\\mod\s*\{\s*(\d{1,20})\s*\}$", re.DOTALL)
+_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5}
+_AND_PART = re.compile(rf"(\d+)\s+and\s+(?:an?|one)[\s-]+({'|'.join(_PARTS)})$")
+_ORDINAL = re.compile(r"(\d+)\s*(?:\^\s*\{?\s*|-)?(st|nd|rd|th)\s*\}?$")
+_COMPOUND = re.compile(r"\d\s*[A-Za-z°]\D*\d.*[A-Za-z'\"]\.?$")
 _SCALED = re.compile(
     rf"(.*\S)\s*(?<![A-Za-z])({'|'.join(SCALES)})s?(?![A-Za-z])\s*(.*)$", re.DOTALL
 )
@@ -66,6 +72,9 @@ def read_number(text: str) -> Number | None:
     if (match := _SCALED.fullmatch(text)) and read_number(match[1]) is not None:
         scale, text = SCALES[match[2]], f"{match[1]} {match[3]}".strip()
     first, sign, second, text = _SIGNED.match(text).groups()
+    if not text[-1:].isdigit() and _COMPOUND.search(text) and (found := read_compound(text)):
+        value, unit = found
+        return None if sign else Number(-value if "-" in (first, second) else value, unit=unit)
     text, unit = split_unit(text)
     currency = money(sign)
     if second and (first or not currency):
@@ -82,7 +91,7 @@ def read_number(text: str) -> Number | None:
         number,
         value=value * scale,
         last_digit=number.last_digit * scale,
-        unit=unit or currency,
+        unit=unit or currency or number.unit,
     )
 
 
@@ -97,6 +106,10 @@ def _unsigned(text: str) -> Number | None:
         if match := _MIXED.match(text):
             whole, top, bottom = [group for group in match.groups() if group]
             return Number(Fraction(int(whole)) + Fraction(int(top), int(bottom)))
+        if match := _AND_PART.match(text):
+            return Number(int(match[1]) + Fraction(1, _PARTS[match[2]]))
+        if (match := _ORDINAL.match(text)) and match[2] == _ending(int(match[1])):
+            return Number(Fraction(int(match[1])), unit="~th")  # the 5th is no 5 Ω
         if match := _SCIENCE.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
             if abs(exponent) > MAX_EXPONENT:
@@ -132,6 +145,13 @@ def _unsigned(text: str) -> Number | None:
     except (ValueError, ZeroDivisionError):
         pass
     return None
+
+
+def _ending(number: int) -> str:
+    """Of 1st, 2nd, 3rd, 4th, 11th."""
+    if number % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def _endless(text: str) -> Number | None:

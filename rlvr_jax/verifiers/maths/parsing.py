@@ -19,11 +19,12 @@ from rlvr_jax.verifiers.maths.notation import MAX_CHARACTERS, normalise
 from rlvr_jax.verifiers.maths.numerals import read_number
 from rlvr_jax.verifiers.maths.prose import (
     option_letters,
-    read_line_of_numbers,
+    read_named_set,
     read_prose,
     read_text,
     read_time,
 )
+from rlvr_jax.verifiers.maths.qualifiers import read_qualified
 from rlvr_jax.verifiers.maths.units import split_unit
 from rlvr_jax.verifiers.maths.values import (
     Expression,
@@ -121,9 +122,9 @@ def _parse(text: str) -> Value:
         return time
     if (number := read_number(text)) is not None:
         return replace(number, tex=text)
-    if (region := read_line_of_numbers(text, _parse)) is not None:
-        return region
-    for read in (read_grouped, read_list, read_inequality, read_equation):
+    if (named := read_named_set(text, _parse)) is not None:
+        return named
+    for read in (read_qualified, read_grouped, read_list, read_inequality, read_equation):
         if (value := read(text, _parse)) is not None:
             return value
     if (ratio := _ratio(text)) is not None:

@@ -1,4 +1,4 @@
-"""Answers in words: times of day, option letters, all real numbers, and what is only compared."""
+"""Answers in words: times of day, option letters, named sets, and what is only compared."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable
 from rlvr_jax.verifiers.maths.formulas.names import ELEMENTARY
 from rlvr_jax.verifiers.maths.regions import LINE, excluded
 from rlvr_jax.verifiers.maths.values import Container, Region, Text, Value
+from rlvr_jax.verifiers.maths.words import singular
 
-__all__ = ["option_letters", "read_line_of_numbers", "read_prose", "read_text", "read_time"]
+__all__ = ["option_letters", "read_named_set", "read_prose", "read_text", "read_time"]
 
 _TIME = re.compile(r"(2[0-3]|[01]?\d):([0-5]\d)(?::([0-5]\d))?\s*([AaPp]\.?\s*[Mm]\.?)?")
 _HOUR = re.compile(r"(\d{1,2})\s*([AaPp]\.?\s*[Mm]\.?|o'clock)")
@@ -18,6 +19,7 @@ _ALL = re.compile(
     r"(?:\s+(?:except|but|other than)(?:\s+for)?\s+(.*))?",
     re.IGNORECASE,
 )
+_EMPTY = re.compile(r"(?:the\s+)?(?:empty|null)\s+set", re.IGNORECASE)
 _PROSE = re.compile(r"[^\W_][\w\s.,'!?:;()/&%°-]*")
 
 
@@ -28,8 +30,8 @@ def read_time(text: str) -> Text | None:
     return Text(re.sub(r"[.\s]", "", text).lower())
 
 
-def read_line_of_numbers(text: str, parse: Callable[[str], Value]) -> Region | None:
-    r"""\mathbb{R}, "all real numbers", "all real numbers except 2"."""
+def read_named_set(text: str, parse: Callable[[str], Value]) -> Region | Container | None:
+    r"""\mathbb{R}, "all real numbers", "all real numbers except 2", "the empty set"."""
     if text == "\\mathbb{R}":
         return LINE
     if (match := _ALL.fullmatch(text)) and (match[1] or len(text.split()) > 1 or text == "reals"):
@@ -37,7 +39,7 @@ def read_line_of_numbers(text: str, parse: Callable[[str], Value]) -> Region | N
             return LINE
         value = parse(match[1])
         return excluded(value.items if isinstance(value, Container) else (value,))
-    return None
+    return Container("set", ()) if _EMPTY.fullmatch(text) else None
 
 
 def option_letters(text: str) -> str:
@@ -61,7 +63,7 @@ def read_text(text: str) -> Text | None:
     words = re.findall(r"[^\W\d_]+", text)
     if re.fullmatch(r"\d+(?:st|nd|rd|th)|(?:[A-Za-z]\.)+[A-Za-z]", text):
         return Text(text)
-    if not any(
+    if text.casefold() != "no" and not any(
         not word.isascii()
         or (len(word) > 2 and word not in ELEMENTARY and not _is_name(word, text))
         for word in words
@@ -79,7 +81,16 @@ def read_prose(text: str) -> Text | None:
 
 
 def _folded(text: str) -> Text:
-    folded = re.sub(r"[^\W\d_]+", lambda m: m[0].casefold() if len(m[0]) > 2 else m[0], text)
+    """Words in one case and in the singular; a letter and, as in "line AB", two capitals remain."""
+    names = text != text.upper()
+
+    def fold(match: re.Match) -> str:
+        word = match[0]
+        if len(word) == 1 or (len(word) == 2 and names and word.isupper()):
+            return word
+        return singular(word.casefold())
+
+    folded = re.sub(r"[^\W\d_]+", fold, text)
     return Text(" ".join(re.sub(r"(?<=[^\W\d_])\.", "", folded).split()))
 
 

@@ -6,12 +6,13 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas import identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
+from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts, unordered
 from rlvr_jax.verifiers.maths.inequalities import is_solution
 from rlvr_jax.verifiers.maths.kleene import all_of
 from rlvr_jax.verifiers.maths.regions import as_region
 from rlvr_jax.verifiers.maths.values import (
     Ask,
+    Chain,
     Equation,
     Expression,
     Infinity,
@@ -23,7 +24,7 @@ from rlvr_jax.verifiers.maths.values import (
     to_tex,
 )
 
-__all__ = ["equal_ratios", "equal_relations", "has_symbols"]
+__all__ = ["equal_ratios", "equal_relations", "equal_statements", "has_symbols"]
 
 
 def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
@@ -69,6 +70,25 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask)
     if verdict is False and sign == "=" and any(map(_has_names_below, nodes)):
         return ask((*texts, "/"))
     return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
+
+
+def equal_statements(gold: Value, answer: Value) -> bool:
+    """Whether two statements about numbers have the same sides, in either direction.
+
+    The order of terms and factors does not matter. Both statements are true if the values are, so
+    that 2 + 2 = 4 and 3 + 3 = 6 would be equal by value.
+    """
+    sides = [
+        [_as_written(item) for item in (value.items if isinstance(value, Chain) else (value,))]
+        for value in (gold, answer)
+    ]
+    return sides[0] in (sides[1], sides[1][::-1])
+
+
+def _as_written(value: Value) -> object:
+    tex = value.tex if isinstance(value, Number | Expression) else None
+    node = read_formula(tex) if tex else None
+    return value if node is None else unordered(node)
 
 
 def _has_names_below(node: Node) -> bool:

@@ -47,6 +47,8 @@ CHARACTERS = {
     "∖": r"\setminus ",
     "∣": "|",
     "∶": ":",
+    **dict.fromkeys("º˚", r"\degree "),
+    "∘": r"\circ ",
     "℃": r"\degree C",
     "℉": r"\degree F",
     "∠": r"\angle ",
@@ -81,6 +83,64 @@ def _primed(match: re.Match) -> str:
     return "'" * match.group().count("'")
 
 
+def _vector(match: re.Match) -> str:
+    """<a, b> as (a, b), where nothing or a sign of equality stands before it."""
+    before = match.string[: match.start()].rstrip()
+    return match[0] if before and before[-1] != "=" else f"({match[1]})"
+
+
+# A line: the one name, and the commands that mean it.
+_SYNONYMS = r"""
+\frac dfrac tfrac cfrac nicefrac sfrac
+\binom dbinom tbinom
+| lvert rvert vert mid
+\{ lbrace brace
+\} rbrace
+\le leq leqslant leqq
+\ge geq geqslant geqq
+< lt
+> gt
+( langle
+) rangle
+\ne neq
+\approx thickapprox simeq approxeq doteq
+\emptyset varnothing O
+\infty infin
+\to rightarrow longrightarrow
+\setminus backslash smallsetminus
+and land wedge
+or lor vee
+* ast star
+\cdot cdotp centerdot bullet
+\dots ldots cdots dots dotsc dotsb hdots
+\epsilon varepsilon
+\phi varphi
+\theta vartheta
+\rho varrho
+\sigma varsigma
+\pi varpi
+\mu micro
+\Omega ohm
+\mathbb{R} R reals Reals
+\mathbb{Z} Z
+\mathbb{N} N
+\mathbb{Q} Q
+\mathbb{C} C
+"""
+
+
+def _spaced(one: str) -> str:
+    """A name that letters may follow ends with a space, and a word begins with one."""
+    if one.isalpha():
+        return f" {one} "
+    return f"{one} " if one[-1].isalpha() and one not in ("\\frac", "\\binom") else one
+
+
+_NAMES_OF_ONE = {
+    name: _spaced(one)
+    for one, *names in map(str.split, filter(None, _SYNONYMS.splitlines()))
+    for name in names
+}
 SIGNS = _compiled(
     (r"^([^$]*)(?<!\\)\$(?=\s*\.?\d)([^$]*)$", r"\1\\$\2"),  # alone, it opens no formula
     (r"\\\$(?!\s*\.?\d)|(?<!\\)\$|\\\(|\\\)|(?<!\\)\\\[|(?<!\\)\\\]", ""),
@@ -98,40 +158,25 @@ REWRITES = _compiled(
     (r"(?<![\d.,'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:\\,\d{3})+|(?:'\d{3})+)(?![\d'])", _joined),
     (rf"(?<!\\)\\[,;: ]|(?<!\\)\\[>]|(?<!\\)~|\\(?:q?quad|(?:thin|med|thick|en)?space){_WORD}"
      r"|&nbsp;", " "),
-    (rf"\\(?:dfrac|tfrac|cfrac|nicefrac|sfrac){_WORD}", r"\\frac"),
-    (rf"\\[dt]binom{_WORD}", r"\\binom"),
-    (rf"\\(?:lvert|rvert|vert|mid){_WORD}", "|"),
+    (r"\\([A-Za-z]+)", lambda match: _NAMES_OF_ONE.get(match[1], match[0])),
+    (r"<([^<>=]*,[^<>=]*)>", _vector),
     (r"\\%", "%"),
     (r"\s+", " "),  # below, a run of them would cost its square
     (r"\\\\\s*$|\\newline\s*$", ""),
     (rf"\\text(?:degree|cent|euro|sterling|yen){_WORD}|\\(?:euro|pounds|yen|cents?){_WORD}",
      lambda match: next(sign for name, sign in _MONEY.items() if name in match.group())),
-    (r"\^\s*\{?\s*\\circ\s*\}?|\^?\s*\{?\\degrees?(?![A-Za-z])\}?", "°"),
+    (r"\^\s*\{?\s*\\circ\s*\}?|\^?\s*\{?\\degrees?(?![A-Za-z])\}?"
+     r"|(?<=\d)\s*\^\s*(?:\{\s*o\s*\}|o(?![A-Za-z]))", "°"),
     (r"°\s*([CF])(?![A-Za-z])", r"°\1"),
     (rf"\\prime{_WORD}\s*", "'"),
     (r"\^\s*\{\s*'[' ]*\}|\^\s*'+", _primed),
-    (rf"\\l?brace{_WORD}", r"\\{"),
-    (rf"\\rbrace{_WORD}", r"\\}"),
-    (rf"\\(?:leq|leqslant|leqq){_WORD}|<=", r"\\le "),
-    (rf"\\(?:geq|geqslant|geqq){_WORD}|>=", r"\\ge "),
-    (rf"\\lt{_WORD}", "<"),
-    (rf"\\gt{_WORD}", ">"),
-    (rf"\\neq{_WORD}|\\not\s*=|(?<=\s)!=", r"\\ne "),
-    (rf"\\(?:thickapprox|simeq|approxeq|doteq){_WORD}", r"\\approx "),
-    (rf"\\(?:varnothing|O){_WORD}", r"\\emptyset "),
-    (rf"\\infin{_WORD}", r"\\infty "),
-    (rf"\\(?:rightarrow|longrightarrow){_WORD}", r"\\to "),
-    (rf"\\(?:backslash|smallsetminus){_WORD}", r"\\setminus "),
-    (rf"\\land{_WORD}|\\wedge{_WORD}", " and "),
-    (rf"\\lor{_WORD}|\\vee{_WORD}", " or "),
-    (rf"\\(?:ast|star){_WORD}", "*"),
-    (rf"\\(?:cdotp|centerdot|bullet){_WORD}", r"\\cdot "),
-    (rf"\\(?:ldots|cdots|dots|dotsc|dotsb|hdots){_WORD}|\.\.\.+", r"\\dots "),
-    (rf"\\var(epsilon|phi|theta|rho|sigma|pi){_WORD}", r"\\\1"),
-    (rf"\\(?:micro){_WORD}", r"\\mu "),
-    (rf"\\(?:ohm){_WORD}", r"\\Omega "),
+    (r"<=", r"\\le "),
+    (r">=", r"\\ge "),
+    (r"\\not\s*=", r"\\ne "),
+    (r"(?<=\s)!=", r"\\ne "),
+    (r"\.\.\.+", r"\\dots "),
     (r"\\(?:Bbb|mathbb)\s*(?:\{\s*([A-Z])\s*\}|([A-Z]))", r"\\mathbb{\1\2}"),
-    (rf"\\(?:R|reals|Reals){_WORD}", r"\\mathbb{R}"),
+    (rf"\\in\s*([RZNQC]){_WORD}", r"\\in \\mathbb{\1}"),
     (r"\^\s*(?:\\top|\\intercal|\{\s*(?:\\top|\\intercal|T)\s*\})(?![A-Za-z])", "^T"),
     (r"\(\s*\\?(?:p|b)?mod(?:ulo)?\s*\{?\s*(\w+)\s*\}?\s*\)|\\p?mod\s*(?:\{\s*(\w+)\s*\}|(\d+))"
      r"|\bmod(?:ulo)?\s+(\d+)$", r" \\mod{\1\2\3\4}"),

@@ -3,7 +3,7 @@
 `split_unit` takes the unit or the counted things off an answer: names of the table with powers and
 "square" or "cubic", products and quotients of them ("m s^{-2}", "miles per hour"), signs of money,
 and other words, of which `words` says which may not be dropped. `factor` compares two units: SI
-prefixes of one unit and cents of a dollar are the only conversions.
+prefixes of one unit, units of time and cents of a dollar are the only conversions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.words import counted, singular
 
-__all__ = ["MONEY", "factor", "money", "split_unit"]
+__all__ = ["MONEY", "factor", "money", "split_unit", "unit_name"]
 
 # One unit a line: its canonical name, then the others.
 _TABLE = """
@@ -100,11 +100,19 @@ _PREFIXES = {
     "p": ("pico", -12),
 }
 _CANONICAL = {name: line.split()[0] for line in _TABLE.splitlines() for name in line.split()}
-_SCALE: dict[str, tuple[str, int]] = {}  # canonical name -> unit without a prefix, power of ten
+# Canonical name -> the unit that it is converted to, and how much of it.
+_SCALE: dict[str, tuple[str, Fraction]] = {
+    "min": ("s", Fraction(60)),
+    "h": ("s", Fraction(3600)),
+    "day": ("s", Fraction(86_400)),
+    "week": ("s", Fraction(604_800)),
+    "month": ("month", Fraction(1)),
+    "year": ("month", Fraction(12)),
+}
 for _line in filter(None, _METRIC.splitlines()):
     _symbol, *_names = _line.split()
     for _short, (_long, _power) in _PREFIXES.items():
-        _SCALE[_short + _symbol] = (_symbol, _power)
+        _SCALE[_short + _symbol] = (_symbol, Fraction(10) ** _power)
         for _name in (_short + _symbol, *(_long + n for n in _names)):
             _CANONICAL.setdefault(_name, _short + _symbol)
             if len(_name) > 2:
@@ -120,6 +128,12 @@ def money(sign: str | None) -> str:
     """The one name of a currency that stands before a number, "" without."""
     sign = (sign or "").strip(" .")
     return _CANONICAL.get(sign, "$" if sign.endswith("$") else "")
+
+
+def unit_name(word: str) -> str:
+    """The one name of a unit of the table, "" for any other word."""
+    word = word.strip(" .")
+    return _CANONICAL.get(word) or (_CANONICAL.get(word.lower(), "") if len(word) > 3 else "")
 
 
 _START = re.compile(
@@ -203,8 +217,8 @@ def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
             prefix = name
             continue
         name = prefix + {"\\Omega": "Ω"}.get(name, name)
-        known = _CANONICAL.get(name) or (_CANONICAL.get(name.lower()) if len(name) > 3 else None)
-        if known is None or (known in _NOT_ALONE and len(name) == 1 and len(pieces) == 1):
+        known = unit_name(name)
+        if not known or (known in _NOT_ALONE and len(name) == 1 and len(pieces) == 1):
             return None
         if known in ("°C", "°F") and degree:
             powers.pop("°", None)
@@ -235,20 +249,20 @@ def factor(gold: str, answer: str) -> Fraction | None:
         return Fraction(1)
     pair = [_scaled(unit) for unit in (gold, answer)]
     if None not in pair and pair[0][0] == pair[1][0]:
-        return Fraction(10) ** (pair[1][1] - pair[0][1])
+        return pair[1][1] / pair[0][1]
     named = [_things(unit) for unit in (gold, answer)]
     if any(unit.startswith("~") and "per" not in unit.split() for unit in (gold, answer)):
         return Fraction(1) if named[0] <= named[1] or named[1] <= named[0] else None
     return None
 
 
-def _scaled(unit: str) -> tuple[str, int] | None:
-    """One unit with a prefix and a power: km^2 is m^2 times 10^6."""
+def _scaled(unit: str) -> tuple[str, Fraction] | None:
+    """One unit and a power of it in the unit that it is converted to: km^2 is 10^6 m^2."""
     name, _, power = unit.partition("^")
     if name not in _SCALE:
         return None
-    base, exponent = _SCALE[name]
-    return f"{base}^{power}", exponent * int(power or 1)
+    base, amount = _SCALE[name]
+    return f"{base}^{power}", amount ** int(power or 1)
 
 
 def _things(unit: str) -> frozenset[str]:

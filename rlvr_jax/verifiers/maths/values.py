@@ -23,6 +23,7 @@ __all__ = [
     "Infinity",
     "Number",
     "Piece",
+    "Qualified",
     "Ratio",
     "Region",
     "Relation",
@@ -164,15 +165,34 @@ class Container:
 
     Fields:
       kind: the two brackets of a tuple or an interval; "set", "list", "system" (of equations with
-        different names, or of relations); rows×columns of a matrix.
+        different names, or of relations); "choice", one of such entries; rows×columns of a matrix.
+      mixed: of the list "2 and 1/2" the mixed number that it may be as well.
     """
 
     kind: str
     items: tuple[Value, ...]
+    mixed: Number | None = None
 
     @property
     def ordered(self) -> bool:
-        return self.kind not in ("set", "list", "system")
+        return self.kind not in ("set", "list", "system", "choice")
+
+
+@dataclass(frozen=True)
+class Qualified:
+    """A formula with the domain of some of its letters, as in "kπ, k ∈ ℤ".
+
+    Fields:
+      value: the formula, or several.
+      names: the letters.
+      domains: what the domain may be, as `qualifiers` names it.
+      inside: the letters are an argument or an index of what is defined, as in f(x) = 2x.
+    """
+
+    value: Value
+    names: tuple[str, ...]
+    domains: frozenset[str]
+    inside: bool
 
 
 Value = (
@@ -187,6 +207,7 @@ Value = (
     | Relation
     | Region
     | Container
+    | Qualified
 )
 
 

@@ -7,18 +7,21 @@ compared exactly in this process, in microseconds (`parsing`, `comparison`, `for
 formulas are refuted here and confirmed to 50 digits and more in a worker (`algebra`).
 
 The rules:
-- Case counts in every symbol; words of three letters and more are compared folded. Letters side by
+- Case counts in every symbol; words are compared without case and in the singular. Letters side by
   side commute if they are two and in lower case. Primes, stars and accents are part of a name.
 - A decimal answer equals only a decimal gold (1/3 is not 0.3333), to 10^-6 of it and half of its
   last digit. 50 % is 0.5 and not 50, unless asked.
 - Of a chain "2 + 3 = 5 = 5.0" every side has to be right; ≈ may stand once and has to be true.
   Where the gold gives a value or a range of one variable, "x + 3 = 5" is not solved; elsewhere
-  equations are equal up to a factor.
+  equations are equal up to a factor. Statements about numbers ("2 + 2 = 4") agree side by side.
+- Formulas are equal on the domain of the gold: y is (√y)². "For all real x", "n ≥ 1" and "k ∈ ℤ"
+  may be missing on one side, and k have another name (`qualifiers`), as may arbitrary constants
+  (`constants`).
 - (1, 4) is neither {1, 4} nor "1 and 4"; 5 is neither {5} nor [5, 5] nor the list "5, 5"; the list
-  "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 may be
-  answered by (2, 3), not the other way round.
+  "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 and
+  (2, 3) are the same in the order of the names; but (0, 1) is an interval there.
 - Units, and words that say what is counted, may be missing on one side and not differ; nothing is
-  converted but SI prefixes and cents (`units`, `words`). A gold in a base wants that base.
+  converted but SI prefixes, time and cents (`units`, `words`). A gold in a base wants that base.
 - 12:30 is a time of day, equal letter for letter; any other colon makes a ratio.
 - Words are compared as text, so a synonym is wrong.
 - Of several boxes each has to be right, unless asked. A gold that nobody can parse gives None, so

@@ -45,7 +45,9 @@ or and if when where unless but then thus because since not no none never nor ne
 incorrect false is are was be isn't aren't except without else either versus vs instead excluding to
 through however assuming
 """
-_CHANGING = frozenset([*NUMBER_WORDS, *SCALES, *(f"{name}s" for name in SCALES), *_TABLE.split()])
+_CHANGING = frozenset(
+    [name + end for name in (*NUMBER_WORDS, *SCALES) for end in ("", "s")] + _TABLE.split()
+)
 # They tell nothing about what is counted.
 _FILLERS = frozenset(["a", "an", "the", "of", "in", "total", "all"])
 _IRREGULAR = {

@@ -1,6 +1,7 @@
 """Python programs against tests: what is printed, what is returned, what holds.
 
-The program is the last block fenced as python or py, behind the thinking. `trial` says what the
+The program is the last block fenced as python, python3 or py behind the thinking; without one, the
+last block that has no label. `trial` says what the
 tests look like and runs them in the sandbox; what a test expects never enters the process of the
 program, so that there is nothing to read, patch or print for one that cheats.
 
@@ -31,10 +32,12 @@ from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, is_utf8
 __all__ = ["check", "extract"]
 
 SCORES = ("strict", "share")
-# Both match whole runs of ticks only, or a response of ticks would take quadratic time.
-_OPEN = re.compile(r"(?<!`)`{3,}+[ \t]*+(?:python|py)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+# All match whole runs of marks only, or a response of ticks would take quadratic time.
+_MARKS = r"(?P<marks>(?<!`)`{3,}+|(?<!~)~{3,}+)"
+_OPEN = re.compile(rf"{_MARKS}[ \t]*+(?:python3?|py3?)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+_ANY = re.compile(rf"^[ \t]*{_MARKS}[ \t]*+(?P<label>[^`\n]*)\n", re.MULTILINE)
 # At the end of a line: a program may hold the fence in a text.
-_CLOSE = re.compile(r"(?<!`)`{3,}+[ \t\r]*+(?:\n|\Z)")
+_CLOSE = {mark: re.compile(rf"(?<!{mark}){mark}{{3,}}+[ \t\r]*+(?:\n|\Z)") for mark in "`~"}
 _FIELDS = {
     "io": {"in": str, "out": str},
     "call": {"function": str, "args": list, "value": object},
@@ -44,23 +47,47 @@ _OPTIONAL = {"setup": str, "function": str, "tolerance": int | float}
 
 
 def extract(response: str) -> str | None:
-    """Returns the last closed block fenced as python or py behind the thinking; None without one.
+    """Returns the last closed block of Python behind the thinking; None without one.
 
-    Thinking that does not end, and a block of white space, hold no program.
+    A block without a label counts only if none is fenced as python, python3 or py. Thinking that
+    does not end, and a block of white space, hold no program.
     """
     text = after_thinking(response)
     if "<think>" in text:
         return None
-    last = max((closing.start() for closing in _CLOSE.finditer(text)), default=-1)
-    openings = [opening for opening in _OPEN.finditer(text) if opening.end() <= last]
+    last = {
+        mark: max((closing.start() for closing in pattern.finditer(text)), default=-1)
+        for mark, pattern in _CLOSE.items()
+    }
+    openings = [match for match in _OPEN.finditer(text) if match.end() <= last[match["marks"][0]]]
+    openings = openings or _unlabelled(text, last)
     if not openings:
         return None
-    start = openings[-1].end()
-    program = text[start : _CLOSE.search(text, start).start()]
-    before = text[text.rfind("\n", 0, openings[-1].start()) + 1 : openings[-1].start()]
+    opening, start = openings[-1].start("marks"), openings[-1].end()
+    program = text[start : _CLOSE[text[opening]].search(text, start).start()]
+    before = text[text.rfind("\n", 0, opening) + 1 : opening]
     if before and not before.strip():
         program = textwrap.dedent(program)  # the block of an item of a list
     return program if program.strip() else None
+
+
+def _unlabelled(text: str, last: Mapping[str, int]) -> list[re.Match]:
+    """Where closed blocks without a label open.
+
+    Args:
+      last: where the last closing fence of each mark begins.
+    """
+    found, position = [], 0
+    while opening := _ANY.search(text, position):
+        position = opening.end()
+        mark = opening["marks"][0]
+        if last[mark] < position:
+            continue
+        closing = _CLOSE[mark].search(text, position)
+        if not opening["label"].strip():
+            found.append(opening)
+        position = closing.end()
+    return found
 
 
 def check(

@@ -2,7 +2,7 @@
 
 Each is (text, *arguments) -> bool, pure and linear in the text; bad arguments raise. How words,
 sentences and paragraphs are counted says `words`. Keywords are whole words in any case, forbidden
-words too; a bullet is a line that begins with * or -, a blank and something.
+words too; a bullet is a line that begins with * or -, a blank and something, indented or not.
 
 Source: the constraints of IFEval, as VerIF and open-instruct train on them
 (https://github.com/THU-KEG/VerIF, https://github.com/allenai/open-instruct); the rules are ours.
@@ -27,7 +27,7 @@ from rlvr_jax.verifiers.texts.words import (
 __all__ = ["CHECKS"]
 
 _COMMAS = ",，、،﹐﹑"  # look-alikes count
-_BULLET = re.compile(r"^[*-][^\S\n]+\S", re.MULTILINE)
+_BULLET = re.compile(r"^[^\S\n]*[*-][^\S\n]+\S", re.MULTILINE)
 _HIGHLIGHT = re.compile(r"\*\*([^*\n]+)\*\*|\*([^*\s]+)\*")
 _FENCED = re.compile(r"\s*```(?:json)?[^\S\n]*\n(.*)```\s*", re.DOTALL | re.IGNORECASE)
 _SEPARATOR = "******"

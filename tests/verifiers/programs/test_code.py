@@ -55,7 +55,21 @@ def prints(wanted, given="", **fields):
         ("a</think>b</think>```python\nx\n```", "x\n"),
         ("<think>```python\nx\n```", None),
         ("```python\nx\n``` </think> done", None),
-        ("```\nx\n```", None),
+        ("```python3\nx\n```", "x\n"),
+        ("```Python3 title=a\nx\n```", "x\n"),
+        ("~~~python\nx\n~~~", "x\n"),
+        ("~~~\nx\n~~~", "x\n"),
+        ("~~~python\nx = '```'\n~~~", "x = '```'\n"),
+        ("```\nx\n```", "x\n"),
+        ("so:\n```\nx\n```\nthen\n```\ny\n```", "y\n"),
+        ("```json\n{}\n```\nand\n```\nx\n```", "x\n"),
+        ("1. first\n   ```\n   if x:\n       y\n   ```", "if x:\n    y\n"),
+        ("```json\n{}\n```", None),
+        ("```json\n{}\n```\nand nothing else", None),
+        ("~~~python\nx\n```", None),
+        ("```\nx", None),
+        ("```1```", None),
+        ("```python4\nx\n```", None),
         ("```javascript\nx\n```", None),
         ("```pypy\nx\n```", None),
         ("```python x```", None),
@@ -71,8 +85,16 @@ def test_the_last_closed_block_behind_the_thinking_is_the_program(response, prog
 
 @pytest.mark.parametrize(
     "text",
-    ["```python\n" * 50_000, "```" * 100_000, "`" * 300_000, "```python\n" + "```x\n" * 50_000],
-    ids=["openings", "fences", "ticks", "languages"],
+    [
+        "```python\n" * 50_000,
+        "```" * 100_000,
+        "`" * 300_000,
+        "```python\n" + "```x\n" * 50_000,
+        "```\n" * 50_000,
+        "~~~\n" * 50_000 + "```\n" * 50_001,
+        "```\n~~~\n" * 50_000,
+    ],
+    ids=["openings", "fences", "ticks", "languages", "plain", "tildes", "in turn"],
 )
 def test_a_response_of_fences_is_read_in_linear_time(text):
     extract(text)

@@ -43,7 +43,7 @@ BOUND = 0.25  # seconds of CPU for one check of any text; most take a few millis
         ("forbidden", [["cat"]], "the cat's", 0),
         ("bullets", [1], "*\ta", 1),
         ("bullets", [0], "* ", 1),
-        ("bullets", [1], "  * a", 0),
+        ("bullets", [1], "  * a", 1),
         ("bullets", ["1"], "* a", None),
         ("highlights", [1], "***a***", 1),
         ("highlights", [2], "**a b** *c*", 1),

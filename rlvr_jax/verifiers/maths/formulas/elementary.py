@@ -116,6 +116,11 @@ def _choose(evaluation: Any, total: Any, part: Any) -> Any:
     return first / second
 
 
+def _arrange(evaluation: Any, total: Any, part: Any) -> Any:
+    first, second = evaluation.both(evaluation.gamma(total), evaluation.gamma(total - part))
+    return first / second
+
+
 def _sign(evaluation: Any, value: Any) -> Fraction:
     real = evaluation.real(value)
     return Fraction((real > 0) - (real < 0))
@@ -133,6 +138,8 @@ SPECIAL: Mapping[str, Callable[..., Any]] = {
     "gcd": _common(math.gcd),
     "lcm": _common(math.lcm),
     "binom": _choose,
+    "C": _choose,
+    "P": _arrange,
     "sgn": _sign,
     "sign": _sign,
     "sqrt": lambda evaluation, value: evaluation.raised(value, Fraction(1, 2)),

@@ -2,8 +2,9 @@
 
 Points are drawn from the formulas themselves, so that nobody knows them beforehand: some with all
 names positive, and for each name one where it alone is negative. Equal are formulas that agree at
-all of them; of a root or a logarithm that leaves the real numbers on one side only, the other side
-is another function (ln x and ln |x|), unless i is written somewhere.
+all of them. Where a root or a logarithm of the gold leaves the real numbers it has no values to
+agree with: y is (√y)². Where one of the answer alone does so, or where absolute values (ln |x|)
+make a claim about such places, the answer is another function, unless i is written somewhere.
 
 In this process doubles refute, and rational numbers confirm; what agrees in double precision is
 None here, for a worker with more digits (`algebra`).
@@ -110,7 +111,8 @@ def _everywhere(
 ) -> bool | None:
     """Compares at all points; at least one has to tell something."""
     ordered = _ordered(*pair)
-    imaginary = any(part == Node("constant", value="i") for side in pair for part in parts(side))
+    written = {(part.kind, part.value) for side in pair for part in parts(side)}
+    imaginary, sizes = ("constant", "i") in written, ("call", "abs") in written
     verdicts: list[bool | None] = []
     beyond: list[bool | None] = []  # where both sides leave the real numbers
     for place in points(pair, ordered):
@@ -121,7 +123,7 @@ def _everywhere(
             continue
         except (TooLarge, OverflowError, RecursionError):
             return None
-        if not imaginary and first.complex != second.complex:
+        if not imaginary and first.complex != second.complex and (second.complex or sizes):
             return False
         (beyond if first.complex and not imaginary else verdicts).append(verdict)
         if False in verdicts:

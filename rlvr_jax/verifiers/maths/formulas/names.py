@@ -16,6 +16,8 @@ __all__ = [
     "GREEK",
     "PREFIXES",
     "SYMBOLS",
+    "TAKEN",
+    "TOTALS",
     "applies",
     "is_decorated",
     "split_letters",
@@ -50,6 +52,9 @@ _OVER_CAPITALS = words(
     "vec overrightarrow overleftarrow overleftrightarrow bar overline widehat overarc wideparen"
 )
 _CAPITALS = re.compile(r"(?:[A-Z](?:_\{\w+\})?'*\s*)+")
+# Letters of C(n, k): of other letters C and P are any function, or a point.
+TOTALS = words("n m N M")
+TAKEN = words("k r m n i j 0 1 2 3 4 5 6 7 8 9")
 _ALWAYS = words("f g")
 _OFTEN = words("h p q F G H P Q phi psi sigma zeta")
 

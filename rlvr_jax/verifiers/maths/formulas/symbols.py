@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from rlvr_jax.verifiers.maths.formulas import names
 from rlvr_jax.verifiers.maths.formulas.tokens import CLOSING, Token, Tokens
-from rlvr_jax.verifiers.maths.formulas.trees import Node, Unreadable, call, leaf, minus, product
+from rlvr_jax.verifiers.maths.formulas.trees import (
+    Node,
+    Unreadable,
+    call,
+    leaf,
+    minus,
+    number,
+    product,
+)
 
 __all__ = ["function", "letters", "named"]
 
@@ -54,9 +62,23 @@ def named(reader: Tokens, name: str) -> Node:
     if reader.texts(6) == ["^", "{", "-", "1", "}", "("] and names.applies(name, ""):
         reader.place += 5
         return Node("apply", _bracketed(reader), f"{name}^{{-1}}")
+    if name in ("C", "P") and reader.at("(") and (parts := _selected(reader.inside())):
+        reader.place += 2 + _count(reader)
+        return call(name, *parts)
     if reader.at("(") and _applied(reader, name):
         return Node("apply", _bracketed(reader), name)
     return leaf("symbol", name)
+
+
+def _selected(argument: str) -> tuple[Node, ...]:
+    """Of C(6,2) and P(n,k) the two numbers; none where it may be a point or any function."""
+    total, _, taken = argument.partition(",")
+    found = tuple(
+        number(int(part)) if part.isdecimal() else leaf("symbol", part) for part in (total, taken)
+    )
+    if total.isdecimal() and taken.isdecimal():
+        return found if int(total) >= int(taken) else ()
+    return found if (total.isdecimal() or total in names.TOTALS) and taken in names.TAKEN else ()
 
 
 def function(reader: Tokens, name: str, first: str = "") -> Node:

@@ -19,6 +19,7 @@ __all__ = [
     "parts",
     "product",
     "quotient",
+    "unordered",
 ]
 
 
@@ -84,6 +85,14 @@ def parts(node: Node) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         waiting += node.items
+
+
+def unordered(node: Node) -> Node:
+    """The formula with its terms and factors in one order."""
+    items = [unordered(item) for item in node.items]
+    if node.kind in ("sum", "product"):
+        return Node(node.kind, tuple(sorted(items, key=repr)))
+    return Node(node.kind, tuple(items), node.value)
 
 
 # What these run over is their own.

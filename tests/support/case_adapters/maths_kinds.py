@@ -1,0 +1,6 @@
+from rlvr_jax.verifiers import verify_math
+
+
+def verdict(response, gold):
+    correct = verify_math(gold, response).correct
+    return None if correct is None else int(correct)

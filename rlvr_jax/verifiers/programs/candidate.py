@@ -89,7 +89,13 @@ class Side:
         sys.modules[NAME] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):
-            exec(compile(source, path, "exec", dont_inherit=True), names)
+            code = compile(source, path, "exec", dont_inherit=True)
+            try:
+                exec(code, names)
+            except SystemExit as end:
+                if end.code:
+                    raise
+                # What it has defined by then, it has.
             if path == "<prompt>":
                 names.pop(question["function"], None)
         return {}

@@ -11,15 +11,14 @@ no verdict.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
 from rlvr_jax.tasks.grading import GradingError, shortened
+from rlvr_jax.tools.base import awaited
 
 __all__ = ["blanks_reward", "from_trl", "from_verl", "graded_one_by_one"]
 
@@ -64,7 +63,7 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Ver
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         pairs = zip(prompts, responses, strict=True)
-        return [Grade(_finite(reward, reward(p, r), p, r)) for p, r in pairs]
+        return [Grade(_finite(reward, awaited(reward(p, r)), p, r)) for p, r in pairs]
 
     verify.verifier = _name(reward)
     return verify
@@ -199,12 +198,7 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     taken = {p.name for p in named}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         taken |= set(columns)
-    value = function(**{name: value for name, value in columns.items() if name in taken})
-    if not inspect.iscoroutine(value):
-        return value
-    # In a thread: a notebook's own already runs a loop.
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, value).result()
+    return awaited(function(**{name: value for name, value in columns.items() if name in taken}))
 
 
 def _messages(prompt: Prompt) -> list[dict[str, str]]:

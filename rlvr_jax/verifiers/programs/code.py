@@ -26,7 +26,7 @@ from typing import Any
 from rlvr_jax.sandbox import Sandbox
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, is_utf8, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, encoded, is_utf8, run_tests
 
 __all__ = ["check", "extract"]
 
@@ -97,7 +97,7 @@ def check(
         return Finding(None, answer, wrong)
     tests = gold
     if len(gold) > most_tests:
-        drawn = random.Random(json.dumps(gold)).sample(range(len(gold)), most_tests)
+        drawn = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
         tests = [gold[number] for number in sorted(drawn)]
     bounds = Bounds(wall_seconds, cpu_seconds, total_seconds, memory_mb, tuple(packages))
     try:

@@ -10,9 +10,21 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tools import Environment, Game
 
-__all__ = ["Comparison", "Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show"]
-__all__ += ["StepScore", "Task", "Verify"]
+__all__ = [
+    "AFTER",
+    "Comparison",
+    "Grade",
+    "Prompt",
+    "ReadProblem",
+    "Response",
+    "ScoreSteps",
+    "Show",
+]
+__all__ += ["StepScore", "Task", "Verify", "is_prefill"]
 
+
+AFTER = "after"
+"""Key of a message of a prompt that follows the user's."""
 
 # Fields of a prompt that are empty in most tasks.
 _OPTIONAL = ("messages", "solution", "hints", "meta")
@@ -29,8 +41,10 @@ class Prompt:
       gold: a response that earns full reward, if one can be written down; the self-check before
         the first step scores it.
       messages: what a chat begins with before the user's message: a system message and few-shot
-        turns, each {"role": …, "content": …}; empty: nothing. What an environment says about its
-        tools may have more (`World.start`).
+        turns, each {"role": …, "content": …}; empty: nothing. A message may have more for chat
+        templates, such as "tool_calls" and "reasoning_content", and an environment's has its tools
+        (`World.start`). Messages with "after": True follow the user's message; if the last of them
+        is the assistant's, the response continues it (`prefill`).
       solution: a worked solution, step by step; the steps bring their own spaces, so that
         `"".join(solution[:k])` is how it begins. Empty: none is known.
       hints: texts that help; empty: none.
@@ -69,6 +83,30 @@ class Prompt:
                     f'Prompt: messages must be like {{"role": "system", "content": "…"}}, got'
                     f" {message!r}"
                 )
+        after = [bool(message.get(AFTER)) for message in self.messages]
+        if after != sorted(after):
+            raise ValueError(
+                f'Prompt: messages with "{AFTER}" must be the last ones, got'
+                f" {[message['role'] for message in self.messages]} with {after}"
+            )
+
+    @property
+    def chat(self) -> list[dict[str, Any]]:
+        """All messages in order, the user's `text` among them."""
+        plain = [{key: m[key] for key in m if key != AFTER} for m in self.messages]
+        before = len([m for m in self.messages if not m.get(AFTER)])
+        return [*plain[:before], {"role": "user", "content": self.text}, *plain[before:]]
+
+    @property
+    def prefill(self) -> str:
+        """The beginning of the assistant's message that the response continues; "" for none."""
+        last = self.messages[-1] if self.messages else {}
+        return last["content"] if last.get(AFTER) and is_prefill(last) else ""
+
+
+def is_prefill(message: Mapping[str, Any]) -> bool:
+    """Whether the last message of a chat is one that the response continues."""
+    return message["role"] == "assistant" and not message.get("tool_calls")
 
 
 @dataclass(frozen=True)

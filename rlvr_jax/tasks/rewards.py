@@ -95,7 +95,7 @@ def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool
             columns["answer"] = [prompt.answer for prompt in prompts]
         for name in sorted({name for prompt in prompts for name in prompt.meta}):
             columns[name] = [prompt.meta.get(name) for prompt in prompts]
-        columns["prompts"] = [_messages(p) if conversational else p.text for p in prompts]
+        columns["prompts"] = [p.chat if conversational else p.text for p in prompts]
         columns["completions"] = [
             [{"role": "assistant", "content": r.text}] if conversational else r.text
             for r in responses
@@ -199,10 +199,6 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         taken |= set(columns)
     return awaited(function(**{name: value for name, value in columns.items() if name in taken}))
-
-
-def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    return [*map(dict, prompt.messages), {"role": "user", "content": prompt.text}]
 
 
 def _name(function: Callable) -> str:

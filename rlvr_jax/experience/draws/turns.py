@@ -126,7 +126,7 @@ def turns(
         init,
         sampling=sampling,
         of_policy=True,
-        environment=environment,
+        environment=environment or "task",
         gives=frozenset({"turn", "process_reward"}),
     )
 

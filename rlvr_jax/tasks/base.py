@@ -26,6 +26,8 @@ __all__ += ["StepScore", "Task", "Verify", "is_prefill"]
 AFTER = "after"
 """Key of a message of a prompt that follows the user's."""
 
+_ROUNDING = 1e-6
+
 # Fields of a prompt that are empty in most tasks.
 _OPTIONAL = ("messages", "solution", "hints", "meta")
 
@@ -162,7 +164,8 @@ class Grade:
       said: the words of a judge; for the samples.
       compared: what a judge said of it beside others; for the samples.
     Raises:
-      ValueError: a reward without a verdict; what is no number where one is wanted, or no text.
+      ValueError: an outcome outside [0, 1]; a reward without a verdict; what is no number where one
+        is wanted, or no text.
     """
 
     outcome: float | None
@@ -188,7 +191,7 @@ class Grade:
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.
         if self.outcome is not None:
-            object.__setattr__(self, "outcome", _number("outcome", self.outcome))
+            object.__setattr__(self, "outcome", _share(_number("outcome", self.outcome)))
             object.__setattr__(self, "reward", _number("reward", reward))
         object.__setattr__(self, "timed_out", bool(self.timed_out))
         info = {name: _number(f"info[{name!r}]", x) for name, x in self.info.items()}
@@ -205,6 +208,17 @@ def _number(what: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"Grade: {what} must be a number of Python or numpy, got {value!r}")
+
+
+def _share(outcome: float) -> float:
+    """An outcome in [0, 1], to which sums of parts may come by a rounding error only."""
+    if not -_ROUNDING <= outcome <= 1 + _ROUNDING:
+        raise ValueError(
+            f"Grade: outcome must be in [0, 1], got {outcome}; a reward of another range is"
+            f" Grade(outcome, reward={outcome}), and several are numbers of info that Task.rewards"
+            " names"
+        )
+    return min(max(outcome, 0.0), 1.0)
 
 
 class StepScore(NamedTuple):

@@ -9,7 +9,7 @@ import re
 
 __all__ = ["behind_thinking", "fences", "last_fence"]
 
-_FENCE = "```"
+_MARKS = ("```", "~~~")
 
 
 def behind_thinking(response: str) -> str | None:
@@ -19,20 +19,23 @@ def behind_thinking(response: str) -> str | None:
 
 
 def fences(text: str, *languages: str) -> list[str]:
-    """The contents of the closed fences ```language … ``` in order, without their line ends.
+    """The contents of the closed fences ```language … ``` and ~~~language … ~~~ in order, without
+    their line ends.
 
     Args:
       text: of any length.
       languages: words behind the opening marks, in any case, with white space behind them.
     """
-    opening = re.compile(rf"{_FENCE}(?:{'|'.join(map(re.escape, languages))})(?=\s)", re.IGNORECASE)
+    named, marks = "|".join(map(re.escape, languages)), "|".join(_MARKS)
+    opening = re.compile(rf"({marks})(?:{named})(?=\s)", re.IGNORECASE)
     found, position = [], 0
+    lasts = {mark: text.rfind(mark) for mark in _MARKS}
     while match := opening.search(text, position):
-        end = text.find(_FENCE, match.end())
-        if end < 0:
-            break
-        found.append(text[match.end() : end].strip("\r\n"))
-        position = end + len(_FENCE)
+        position = match.end()
+        if lasts[match[1]] >= position:
+            end = text.find(match[1], position)
+            found.append(text[position:end].strip("\r\n"))
+            position = end + len(match[1])
     return found
 
 

@@ -97,6 +97,48 @@ def test_a_question_that_stands_twice_is_kept_once(tmp_path, row, again, how):
     assert len(every(task)) == 41
 
 
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        ("<answer>7</answer>", "7"),
+        ("<think>6 + 1</think>\n<answer> 7 </answer>", "7"),
+        ("<answer>6</answer> no, <answer>7</answer>", "7"),
+        ("<answer>\\boxed{7}</answer>", "7"),
+        ("\\boxed{6}, so <answer>7</answer>", "7"),
+        ("<ANSWER>\n7\n</ANSWER>", "7"),
+        ("<answer>6</answer> #### 7", "7"),
+        ("<answer></answer> \\boxed{7}", "7"),
+        ("the <answer> is <answer>7</answer>", "7"),
+    ],
+)
+def test_an_answer_stands_in_tags(tmp_path, answer, wanted):
+    path = write(tmp_path / "a.jsonl", [{"prompt": "Six and one?", "answer": answer}, *sums(2)])
+    found = next(prompt for prompt in every(load(f"jsonl:{path}")) if "Six" in prompt.text)
+    assert found.answer == wanted
+
+
+@pytest.mark.parametrize(
+    ("instruction", "text"),
+    [
+        ("Answer in one sentence.", "now?\n\nAnswer in one sentence."),
+        (" Think.", "now? Think."),
+        ("\nThink.", "now?\nThink."),
+        ("\tThink.", "now?\tThink."),
+        ("", "now?"),
+        ("(Be brief.)", "now?\n\n(Be brief.)"),
+    ],
+)
+def test_an_instruction_is_parted_from_the_question(tmp_path, instruction, text):
+    rows = [{"prompt": "now?", "answer": 1}, {"prompt": "then?\n", "answer": 2}]
+    path = write(tmp_path / "a.jsonl", rows)
+    for task in (
+        load(f"jsonl:{path}", instruction=instruction),
+        from_rows(rows, instruction=instruction),
+        from_rows(rows, instruction=instruction, verify=lambda prompts, responses: []),
+    ):
+        assert {prompt.text for prompt in every(task)} == {text, f"then?\n{instruction}"}
+
+
 PYTHON = "What is printed?\nx = 6\nfor i in range(3):\n    x += 4\n{}x -= 4\nprint(x)"
 
 

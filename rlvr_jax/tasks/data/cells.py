@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "function": "
 _FURTHER = ("tool_calls", "tool_call_id", "name", "reasoning_content", "reasoning", "thinking")
 _READ = (*_FURTHER, "function_call", "role", "content", "from", "value")
 _MARK = "####"
+_TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.IGNORECASE | re.DOTALL)
 
 
 def plain(value: Any) -> Any:
@@ -74,7 +76,8 @@ def answers(value: Any) -> str | list[str] | None:
 def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
     r"""The answer at the end of a solution, and how it was found.
 
-    Behind the last `####` if there is one, else in the last \boxed{…}, else all of it.
+    Behind the last `####` if there is one, else in the last <answer>…</answer>, and there or in all
+    of it in the last \boxed{…}, else all of it.
 
     Args:
       mark: behind the last of which it is; None if it is not there.
@@ -85,8 +88,12 @@ def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
         return end.strip(), f"behind {marked}"
     if mark is not None:
         return None, ""
+    tagged = [part for part in _TAGGED.findall(answer) if part.strip()]
+    answer = tagged[-1] if tagged else answer
     boxed = [box for box in boxes(answer) or () if box.strip()]
-    return (boxed[-1], "in the last box") if boxed else (answer.strip(), "")
+    if boxed:
+        return boxed[-1], "in the last box"
+    return answer.strip(), "in the last <answer>" if tagged else ""
 
 
 class Chat(NamedTuple):

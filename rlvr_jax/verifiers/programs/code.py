@@ -1,6 +1,7 @@
 """Python programs against tests: what is printed, what is returned, what holds.
 
-The program is the last block fenced as python or py, behind the thinking. `trial` says what the
+The program is the last block fenced as Python, behind the thinking; where no block has a label, the
+last one that is fenced. `trial` says what the
 tests look like and runs them in the sandbox; what a test expects never enters the process of the
 program, so that there is nothing to read, patch or print for one that cheats.
 
@@ -31,10 +32,12 @@ from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, encoded
 __all__ = ["check", "extract"]
 
 SCORES = ("strict", "share")
-# Both match whole runs of ticks only, or a response of ticks would take quadratic time.
-_OPEN = re.compile(r"(?<!`)`{3,}+[ \t]*+(?:python|py)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+# All match whole runs of marks only, or a response of marks would take quadratic time.
+_FENCE = r"(?:(?<!`)(?P<tick>`{3,}+)|(?<!~)~{3,}+)[ \t]*+"
+_OPEN = re.compile(rf"{_FENCE}(?:python|py)[23]?(?:\.\d+)?(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+_ANY = re.compile(rf"^[ \t]*+{_FENCE}(?P<label>[^`\n]*)\r?\n", re.MULTILINE)
 # At the end of a line: a program may hold the fence in a text.
-_CLOSE = re.compile(r"(?<!`)`{3,}+[ \t\r]*+(?:\n|\Z)")
+_CLOSES = [re.compile(rf"(?<!{mark}){mark}{{3,}}+[ \t\r]*+(?:\n|\Z)") for mark in "~`"]
 _FIELDS = {
     "io": {"in": str, "out": str},
     "call": {"function": str, "args": list, "value": object},
@@ -44,23 +47,38 @@ _OPTIONAL = {"setup": str, "function": str, "tolerance": int | float}
 
 
 def extract(response: str) -> str | None:
-    """Returns the last closed block fenced as python or py behind the thinking; None without one.
+    """Returns the last closed block that is fenced as Python behind the thinking; where there is
+    none, the last closed block without a label; None without either.
 
-    Thinking that does not end, and a block of white space, hold no program.
+    Fences are ticks or tildes, labels python, py, python3 and the like. Thinking that does not end,
+    and a block of white space, hold no program.
     """
     text = after_thinking(response)
     if "<think>" in text:
         return None
-    last = max((closing.start() for closing in _CLOSE.finditer(text)), default=-1)
-    openings = [opening for opening in _OPEN.finditer(text) if opening.end() <= last]
-    if not openings:
+    lasts = [max((c.start() for c in closes.finditer(text)), default=-1) for closes in _CLOSES]
+    openings = [o for o in _OPEN.finditer(text) if o.end() <= lasts[bool(o["tick"])]]
+    opening = openings[-1] if openings else _unlabelled(text, lasts)
+    if opening is None:
         return None
-    start = openings[-1].end()
-    program = text[start : _CLOSE.search(text, start).start()]
-    before = text[text.rfind("\n", 0, openings[-1].start()) + 1 : openings[-1].start()]
-    if before and not before.strip():
+    start = opening.end()
+    program = text[start : _CLOSES[bool(opening["tick"])].search(text, start).start()]
+    line = text[text.rfind("\n", 0, start - 1) + 1 : start]
+    if line[0].isspace() and line.lstrip()[0] in "`~":
         program = textwrap.dedent(program)  # the block of an item of a list
     return program if program.strip() else None
+
+
+def _unlabelled(text: str, lasts: Sequence[int]) -> re.Match[str] | None:
+    """Where the last closed block without a label opens, of blocks that follow one another."""
+    found, position = None, 0
+    while opening := _ANY.search(text, position):
+        ticks = bool(opening["tick"])
+        position = opening.end()
+        if position <= lasts[ticks]:
+            found = opening if not opening["label"].strip() else found
+            position = _CLOSES[ticks].search(text, position).end()
+    return found
 
 
 def check(

@@ -328,9 +328,24 @@ class Task:
         further = [name for name in _OPTIONAL if name not in self.derived]
         for split in (self.train, self.test):
             for prompt in split:
-                line = json.dumps([prompt.text, prompt.answer, prompt.kind], default=str)
-                digest.update(line.encode())
+                digest.update(_json([prompt.text, prompt.answer, prompt.kind]).encode())
                 used = {name: value for name in further if (value := getattr(prompt, name))}
                 if used:
-                    digest.update(json.dumps(used, default=str, sort_keys=True).encode())
+                    digest.update(_json(used, sort_keys=True).encode())
         return digest.hexdigest()[:16]
+
+
+def _json(value: Any, sort_keys: bool = False) -> str:
+    """A value as JSON; integers that are longer than Python writes are hexadecimal texts."""
+    try:
+        return json.dumps(value, default=str, sort_keys=sort_keys)
+    except ValueError:
+        return json.dumps(_bounded(value), default=str, sort_keys=sort_keys)
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _bounded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bounded(part) for part in value]
+    return hex(value) if isinstance(value, int) and value.bit_length() > 64 else value

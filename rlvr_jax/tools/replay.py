@@ -105,6 +105,8 @@ def repeat_time(clock: Clock) -> None:
         read = clock.read if name == "time" else clock.elapsed
         setattr(time, f"{name}_ns", read)
         setattr(time, name, lambda read=read: read() / 1e9)
+    time.clock_gettime_ns = lambda which: clock.read() if which == 0 else clock.elapsed()
+    time.clock_gettime = lambda which: time.clock_gettime_ns(which) / 1e9
     time.sleep = clock.sleep
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, _now_by_default(getattr(time, name)))

@@ -46,6 +46,7 @@ REPEATS = [
     "import os, secrets, uuid; x = os.urandom(8), secrets.token_hex(8), uuid.uuid4()",
     "import tempfile; x = tempfile.mkdtemp()",
     "import time; x = time.time(), time.time_ns(), time.perf_counter(), time.process_time()",
+    "import time; x = time.clock_gettime(0), time.clock_gettime_ns(time.CLOCK_MONOTONIC)",
     "import time; a = time.monotonic(); time.sleep(.1); x = time.monotonic() - a",
     "import time; x = 0; a = time.time()\nwhile time.time() < a + .1: x += 1",
     "from datetime import date, datetime; x = datetime.now(), datetime.utcnow(), date.today()",
@@ -90,6 +91,13 @@ def test_a_call_that_is_run_again_reads_what_it_read(code):
     sleep = "import time; time.sleep(.1)"
     first, _, again, later = said(f"{code}\nprint(x)\nexit()", sleep, "print(x)", "print(x)")
     assert first and first == again == later
+
+
+def test_numbers_of_numpy_are_read_again():
+    tool = python(limits=Limits(wall_seconds=30.0, memory_mb=1024, packages=("numpy",)))
+    code = "import numpy as np\nx = np.random.rand(), np.random.default_rng().random()\nprint(x)"
+    state, first = tool.run({"code": code}, None)
+    assert first == tool.run({"code": "print(x)"}, state)[1] != ""
 
 
 def test_two_episodes_differ_in_their_random_numbers_only_if_they_begin_otherwise():

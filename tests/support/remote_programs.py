@@ -175,6 +175,30 @@ OBJECTS = [
     ("import re\ndef f(): return re.compile('a+')", "assert f().match('aab').group() == 'aa'"),
     ("def f(): return memoryview(b'ab')", "assert f()[0] == 97 and bytes(f()) == b'ab'"),
     ("class A:\n    pass\na = A()\na.x = 3", "assert a.x == 3"),
+    ("import io\ndef f(): return io.StringIO('ab')", "assert f().read() == 'ab'"),
+    ("import io\ndef f(): return io.StringIO('a\\nb')", "assert list(f()) == ['a\\n', 'b']"),
+    ("async def f(x): return x * x", "import asyncio\nassert asyncio.run(f(3)) == 9"),
+    (
+        "async def f(x): return [x]",
+        "import asyncio\nasync def both():\n    return await asyncio.gather(f(1), f(2))\n"
+        "assert asyncio.run(both()) == [[1], [2]]",
+    ),
+    (
+        BAG,
+        "import copy\na = f()\nb = copy.deepcopy(a)\nb.add(4)\nassert (len(a), len(b)) == (3, 4)",
+    ),
+    (
+        "def f(n): return n.value + n.next.value\ndef same(n): return n",
+        "class N:\n    def __init__(self, v, n=None): self.value, self.next = v, n\n"
+        "    def double(self): return 2 * self.value\n"
+        "assert f(N(1, N(2))) == 3 and same(N(4)).double() == 8",
+    ),
+    (
+        "class N:\n    def __init__(self, v): self.v = v\ndef f(n): return N(n.v + 1)",
+        "class N:\n    def __init__(self, v): self.v = v\n"
+        "    def __eq__(self, other): return self.v == other.v\n"
+        "assert f(N(1)) == N(2) and f(N(1)) != N(3)",
+    ),
 ]
 
 TREE = """
@@ -332,6 +356,15 @@ OWN_CLASSES = [
     (SAME, "assert f() == Point(3, 4)"),
     (SAME, "assert Point(1, 2) + Point(3, 4) == Point(4, 6)"),
     (SAME.replace("self.kept = 0", "self.x = x"), "assert f() == Point(3, 4)"),
+    (
+        SAME,
+        "class Point:\n    def __init__(self, x): self.x = x\n"
+        "    def __eq__(self, other): return self.x == other.x\nassert f() == Point(3)",
+    ),
+    (
+        "async def f(): return type('E', (), {'__eq__': lambda s, o: True})()",
+        "import asyncio\nassert asyncio.run(f()) == 9",
+    ),
     (SAME.replace("self.kept = 0", "self.x, self.y = x, y"), "assert f() == Point(3, 4)"),
     (
         SAME.replace("self.kept = 0", "self.x, self.y = x, y"),

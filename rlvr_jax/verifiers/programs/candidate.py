@@ -6,8 +6,10 @@ program that writes the answers of `Side` itself has only returned values in ano
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
+import copy
 import json
 import operator
 import os
@@ -18,10 +20,13 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from rlvr_jax.verifiers.programs.crossing import PROGRAM, Gone, Peer, Values
+from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
 from rlvr_jax.verifiers.programs.library import state_of
 
 __all__ = ["Side", "defined", "fork_on_demand"]
+
+
+PROGRAM = "program"  # the module: what stands under `if __name__ == "__main__"` is left out
 
 
 def fork_on_demand(
@@ -95,7 +100,8 @@ class Side:
         # What is no Exception, such as SystemExit, ends the process.
 
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Runs the program after what the prompt defines, of which `function` is its own to do."""
+        """Runs the program after what the prompt defines, of which `function` is its own to do;
+        `classes` of the test are the program's of the same name, or have attributes alone."""
         sys.modules[PROGRAM] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):
@@ -109,7 +115,11 @@ class Side:
             if path == "<prompt>":
                 names.pop(question["function"], None)
                 shared = defined(names)
-        self._values.classes = {name: names[name] for name in shared if name in names}
+        classes = {name: names[name] for name in shared if isinstance(names.get(name), type)}
+        for name in question["classes"]:
+            own = names.get(name)
+            classes[name] = own if isinstance(own, type) else type(name, (), {})
+        self._values.classes = classes
         return {}
 
     def _names(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -135,10 +145,14 @@ class Side:
         return {"value": self._values.encode(value)}
 
     def _operate(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What an operation gives, by its name in `operator` or `builtins`."""
+        """What an operation gives, by its name in `operator`, `builtins` or `copy`."""
         name = question["name"]
-        function = getattr(operator, name, None) or getattr(builtins, name)
+        function = next(vars(m)[name] for m in (operator, builtins, copy) if name in vars(m))
         return {"value": self._values.encode(function(*self._values.decode(question["arguments"])))}
+
+    def _await(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The result of a coroutine."""
+        return {"value": self._values.encode(asyncio.run(self._values.given(question["handle"])))}
 
     def _state(self, question: dict[str, Any]) -> dict[str, Any]:
         """The class of an object, and its attributes."""

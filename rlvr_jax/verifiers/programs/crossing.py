@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -22,10 +22,9 @@ from rlvr_jax.verifiers.programs.library import (
     taken_apart,
 )
 
-__all__ = ["MOST_BYTES", "PROGRAM", "Gone", "Peer", "Values"]
+__all__ = ["MOST_BYTES", "Gone", "Peer", "Values"]
 
 MOST_BYTES = 2**22  # of one message
-PROGRAM = "program"  # the module of a program: what its main guard holds is left out
 _CHUNK = 65536
 _SMALL = 2**53  # larger integers are written in hexadecimal: reading decimals takes quadratic time
 # What is taken apart into a list and put together again, subclasses as what they derive from.
@@ -48,7 +47,7 @@ _HEXADECIMAL = {
     "int": lambda text: int(text, 16),
 }
 _NOT_OURS = (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError)
-_KINDS = ("function", "iterator", "object")
+_KINDS = ("function", "iterator", "coroutine", "object")
 
 
 class Gone(Exception):
@@ -118,8 +117,8 @@ class Values:
     """Values as JSON and back, and the handles on what does not cross.
 
     Args:
-      remote: (kind, number) -> what stands here for a "function", an "iterator" or an "object"
-        that the other side has.
+      remote: (kind, number) -> what stands here for a "function", "iterator", "coroutine" or
+        "object" that the other side has.
       objects: whether a handle on any object crosses; False: only on functions and iterators.
     """
 
@@ -191,8 +190,10 @@ class Values:
         name = type(value).__name__
         if name in self.classes:
             return self._instance(name, value)
-        if isinstance(value, Iterator) and type(value).__module__ != PROGRAM:
+        if isinstance(value, Iterator) and not (self._objects and _has_more(value)):
             return self.hand_out("iterator", value)
+        if isinstance(value, Coroutine):
+            return self.hand_out("coroutine", value)
         if callable(value):
             return self.hand_out("function", value)
         if self._objects:
@@ -250,3 +251,8 @@ class Values:
         for node, (_, state) in zip(list(self._nodes), states, strict=True):
             set_state(node, {name: self._decoded(part) for name, part in state})
         return self._decoded(found)
+
+
+def _has_more(iterator: Iterator[Any]) -> bool:
+    """Whether an iterator may have other methods, as a file and an object of a program have."""
+    return type(iterator).__module__ not in ("builtins", "itertools")

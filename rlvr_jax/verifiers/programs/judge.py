@@ -18,7 +18,7 @@ import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from rlvr_jax.verifiers.programs.candidate import defined
@@ -52,7 +52,8 @@ class Judge:
         call, with the text; "ended", there was no answer; "large".
         """
         setup, function = test.get("setup", ""), test.get("function", "")
-        answer = self.ask({"do": "load", "setup": setup, "function": function})
+        question = {"do": "load", "setup": setup, "function": function}
+        answer = self.ask(question | {"classes": _classes(test.get("code", ""))})
         if "raised" in answer:
             self._report("program")
         elif test["kind"] == "call":
@@ -104,7 +105,7 @@ class Judge:
             importlib.import_module("random").seed(0)  # the same test each time
         exec(compile(setup, "<prompt>", "exec", dont_inherit=True), names)
         names.pop(function, None)  # which is the program's to define
-        self._values.classes = {name: names[name] for name in defined(names)}
+        self._values.classes = _Defined(names)
         tree = ast.parse(code)
         wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
         found = self.ask({"do": "names", "names": sorted(wanted)}).get("value")
@@ -149,12 +150,18 @@ class Judge:
     def _remote(self, kind: str, number: int) -> Any:
         if kind == "iterator":
             return self._iterator(number)
+        if kind == "coroutine":
+            return self._coroutine(number)
         return Function(self, number) if kind == "function" else Object(self, number)
 
     def _iterator(self, number: int) -> Iterator[Any]:
         """Each value is fetched once, when it is wanted."""
         while found := self.following(number):
             yield found[0]
+
+    async def _coroutine(self, number: int) -> Any:
+        """Runs in the program when it is awaited here."""
+        return self.result(self.ask({"do": "await", "handle": number}))
 
     def following(self, handle: int) -> list[Any]:
         """The next values of an iterator: at most one."""
@@ -215,6 +222,28 @@ def discard(function: Callable, *arguments: Any, **words: Any) -> None:
     call(*arguments, **words)
 
 
+class _Defined(Mapping):
+    """The classes that a prompt or a test has defined by now, by their names.
+
+    Args:
+      names: of the test.
+    """
+
+    def __init__(self, names: dict[str, Any]):
+        self._names = names
+
+    def __getitem__(self, name: str) -> type:
+        if name not in defined(self._names):
+            raise KeyError(name)
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(defined(self._names))
+
+    def __len__(self) -> int:
+        return len(defined(self._names))
+
+
 class _Discards(ast.NodeTransformer):
     """Makes `discard(f, x)` of a statement `f(x)`."""
 
@@ -224,6 +253,14 @@ class _Discards(ast.NodeTransformer):
             call.args.insert(0, call.func)
             call.func = ast.Name(_DISCARD, ast.Load())
         return node
+
+
+def _classes(code: str) -> list[str]:
+    """The names of the classes that a test defines."""
+    try:
+        return [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
+    except (SyntaxError, ValueError, RecursionError):
+        return []
 
 
 def _undefined(tree: ast.AST) -> set[str]:

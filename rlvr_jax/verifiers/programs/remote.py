@@ -60,6 +60,12 @@ class Object:
             return value
         raise StopIteration
 
+    def __copy__(self) -> Any:
+        return self._asks.operate("copy", self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self._asks.operate("deepcopy", self)
+
     def __contains__(self, value: Any) -> bool:
         if self._made or isinstance(value, Object):
             return bool(self._asks.operate("__contains__", self, value))

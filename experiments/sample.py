@@ -21,7 +21,13 @@ from rich.style import Style
 from rich.text import Text
 
 from rlvr_jax import policy, tasks
-from rlvr_jax.experience.prompts import encode_prompts, responses, stop_tokens, token_texts
+from rlvr_jax.experience.prompts import (
+    continued,
+    encode_prompts,
+    responses,
+    stop_tokens,
+    token_texts,
+)
 from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.runs import TrainConfig, check_config, described, guarded
@@ -81,7 +87,8 @@ def main(arguments: Sequence[str]) -> None:
         task = tasks.load(config.task)
         for prompt in task.test[: config.prompts]:
             _, answers = ask(prompt)
-            grades = tasks.grades_of(task, [prompt] * len(answers), answers)
+            whole = [continued(prompt, answer) for answer in answers]
+            grades = tasks.grades_of(task, [prompt] * len(whole), whole)
             told = ", ".join(str(grade.outcome) for grade in grades)
             console.print(f"graded {told}", style="dim", highlight=False)
     elif config.prompt:

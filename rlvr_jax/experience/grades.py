@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.prompts import responses
+from rlvr_jax.experience.prompts import continued, responses
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade, GradingError, Prompt, Response, Task, grades_of
@@ -39,6 +39,7 @@ def grade(task: Task, batch: Batch) -> Batch:
     rows = np.array_split(np.arange(len(prompts)), jax.process_count())[jax.process_index()]
     asked = [prompts[row] for row in rows]
     texts = responses(batch.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
+    texts = [continued(*pair) for pair in zip(asked, texts, strict=True)]
     grades = grades_of(task, asked, texts)
     _check_numbers(task, asked, texts, grades)
     own = {int(row): vars(one) for row, one in zip(rows, grades, strict=True)}

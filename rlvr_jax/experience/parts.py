@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -248,8 +248,8 @@ class Draw(Part):
         None: by itself.
       most: rows that it gives at most, as a multiple of those that are asked for.
       splits: an answer may be several rows (`Rollouts.trace`).
-      environment: that answers the policy in the middle of a response, if it is known before the
-        task; what it says at the start of an episode stands before each prompt.
+      environment: that answers the policy in the middle of a response; "task": that of the task.
+        Its messages at the start of an episode precede each prompt.
       writes: records of `Rollouts` that it fills, for the objective.
       fewer: it may give fewer rows than are asked for.
       views: that it may show.
@@ -264,7 +264,7 @@ class Draw(Part):
     evaluation: Draw | None = None
     most: float = 1.0
     splits: bool = False
-    environment: Environment | Game | None = None
+    environment: Environment | Game | Literal["task"] | None = None
     writes: frozenset[str] = frozenset()
     fewer: bool = False
     views: tuple[View, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence, Sized
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
@@ -144,13 +144,18 @@ def _lacks(value: Any) -> bool:
     return value is None or (isinstance(value, Sized) and not len(value))
 
 
-def with_environment(task: Task, environment: World | None) -> Task:
-    """The task with what an environment says first before each of its prompts."""
-    if environment is None:
+def with_environment(task: Task, environment: World | Literal["task"] | None) -> Task:
+    """The task with the first messages of an environment before each of its prompts.
+
+    Args:
+      environment: of a draw; "task": that of the task.
+    """
+    world = task.environment if environment == "task" else environment
+    if world is None:
         return task
 
     def told(prompt):
-        _, messages = environment.start(prompt)
+        _, messages = world.start(prompt)
         return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
 
     return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))

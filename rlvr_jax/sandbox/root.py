@@ -15,6 +15,7 @@ __all__ = ["WORK", "enter", "sources"]
 WORK = "/sandbox"  # no folder of this name is likely to be shown
 _NEW = "/proc"  # where the root is put together: a folder that every machine has
 _DEVICES = ("null", "random", "urandom", "full")
+_STREAMS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 _LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # into /usr on many machines
 _NODES_PER_MB = 256  # files and folders of a work folder
 
@@ -71,6 +72,8 @@ def enter(
     for name in ("tmp", "dev/shm"):
         if not Path(_NEW, name).exists():  # an interpreter may lie in /tmp
             Path(_NEW, name).symlink_to(WORK)
+    for name, target in _STREAMS.items():
+        Path(_NEW, "dev", name).symlink_to(f"/proc/self/{target}")
     options = f"size={size}m,nr_inodes={_NODES_PER_MB * size},mode=700,uid={user},gid={user}"
     _mount("tmpfs", _NEW + WORK, "tmpfs", _NO_SETUID | _NO_DEVICES, options)
     _proc()

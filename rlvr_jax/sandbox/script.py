@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _sitebuiltins
 import atexit
 import builtins
 import contextlib
@@ -33,6 +34,9 @@ def run(source: str, path: str) -> NoReturn:
         )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    for name in ("exit", "quit"):  # which `site` defines, and with it is left out
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    builtins.help = _sitebuiltins._Helper()
     for name in [name for name in sys.modules if name.partition(".")[0] == "rlvr_jax"]:
         del sys.modules[name]
     main = types.ModuleType("__main__")
@@ -79,7 +83,7 @@ def _finished(status: int, names: dict[str, Any]) -> int:
         for name in list(names):
             names[name] = None  # closes files that nobody closed
         for stream in (sys.stdout, sys.__stdout__):
-            if stream is not None:
+            if stream is not None and not stream.closed:
                 stream.flush()
     except BaseException as error:
         with contextlib.suppress(BaseException):

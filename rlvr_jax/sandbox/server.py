@@ -148,6 +148,9 @@ class Runner:
         """Forks the first process; its number, and the pipe that it reports through."""
         gate, opens = os.pipe()
         report, reports = os.pipe()
+        if not os.geteuid():
+            for handle in handles[2:]:
+                os.chown(handle, self.layers.user, -1)  # to be opened again as /dev/stdout
         flags = sum(NAMESPACES[layer] for layer in plan.layers if layer in NAMESPACES)
         try:
             pid = linux.clone(flags | signal.SIGCHLD) if flags else os.fork()

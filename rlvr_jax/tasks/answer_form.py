@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from rlvr_jax.tasks.base import Prompt
 
-__all__ = ["BOXED", "asked_form", "instructed", "marked_line", "written"]
+__all__ = ["BOXED", "asked_form", "instructed", "joined", "marked_line", "written"]
 
 BOXED = "\n\nPut the final answer within \\boxed{}."
 
@@ -41,7 +41,13 @@ def instructed(prompt: Prompt, instruction: str) -> Prompt:
     """The prompt with the instruction; one about a box is left out where a form is asked for."""
     if "\\boxed" in instruction and asked_form(prompt):
         return prompt
-    return replace(prompt, text=prompt.text + instruction)
+    return replace(prompt, text=joined(prompt.text, instruction))
+
+
+def joined(question: str, instruction: str) -> str:
+    """A question and what follows it, in a paragraph of its own unless space is between them."""
+    parted = not instruction or instruction[0].isspace() or question[-1:].isspace()
+    return question + ("" if parted else "\n\n") + instruction
 
 
 def written(answer: str, form: str, behind_thinking: bool = False) -> str:

@@ -10,9 +10,23 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tools import Environment, Game
 
-__all__ = ["Comparison", "Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show"]
-__all__ += ["StepScore", "Task", "Verify"]
+__all__ = [
+    "AFTER",
+    "Comparison",
+    "Grade",
+    "Prompt",
+    "ReadProblem",
+    "Response",
+    "ScoreSteps",
+    "Show",
+]
+__all__ += ["StepScore", "Task", "Verify", "is_prefill"]
 
+
+AFTER = "after"
+"""Key of a message of a prompt that follows the user's."""
+
+_ROUNDING = 1e-6
 
 # Fields of a prompt that are empty in most tasks.
 _OPTIONAL = ("messages", "solution", "hints", "meta")
@@ -29,8 +43,10 @@ class Prompt:
       gold: a response that earns full reward, if one can be written down; the self-check before
         the first step scores it.
       messages: what a chat begins with before the user's message: a system message and few-shot
-        turns, each {"role": …, "content": …}; empty: nothing. What an environment says about its
-        tools may have more (`World.start`).
+        turns, each {"role": …, "content": …}; empty: nothing. A message may have more for chat
+        templates, such as "tool_calls" and "reasoning_content", and an environment's has its tools
+        (`World.start`). Messages with "after": True follow the user's message; if the last of them
+        is the assistant's, the response continues it (`prefill`).
       solution: a worked solution, step by step; the steps bring their own spaces, so that
         `"".join(solution[:k])` is how it begins. Empty: none is known.
       hints: texts that help; empty: none.
@@ -69,6 +85,30 @@ class Prompt:
                     f'Prompt: messages must be like {{"role": "system", "content": "…"}}, got'
                     f" {message!r}"
                 )
+        after = [bool(message.get(AFTER)) for message in self.messages]
+        if after != sorted(after):
+            raise ValueError(
+                f'Prompt: messages with "{AFTER}" must be the last ones, got'
+                f" {[message['role'] for message in self.messages]} with {after}"
+            )
+
+    @property
+    def chat(self) -> list[dict[str, Any]]:
+        """All messages in order, the user's `text` among them."""
+        plain = [{key: m[key] for key in m if key != AFTER} for m in self.messages]
+        before = len([m for m in self.messages if not m.get(AFTER)])
+        return [*plain[:before], {"role": "user", "content": self.text}, *plain[before:]]
+
+    @property
+    def prefill(self) -> str:
+        """The beginning of the assistant's message that the response continues; "" for none."""
+        last = self.messages[-1] if self.messages else {}
+        return last["content"] if last.get(AFTER) and is_prefill(last) else ""
+
+
+def is_prefill(message: Mapping[str, Any]) -> bool:
+    """Whether the last message of a chat is one that the response continues."""
+    return message["role"] == "assistant" and not message.get("tool_calls")
 
 
 @dataclass(frozen=True)
@@ -124,7 +164,8 @@ class Grade:
       said: the words of a judge; for the samples.
       compared: what a judge said of it beside others; for the samples.
     Raises:
-      ValueError: a reward without a verdict; what is no number where one is wanted, or no text.
+      ValueError: an outcome outside [0, 1]; a reward without a verdict; what is no number where one
+        is wanted, or no text.
     """
 
     outcome: float | None
@@ -150,7 +191,7 @@ class Grade:
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.
         if self.outcome is not None:
-            object.__setattr__(self, "outcome", _number("outcome", self.outcome))
+            object.__setattr__(self, "outcome", _share(_number("outcome", self.outcome)))
             object.__setattr__(self, "reward", _number("reward", reward))
         object.__setattr__(self, "timed_out", bool(self.timed_out))
         info = {name: _number(f"info[{name!r}]", x) for name, x in self.info.items()}
@@ -167,6 +208,17 @@ def _number(what: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"Grade: {what} must be a number of Python or numpy, got {value!r}")
+
+
+def _share(outcome: float) -> float:
+    """An outcome in [0, 1], to which sums of parts may come by a rounding error only."""
+    if not -_ROUNDING <= outcome <= 1 + _ROUNDING:
+        raise ValueError(
+            f"Grade: outcome must be in [0, 1], got {outcome}; a reward of another range is"
+            f" Grade(outcome, reward={outcome}), and several are numbers of info that Task.rewards"
+            " names"
+        )
+    return min(max(outcome, 0.0), 1.0)
 
 
 class StepScore(NamedTuple):
@@ -276,9 +328,24 @@ class Task:
         further = [name for name in _OPTIONAL if name not in self.derived]
         for split in (self.train, self.test):
             for prompt in split:
-                line = json.dumps([prompt.text, prompt.answer, prompt.kind], default=str)
-                digest.update(line.encode())
+                digest.update(_json([prompt.text, prompt.answer, prompt.kind]).encode())
                 used = {name: value for name in further if (value := getattr(prompt, name))}
                 if used:
-                    digest.update(json.dumps(used, default=str, sort_keys=True).encode())
+                    digest.update(_json(used, sort_keys=True).encode())
         return digest.hexdigest()[:16]
+
+
+def _json(value: Any, sort_keys: bool = False) -> str:
+    """A value as JSON; integers that are longer than Python writes are hexadecimal texts."""
+    try:
+        return json.dumps(value, default=str, sort_keys=sort_keys)
+    except ValueError:
+        return json.dumps(_bounded(value), default=str, sort_keys=sort_keys)
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _bounded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bounded(part) for part in value]
+    return hex(value) if isinstance(value, int) and value.bit_length() > 64 else value

@@ -192,7 +192,7 @@ async def _graded(tasks: Sequence[Any], responses: Sequence[Response]) -> list[G
 
 async def _grade(task: Any, response: Response) -> Grade:
     asked = _prompt(task, 0)
-    told = [*asked.messages, {"role": "user", "content": asked.text}]
+    told = asked.chat
     told.append({"role": "assistant", "content": response.text})
     messages = [SimpleNamespace(**message, tool_calls=None) for message in told]
     about = SimpleNamespace(data=task.data, type=type(task).__name__)

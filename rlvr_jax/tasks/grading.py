@@ -71,6 +71,7 @@ def no_verdict_on_error(verify: Verify) -> Verify:
         return [tolerant([prompt], [response])[0] for prompt, response in pairs]
 
     tolerant.verifier = verifier_name(verify)
+    tolerant.rewards = getattr(verify, "rewards", ())
     return tolerant
 
 

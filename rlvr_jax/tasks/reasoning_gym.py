@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from rlvr_jax.tasks.answer_form import joined
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
@@ -165,7 +166,7 @@ def reasoning_gym(
             gold = None if item["answer"] is None else f"<answer>{item['answer']}</answer>"
             found.append(
                 Prompt(
-                    text=item["question"] + instruction,
+                    text=joined(item["question"], instruction),
                     answer=_as_json(item) if equal is None else item["answer"],
                     kind=name,
                     gold=gold,

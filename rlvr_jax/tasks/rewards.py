@@ -2,6 +2,7 @@
 
     graded_one_by_one(reward)     reward(prompt, response) -> number
     from_trl(reward)              reward(completions, **columns) -> a number for each
+    from_trl([f, g], weights=…)   the weighted sum of several
     from_verl(compute_score)      compute_score(data_source, solution_str, ground_truth, extra_info)
 
 The latter two read further columns of the data in `Prompt.meta`, where `from_rows` puts them. A
@@ -11,15 +12,14 @@ no verdict.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
 from rlvr_jax.tasks.grading import GradingError, shortened
+from rlvr_jax.tools.base import awaited
 
 __all__ = ["blanks_reward", "from_trl", "from_verl", "graded_one_by_one"]
 
@@ -56,65 +56,131 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Ver
     """Makes a batch verifier from a function of one prompt and one response.
 
     Args:
-      reward: (prompt, response) -> a finite number, of Python or numpy; it is outcome and reward
-        at once, so pass rates are meaningful if it is in [0, 1]. None is no verdict.
+      reward: (prompt, response) -> a finite number, of Python or numpy; the outcome is the number
+        cut to [0, 1]. It may be a coroutine. None is no verdict.
     Raises:
       GradingError: when called and a reward is not a finite number (names prompt and response).
     """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         pairs = zip(prompts, responses, strict=True)
-        return [Grade(_finite(reward, reward(p, r), p, r)) for p, r in pairs]
+        return [_grade(_finite(reward, awaited(reward(p, r)), p, r)) for p, r in pairs]
 
     verify.verifier = _name(reward)
     return verify
 
 
-def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool = False) -> Verify:
-    """Wraps a reward function of TRL's GRPOTrainer.
+def from_trl(
+    reward: Callable[..., Sequence[float | None]] | Sequence[Callable],
+    conversational: bool = False,
+    weights: Sequence[float] | None = None,
+) -> Verify:
+    """Wraps a reward function of TRL's GRPOTrainer, or several.
 
-    It is called with `prompts`, `completions` and the columns of the data by their names (lists of
-    one value a response), as far as it takes them; `answer` is the prompt's answer where no column
-    has that name.
+    Each is called with `prompts`, `completions` and the columns of the data by their names (lists
+    of one value a response), as far as it takes them; `answer` is the prompt's answer where no
+    column has that name. Of several functions the reward is the weighted sum. The number of each is
+    a curve of its name (`Grade.info`), and `from_rows` declares them as `Task.rewards`, for methods
+    that weigh rewards themselves.
+
+        task = from_rows(rows, verify=from_trl([accuracy, brevity], weights=[1, 0.5]))
 
     Args:
       reward: (completions, **columns) -> numbers; None for a response to which it does not apply.
-        It may be a coroutine.
+        It may be a coroutine. Or a list of such functions; a response to which none applies has no
+        verdict.
       conversational: completions are [{"role": "assistant", "content": text}], and prompts are
         messages, as TRL does where the prompts of the data are messages.
+      weights: of the functions, in their order; None: 1 each.
     Raises:
-      ValueError: the reward is no function.
-      GradingError: when called and a column that it wants is missing, or what it returns is not one
-        finite number or None for each response.
+      ValueError: a reward that is no function; other numbers of weights than of functions.
+      GradingError: when called and a column that a function wants is missing, or what it returns is
+        not one finite number or None for each response.
     Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
     """
-    _check_function("from_trl", "reward", reward)
+    several = isinstance(reward, list | tuple)
+    functions: list[Callable] = list(reward) if several else [reward]
+    if not functions:
+        raise ValueError("from_trl: reward must have at least one function, got none")
+    for function in functions:
+        _check_function("from_trl", "reward", function)
+    factors = _weights(functions, weights)
+    names = _different([_name(function) for function in functions])
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        columns: dict[str, list[Any]] = {}
-        if all(prompt.answer is not None for prompt in prompts):
-            columns["answer"] = [prompt.answer for prompt in prompts]
-        for name in sorted({name for prompt in prompts for name in prompt.meta}):
-            columns[name] = [prompt.meta.get(name) for prompt in prompts]
-        columns["prompts"] = [_messages(p) if conversational else p.text for p in prompts]
-        columns["completions"] = [
-            [{"role": "assistant", "content": r.text}] if conversational else r.text
-            for r in responses
-        ]
-        values = _called(reward, columns)
-        values = getattr(values, "tolist", lambda: values)()  # of an array
-        if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
-            values = list(values)
-        if not isinstance(values, list) or len(values) != len(responses):
-            raise GradingError(
-                f"{_name(reward)}: reward must return a list of {len(responses)} numbers, one for"
-                f" each completion, got {values!r}"
-            )
-        rows = zip(values, prompts, responses, strict=True)
-        return [_grade(_finite(reward, value, p, r)) for value, p, r in rows]
+        columns = _columns(prompts, responses, conversational)
+        told = [_trl_rewards(function, columns, prompts, responses) for function in functions]
+        grades = []
+        for rewards in zip(*told, strict=True):
+            paid = [w * x for w, x in zip(factors, rewards, strict=True) if x is not None]
+            info = {n: math.nan if x is None else x for n, x in zip(names, rewards, strict=True)}
+            grades.append(_grade(sum(paid) if paid else None, info if several else None))
+        return grades
 
-    verify.verifier = _name(reward)
+    verify.verifier = ", ".join(names)
+    verify.rewards = tuple(names) if several else ()
     return verify
+
+
+def _columns(
+    prompts: Sequence[Prompt], responses: Sequence[Response], conversational: bool
+) -> dict[str, list[Any]]:
+    """What a reward function of TRL may take, by name."""
+    columns: dict[str, list[Any]] = {}
+    if all(prompt.answer is not None for prompt in prompts):
+        columns["answer"] = [prompt.answer for prompt in prompts]
+    for name in sorted({name for prompt in prompts for name in prompt.meta}):
+        columns[name] = [prompt.meta.get(name) for prompt in prompts]
+    columns["prompts"] = [p.chat if conversational else p.text for p in prompts]
+    columns["completions"] = [
+        [{"role": "assistant", "content": r.text}] if conversational else r.text for r in responses
+    ]
+    return columns
+
+
+def _trl_rewards(
+    reward: Callable,
+    columns: Mapping[str, Any],
+    prompts: Sequence[Prompt],
+    responses: Sequence[Response],
+) -> list[float | None]:
+    """One function's number for each response."""
+    values = _called(reward, columns)
+    values = getattr(values, "tolist", lambda: values)()  # of an array
+    if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
+        values = list(values)
+    if not isinstance(values, list) or len(values) != len(responses):
+        raise GradingError(
+            f"{_name(reward)}: reward must return a list of {len(responses)} numbers, one for"
+            f" each completion, got {values!r}"
+        )
+    rows = zip(values, prompts, responses, strict=True)
+    return [_finite(reward, value, p, r) for value, p, r in rows]
+
+
+def _weights(functions: Sequence[Callable], weights: Sequence[float] | None) -> list[float]:
+    if weights is None:
+        return [1.0] * len(functions)
+    given = list(weights) if isinstance(weights, Iterable) else []
+    finite = all(isinstance(w, (int, float)) and math.isfinite(w) for w in given)
+    if len(given) != len(functions) or not finite:
+        raise ValueError(
+            f"from_trl: weights must be {len(functions)} finite numbers, one for each function"
+            f" ({', '.join(map(_name, functions))}), got {weights!r}"
+        )
+    return [float(weight) for weight in given]
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Names of curves: one that is taken gets a number. The outcome has a curve of its own."""
+    found: list[str] = []
+    for name in names:
+        number, free = 1, name
+        while free in (*found, "outcome"):
+            number += 1
+            free = f"{name}_{number}"
+        found.append(free)
+    return found
 
 
 def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify:
@@ -126,7 +192,8 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
 
     Raises:
       ValueError: it is no function.
-      GradingError: when called and the score is neither a finite number nor a dictionary with one.
+      GradingError: when called and the score is neither a finite number nor a dictionary with one
+        as "score" (None there is no verdict).
     Source: https://github.com/volcengine/verl/blob/main/docs/preparation/reward_function.rst
     """
     _check_function("from_verl", "compute_score", compute_score)
@@ -143,7 +210,12 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
         )
         if not isinstance(told, Mapping):
             return _grade(_finite(compute_score, told, prompt, response))
-        score = _finite(compute_score, told.get("score"), prompt, response)
+        if "score" not in told:
+            raise GradingError(
+                f'{_name(compute_score)}: a dictionary must have the reward as "score", got'
+                f" {', '.join(map(str, told)) or 'no key'}"
+            )
+        score = _finite(compute_score, told["score"], prompt, response)
         info = {
             name: float(value)
             for name, value in told.items()
@@ -199,16 +271,7 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     taken = {p.name for p in named}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         taken |= set(columns)
-    value = function(**{name: value for name, value in columns.items() if name in taken})
-    if not inspect.iscoroutine(value):
-        return value
-    # In a thread: a notebook's own already runs a loop.
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, value).result()
-
-
-def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    return [*map(dict, prompt.messages), {"role": "user", "content": prompt.text}]
+    return awaited(function(**{name: value for name, value in columns.items() if name in taken}))
 
 
 def _name(function: Callable) -> str:

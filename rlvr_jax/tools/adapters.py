@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_jax.tools.base import Lost, as_text, in_time
+from rlvr_jax.tools.base import Lost, as_text, awaited, in_time
 from rlvr_jax.tools.environment import Environment, Reply
 
 __all__ = ["Episode", "Stepped", "episode", "stepped"]
@@ -75,7 +75,7 @@ class Episode:
 
     def _begun(self, prompt: Any) -> Any:
         own = self.make(prompt)
-        own.reset()
+        awaited(own.reset())
         return own
 
     def _step(self, state: _Played, text: str) -> tuple[_Played, Any]:
@@ -84,9 +84,9 @@ class Episode:
         except Exception:  # it has what cannot be copied: a lock, a process, a file
             own = self._begun(state.prompt)
             for action in state.actions:
-                own.step(action)
+                awaited(own.step(action))
         action = self.read(text)
-        told = own.step(action)
+        told = awaited(own.step(action))
         return _Played(own, state.prompt, (*state.actions, action)), told
 
     def _said(self, state: _Played, told: Any, counts: Mapping[str, float]) -> Reply:

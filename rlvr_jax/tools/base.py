@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import inspect
+import itertools
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Lost", "Tool", "ToolError", "as_text", "in_time", "tool"]
+from rlvr_jax.tools.schemas import caller, described, named, parameters_of
+
+__all__ = ["Lost", "Tool", "ToolError", "as_text", "awaited", "in_time", "shown", "tool"]
+
+_SHOWN = 80  # characters of a value that an error shows
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 class ToolError(Exception):
@@ -28,7 +36,7 @@ class Tool:
       name: by which it is called.
       description: for the policy, a sentence.
       parameters: what it takes, by name, each a JSON schema such as {"type": "string"}. A call that
-        gives a text alone means the first.
+        gives a text alone means the first. One with a "default" may be left out.
       run: (arguments, state) -> (state, text). The state is picklable and None at the start of an
         episode. Raises `ToolError` for what the policy is told, `Lost`.
       seconds: after which the policy is told that it took too long. A tool that can end its own
@@ -59,37 +67,83 @@ class Tool:
     def schema(self) -> Mapping[str, Any]:
         """What it is called and takes, as JSON."""
         parameters = {"type": "object", "properties": dict(self.parameters)}
+        required = [name for name, schema in self.parameters.items() if "default" not in schema]
+        if required:
+            parameters["required"] = required
         return {"name": self.name, "description": self.description, "parameters": parameters}
-
-
-_TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 
 
 def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -> Tool:
     """A tool of a function: its arguments are the parameters, its docstring the description.
 
     Args:
-      function: of arguments that JSON can say; what it returns is shown as text.
+      function: of arguments that JSON can say, each with its type; the docstring may describe them
+        under `Args:`. Its result is shown as text (`shown`); it may be a coroutine.
       name: by which it is called; None: the function's.
       limits: `seconds`, `characters` of `Tool`.
     Raises:
-      ValueError: a function without arguments, or without a docstring.
+      ValueError: a function without arguments, or without a docstring; *args or **kwargs; an
+        argument of a type that no JSON value has.
     """
-    name = name or function.__name__
-    description = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
+    name = name or named(function)
+    description, _ = described(function)
     if not description:
         raise ValueError(f"tool: {name} must have a docstring, which the policy is shown")
-    parameters = {}
-    for each in inspect.signature(function).parameters.values():
-        kind = getattr(each.annotation, "__name__", each.annotation)
-        parameters[each.name] = {"type": _TYPES.get(kind, "string")}
-        if each.default is not each.empty:
-            parameters[each.name]["default"] = each.default
+    call = caller(function)
+    characters = limits.get("characters", Tool.characters)
 
     def run(arguments, state):
-        return state, str(function(**arguments))
+        return state, shown(call(arguments), characters)
 
-    return Tool(name, description, parameters, run, **limits)
+    return Tool(name, description, parameters_of(function), run, **limits)
+
+
+def awaited(value: Any) -> Any:
+    """The result of a coroutine or another awaitable; any other value as it is."""
+    if not inspect.isawaitable(value):
+        return value
+
+    async def wait():
+        return await value
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # a notebook's thread runs a loop
+        return pool.submit(asyncio.run, wait()).result()
+
+
+def shown(value: Any, characters: int) -> str:
+    """The result of a tool as text: a coroutine is awaited, an iterator becomes the list of its
+    values (as many as there are characters to show), bytes are decoded.
+
+    Raises:
+      TypeError: a value whose text is an address in memory.
+    """
+    value = awaited(value)
+    if inspect.isasyncgen(value):
+        value = awaited(_collected(value, characters))
+    if isinstance(value, Iterator):
+        value = list(itertools.islice(value, characters))
+    if type(value) in (list, tuple):
+        value = type(value)(map(awaited, value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "replace")
+    text = str(value)
+    if not isinstance(value, str) and (found := _ADDRESS.search(text)):
+        got = text[: found.end()][-_SHOWN:]
+        raise TypeError(f"a tool must return a text or a value that has one, got {got}")
+    return text
+
+
+async def _collected(values: AsyncIterator[Any], most: int) -> list[Any]:
+    found: list[Any] = []
+    async for value in values:
+        found.append(value)
+        if len(found) >= most:
+            break
+    return found
 
 
 def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:

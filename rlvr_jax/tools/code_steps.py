@@ -126,6 +126,7 @@ def code_steps(
     label = f"code_steps({step!r}, {begin!r}, {end!r}, {output!r}, errors={errors})"
 
     def run(code: str) -> tuple[str, bool]:
-        return run_calls([code], limits)
+        ran = run_calls((), code, limits)
+        return ran.text, ran.failed
 
     return CodeSteps(step, begin, end, output, errors, characters, label, run)

@@ -5,67 +5,84 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rlvr_jax.sandbox import Limits, Sandbox
+from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
 
-__all__ = ["python", "run_calls"]
-
-# Runs what was called before without its output, then the call; like a notebook it shows the value
-# of a last expression. An exception is told by its last lines, as the policy wrote them, and by the
-# exit status.
-_PROGRAM = """
-import ast, contextlib, io, json, sys, traceback
-*before, now = json.load(open("calls.json"))
-space = {"__name__": "__main__"}
-for source in before:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            exec(compile(source, "<call>", "exec"), space)
-        except Exception:
-            pass
-try:
-    tree = ast.parse(now, "<call>")
-    last = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
-        last = ast.Expression(tree.body.pop().value)
-    exec(compile(tree, "<call>", "exec"), space)
-    if last is not None:
-        value = eval(compile(last, "<call>", "eval"), space)
-        if value is not None:
-            print(repr(value))
-except Exception as error:
-    print("".join(traceback.format_exception_only(error)).strip(), file=sys.stderr)
-    sys.exit(1)
-"""
+__all__ = ["Ran", "python", "run_calls"]
 
 LIMITS = Limits(wall_seconds=6.0, cpu_seconds=5.0)
 """Of a call with all before it."""
 
 
-def run_calls(calls: Sequence[str], limits: Limits = LIMITS) -> tuple[str, bool]:
-    """What the last of some programs prints in a fresh sandbox, behind those before it, which share
-    its names and whose output nobody reads; and whether it failed.
+_BOOT = """\
+import types
+module = types.ModuleType("replay")
+exec(compile({source!r}, "<replay>", "exec"), module.__dict__)
+module.main()
+"""
+_MOST_READINGS = 10_000
+"""Entries of a call's record of its clock; a program may have written others than ours."""
 
+
+class Ran(NamedTuple):
+    """What came of a call.
+
+    Fields:
+      text: what it printed.
+      failed: it ended with an exception or another status than 0.
+      call: to run it again before later calls; None: it ended its interpreter, with which all went
+        that it had made.
+    """
+
+    text: str
+    failed: bool
+    call: dict[str, Any] | None
+
+
+def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = LIMITS) -> Ran:
+    """Runs a call in a fresh sandbox, after those before it, which share its names and whose output
+    is not shown. These read the random numbers and the clock that they read the first time.
+
+    Args:
+      before: `Ran.call` of each, in order.
+      code: of the call.
+      limits: of all of them together.
     Raises:
       ToolError: it passed a limit.
       Lost: the sandbox was ended from outside.
     """
-    outcome = _sandbox(limits).run(_PROGRAM, files={"calls.json": json.dumps(list(calls))})
+    mark = secrets.token_hex(16)
+    seed = before[0]["code"] if before else code
+    job = {"before": list(before), "now": code, "seed": seed, "mark": mark}
+    outcome = _sandbox(limits).run(_program(), files={replay.JOB: json.dumps(job)})
     if outcome.reason == "lost":
         raise Lost(outcome.stderr)
     if outcome.reason:
         raise ToolError(f"stopped: the program passed its limit of {outcome.reason}")
-    parts = outcome.stdout.rstrip(), outcome.stderr.rstrip()
-    return "\n".join(filter(None, parts)), outcome.status != 0
+    printed, found, rest = outcome.stdout.partition(f"\n{mark} ")
+    record, _, late = rest.partition("\n")
+    parts = [printed + late, outcome.stderr]
+    if not found and outcome.status:
+        parts.append(
+            f"The interpreter ended with status {outcome.status}; names of this call are gone."
+        )
+    text = "\n".join(filter(None, map(str.rstrip, parts)))
+    call = {"code": code, "clock": _clock(record)} if found else None
+    return Ran(text, outcome.status != 0, call)
 
 
 def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
     """Runs Python in the sandbox and says what was printed.
 
-    Names that a call makes are there in the next one: all calls so far run again, so the limits are
-    those of all of them together.
+    Names and files that a call makes are there in the next one, however it ended: all calls so far
+    run again, with the random numbers and the times that they read, so the limits are those of all
+    of them together. A call that kills its interpreter or passes a limit is not run again.
 
     Args:
       name: by which it is called.
@@ -73,12 +90,28 @@ def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
     """
 
     def run(arguments, state):
-        calls = (*(state or ()), str(arguments["code"]))
-        return calls, run_calls(calls, limits)[0]
+        before = state or ()
+        ran = run_calls(before, str(arguments["code"]), limits)
+        return (*before, *([ran.call] if ran.call else [])), ran.text
 
     schema = {"code": {"type": "string"}}
     description = "Runs Python code and shows what it prints; names stay from call to call."
     return Tool(name, description, schema, run, seconds=limits.wall_seconds + 30.0)
+
+
+@functools.cache
+def _program() -> str:
+    return _BOOT.format(source=Path(replay.__file__).read_text(encoding="utf-8"))
+
+
+def _clock(text: str) -> list[list[int]]:
+    """The record of a clock; empty where the program has written something else."""
+    try:
+        record = json.loads(text)
+        entries = [[int(moment), int(readings)] for moment, readings in record[:_MOST_READINGS]]
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
+        return []
+    return entries
 
 
 @functools.cache

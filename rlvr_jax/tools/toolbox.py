@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_jax.tools.base import Lost, Tool, ToolError, as_text, in_time
+from rlvr_jax.tools.base import Lost, Tool, ToolError, as_text, awaited, in_time, shown
 from rlvr_jax.tools.calls import Style, json_calls
 from rlvr_jax.tools.environment import Reply
 
@@ -55,11 +56,11 @@ class Toolbox:
         tool = self.by_name[call.tool]
         given = call.arguments
         if isinstance(given, str):
-            given = {next(iter(tool.parameters)): given}
+            first, schema = next(iter(tool.parameters.items()))
+            given = {first: _read(given, schema)}
         own = states[tool.name]
         try:
-            own, told = in_time(lambda: tool.run(given, own), tool.seconds, f"tool {tool.name}")
-            told = told if isinstance(told, str | bytes) else str(told)
+            own, told = in_time(lambda: _run(tool, given, own), tool.seconds, f"tool {tool.name}")
         except ToolError as error:
             told, counts["tool_errors"] = f"Error: {error}", 1.0
         except TimeoutError:
@@ -93,6 +94,22 @@ class Toolbox:
             # A reply must not look like the end of a call that the policy made.
             text = text.replace(stop.strip(), stop.strip().replace("</", "< /"))
         return Reply(state, self.style.wrap(text), info=counts, role=self.style.role)
+
+
+def _run(tool: Tool, arguments: Mapping[str, Any], state: Any) -> tuple[Any, str]:
+    state, told = awaited(tool.run(arguments, state))
+    return state, shown(told, tool.characters)
+
+
+def _read(text: str, schema: Mapping[str, Any]) -> Any:
+    """An argument that is given as a text alone: JSON, where the tool wants no text."""
+    kinds = schema.get("type", "string")
+    if "string" in ([kinds] if isinstance(kinds, str) else kinds):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def toolbox(

@@ -9,7 +9,7 @@ import re
 
 __all__ = ["behind_thinking", "fences", "last_fence"]
 
-_FENCE = "(```|~~~)"
+_MARKS = ("```", "~~~")
 
 
 def behind_thinking(response: str) -> str | None:
@@ -19,23 +19,23 @@ def behind_thinking(response: str) -> str | None:
 
 
 def fences(text: str, *languages: str) -> list[str]:
-    """The contents of the closed fences ```language … ``` (or ~~~), without their line ends.
+    """The contents of the closed fences ```language … ``` and ~~~language … ~~~ in order, without
+    their line ends.
 
     Args:
       text: of any length.
       languages: words behind the opening marks, in any case, with white space behind them.
     """
-    named = "|".join(map(re.escape, languages))
-    opening = re.compile(rf"{_FENCE}(?:{named})(?=\s)", re.IGNORECASE)
+    named, marks = "|".join(map(re.escape, languages)), "|".join(_MARKS)
+    opening = re.compile(rf"({marks})(?:{named})(?=\s)", re.IGNORECASE)
     found, position = [], 0
-    last = {mark: text.rfind(mark) for mark in ("```", "~~~")}
+    lasts = {mark: text.rfind(mark) for mark in _MARKS}
     while match := opening.search(text, position):
         position = match.end()
-        if last[match[1]] < position:  # of the other mark a later one may be closed
-            continue
-        end = text.find(match[1], position)
-        found.append(text[match.end() : end].strip("\r\n"))
-        position = end + len(match[1])
+        if lasts[match[1]] >= position:
+            end = text.find(match[1], position)
+            found.append(text[position:end].strip("\r\n"))
+            position = end + len(match[1])
     return found
 
 

@@ -9,9 +9,13 @@ import training_runs
 from tokenizers.processors import TemplateProcessing
 from training_runs import WORDS
 
-from rlvr_jax import policy
+from rlvr_jax import methods, policy
+from rlvr_jax.experience import branch_turns, experience, summarized_turns, turn_rows, turns
 from rlvr_jax.experience.prompts import encode_prompts, told_tokens
 from rlvr_jax.runs import parse_config
+from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.run import make_run
+from rlvr_jax.runs.step import collect
 from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tools import Tool, tags, toolbox
@@ -96,6 +100,96 @@ def test_tools_are_explained_by_a_template_that_knows_how(shown, template, box, 
         told = box.start(None)[1][0]["content"]
         wanted = shown(REST, replace(QUESTION, messages=[{"role": "system", "content": told}]))
     assert found == wanted
+
+
+CALL = {"function": {"name": "5", "arguments": {"x": 6}}}
+CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+KNOWS = (
+    "{% for m in messages %}{{ m.reasoning_content or '' }} {{ m.content }} "
+    "{% for c in m.tool_calls or [] %}{{ c.function.name }} + {{ c.function.arguments.x }} "
+    "{% endfor %}{% endfor %}"
+)
+
+
+def test_calls_of_tools_in_earlier_messages_are_given_to_the_template(shown):
+    before = [{"role": "user", "content": "3"}, CALLING, {"role": "tool", "content": "7"}]
+    prompt = replace(QUESTION, messages=before)
+    assert shown(KNOWS, prompt) == "3 5 + 6 7 1 + 2 ="
+    with pytest.raises(ValueError, match=r"must show calls of tools in messages, got .* of '5'"):
+        shown("{% for m in messages %}{{ m.content }} {% endfor %}", prompt)
+
+
+def test_reasoning_in_earlier_messages_is_given_to_the_template(shown):
+    said = {"role": "assistant", "content": "7", "reasoning_content": "3 + 4"}
+    prompt = replace(QUESTION, messages=[said])
+    assert shown(KNOWS, prompt) == "3 + 4 7 1 + 2 ="
+    with pytest.warns(UserWarning, match="1 of 1 prompts with reasoning in earlier messages are"):
+        assert shown("{% for m in messages %}{{ m.content }} {% endfor %}", prompt) == "7 1 + 2 ="
+
+
+GOES_ON = "{% for m in messages %}{{ m.content }} {% endfor %}{{ '= ' if add_generation_prompt }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "after", "wanted"),
+    [
+        (GOES_ON, [("assistant", "3 +")], "1 + 2 = = 3 +"),
+        # A template that begins the response in these words.
+        (GOES_ON, [("assistant", "=")], "1 + 2 = ="),
+        (GOES_ON, [("tool", "5")], "1 + 2 = 5 ="),
+        (GOES_ON, [("tool", "5"), ("assistant", "6")], "1 + 2 = 5 = 6"),
+        (None, [("assistant", " 3 +")], "1 + 2 = 3 +"),
+    ],
+)
+def test_a_response_goes_on_from_the_messages_after_the_users(shown, template, after, wanted):
+    turns = [{"role": role, "content": content, "after": True} for role, content in after]
+    assert shown(template, replace(QUESTION, messages=turns)) == wanted
+
+
+def test_a_prefill_is_graded_with_the_response(model, monkeypatch):
+    asked = training_runs.sums()
+    begun = [{"role": "assistant", "content": " 3 4", "after": True}]
+    prompts = [replace(prompt, messages=begun) for prompt in asked.train]
+    read = []
+
+    def verify(prompts, responses):
+        read.extend(response.text for response in responses)
+        return asked.verify(prompts, responses)
+
+    task = replace(asked, train=prompts, verify=verify)
+    monkeypatch.setattr(training_runs, "sums", lambda: task)
+    run = training_runs.prepared(training_runs.settings(model, "unused", method="grpo"))
+    table = run.start.train_table
+    tail = table.tokens[0, : table.length[0]][-2:]
+    assert [WORDS[index] for index in tail] == ["3", "4"]
+    collect(run, run.initial_state(), 0)
+    assert read and all(text.startswith(" 3 4") for text in read)
+
+
+@pytest.mark.parametrize(
+    "draw", [turns, summarized_turns, branch_turns, turn_rows], ids=lambda draw: draw.__name__
+)
+def test_every_way_to_give_an_environment_shows_the_same_opening(tmp_path, draw):
+    model = training_runs.write_policy(tmp_path / "policy", max_positions=512)
+    settings = json.loads((model / "tokenizer_config.json").read_text())
+    (model / "tokenizer_config.json").write_text(json.dumps({**settings, "chat_template": REST}))
+
+    def opening(task, environment):
+        chain = experience(draw=draw(environment))
+        recipe = replace(methods.recipe("grpo", kl_coefficient=0), experience=chain)
+        config = training_runs.settings(model, "unused", method="grpo")
+        run = make_run(config, task, compose(config, task, recipe), config.model)
+        table = run.start.train_table
+        return table.tokens[:, : int(table.length.max())].tolist(), table.prompts[0].messages
+
+    alone = training_runs.sums()
+    given = opening(alone, BOX)
+    assert given == opening(replace(alone, environment=BOX), None)
+    assert given == opening(replace(alone, environment=BOX), BOX)
+    assert given[1] == tuple(BOX.start(None)[1])
+    # One that is given takes the place of the task's.
+    other = replace(BOX, describe=False)
+    assert opening(replace(alone, environment=BOX), other)[1] == ()
 
 
 def test_a_template_that_fails_is_told_in_a_sentence(shown):

@@ -163,3 +163,9 @@ def test_what_a_grade_wants_is_said(fields, message):
 def test_a_grade_tells_where_it_was_decided():
     grade = Grade(1.0, stage="exact")
     assert Grade(**json.loads(json.dumps(dataclasses.asdict(grade)))).stage == "exact"
+
+
+def test_a_fingerprint_covers_integers_of_any_length():
+    tests = [[{"kind": "call", "args": [10**5000 + n], "value": n}] for n in range(2)]
+    found = {task_of(Prompt("a", answer, meta={"n": 10**5000})).fingerprint() for answer in tests}
+    assert len(found) == 2

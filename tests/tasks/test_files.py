@@ -80,7 +80,7 @@ def test_the_policy_is_told_to_box_unless_the_question_says_so(tmp_path):
     (
         ({"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half?", "answer": "1/2"}, ""),
         ({"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half? ", "answer": "1/2"}, ""),
-        ({"prompt": "A\nhalf?", "answer": "1/2"}, {"prompt": "A half?", "answer": "1/2"}, ""),
+        ({"prompt": "A\nb?", "answer": "1/2"}, {"prompt": "A \t\r\nb?\n\n", "answer": "1/2"}, ""),
         ({"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half?", "answer": "\\frac12"}, "with"),
         ({"prompt": "Seven?", "answer": "7"}, {"prompt": "Seven?", "answer": "7.0"}, "with"),
         ({"prompt": "Seven?", "answer": "7.0"}, {"prompt": "Seven?", "answer": 7}, "with"),
@@ -95,6 +95,84 @@ def test_a_question_that_stands_twice_is_kept_once(tmp_path, row, again, how):
     with pytest.warns(UserWarning, match=said):
         task = load(f"jsonl:{path}")
     assert len(every(task)) == 41
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        ("<answer>7</answer>", "7"),
+        ("<think>6 + 1</think>\n<answer> 7 </answer>", "7"),
+        ("<answer>6</answer> no, <answer>7</answer>", "7"),
+        ("<answer>\\boxed{7}</answer>", "7"),
+        ("\\boxed{6}, so <answer>7</answer>", "7"),
+        ("<ANSWER>\n7\n</ANSWER>", "7"),
+        ("<answer>6</answer> #### 7", "7"),
+        ("<answer></answer> \\boxed{7}", "7"),
+        ("the <answer> is <answer>7</answer>", "7"),
+    ],
+)
+def test_an_answer_stands_in_tags(tmp_path, answer, wanted):
+    path = write(tmp_path / "a.jsonl", [{"prompt": "Six and one?", "answer": answer}, *sums(2)])
+    found = next(prompt for prompt in every(load(f"jsonl:{path}")) if "Six" in prompt.text)
+    assert found.answer == wanted
+
+
+@pytest.mark.parametrize(
+    ("instruction", "text"),
+    [
+        ("Answer in one sentence.", "now?\n\nAnswer in one sentence."),
+        (" Think.", "now? Think."),
+        ("\nThink.", "now?\nThink."),
+        ("\tThink.", "now?\tThink."),
+        ("", "now?"),
+        ("(Be brief.)", "now?\n\n(Be brief.)"),
+    ],
+)
+def test_an_instruction_is_parted_from_the_question(tmp_path, instruction, text):
+    rows = [{"prompt": "now?", "answer": 1}, {"prompt": "then?\n", "answer": 2}]
+    path = write(tmp_path / "a.jsonl", rows)
+    for task in (
+        load(f"jsonl:{path}", instruction=instruction),
+        from_rows(rows, instruction=instruction),
+        from_rows(rows, instruction=instruction, verify=lambda prompts, responses: []),
+    ):
+        assert {prompt.text for prompt in every(task)} == {text, f"then?\n{instruction}"}
+
+
+PYTHON = "What is printed?\nx = 6\nfor i in range(3):\n    x += 4\n{}x -= 4\nprint(x)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (PYTHON.format(""), PYTHON.format("    ")),
+        ("How many rows?\n0 1\n1 0", "How many rows?\n0\n1\n1\n0"),
+        ("How long is 'a b'?", "How long is 'a  b'?"),
+        ("How long is 'a b'?", "How long is 'a\tb'?"),
+        ("Sort\n1 2\n3", "Sort\n1\n2 3"),
+        ("Read\n\nthis", "Read\nthis"),
+        ("Shape:\n *\n***", "Shape:\n*\n***"),
+        ("    x = 1\nprint(x)", "x = 1\nprint(x)"),
+    ],
+)
+def test_questions_that_space_tells_apart_are_two(tmp_path, first, second):
+    rows = [{"prompt": first, "answer": 6}, {"prompt": second, "answer": 14}]
+    task = load(f"jsonl:{write(tmp_path / 'two.jsonl', [*sums(40), *rows])}", instruction="")
+    assert {prompt.text for prompt in every(task)} >= {first, second}
+    # Both are held out, or neither is: they are nearly the same.
+    alone = load(f"jsonl:{write(tmp_path / 'alone.jsonl', rows)}", instruction="")
+    assert (len(alone.train), len(alone.test)) == (1, 1)
+
+
+def test_space_tells_the_messages_before_a_question_apart(tmp_path):
+    def row(before, answer):
+        turns = [{"role": "system", "content": before}, {"role": "user", "content": "Next?"}]
+        return {"prompt": turns, "answer": answer}
+
+    rows = [row("0 1\n1 0", 6), row("0\n1\n1\n0", 14), row("0 1 \r\n1 0\n", 6)]
+    with pytest.warns(UserWarning, match="1 questions stand there before and were left out"):
+        task = load(f"jsonl:{write(tmp_path / 'two.jsonl', [*sums(40), *rows])}")
+    assert len(every(task)) == 42
 
 
 CONTRADICTIONS = [{"prompt": f"Q{i}?", "answer": i + j} for i in range(7) for j in range(2)]

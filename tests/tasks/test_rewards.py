@@ -61,6 +61,132 @@ async def awaited_score(solution_str, ground_truth):
     return float(solution_str == ground_truth)
 
 
+def length(completions):
+    return [len(text) for text in completions]
+
+
+def of_long(completions):
+    return [None if len(text) < 3 else -0.5 for text in completions]
+
+
+async def later(completions, **kwargs):
+    return [1.0 for _ in completions]
+
+
+@pytest.mark.parametrize(
+    ("functions", "weights", "rewards", "info"),
+    [
+        # of the answers "1", "2" and "long" to the questions whose answers are 1, 2 and 1
+        (
+            [by_answer, length],
+            [1, 0.5],
+            [1.5, 1.5, 2],
+            {"by_answer": [1, 1, 0], "length": [1, 1, 4]},
+        ),
+        ([by_answer, length], None, [2, 2, 4], {"by_answer": [1, 1, 0], "length": [1, 1, 4]}),
+        ((length,), [-2.0], [-2, -2, -8], {"length": [1, 1, 4]}),
+        ([by_answer, of_long], [1, 1], [1, 1, -0.5], {"of_long": [math.nan, math.nan, -0.5]}),
+        ([of_long, of_long], [1, 3], [None, None, -2], {"of_long_2": [math.nan, math.nan, -0.5]}),
+        (
+            [later, sometimes],
+            [0, 2],
+            [0.5, 0.5, 0.5],
+            {"later": [1, 1, 1], "sometimes": [0.25] * 3},
+        ),
+    ],
+)
+def test_rewards_of_several_functions_are_weighed_and_each_is_a_curve(
+    functions, weights, rewards, info
+):
+    verify = from_trl(functions, weights=weights)
+    grades = asked(task_of(verify), "1", "2", "long")
+    assert [grade.reward for grade in grades] == rewards
+    for name, numbers in info.items():
+        np.testing.assert_equal([grade.info[name] for grade in grades], numbers)
+        assert name in verify.rewards
+    outcomes = [None if x is None else min(max(x, 0.0), 1.0) for x in rewards]
+    assert [grade.outcome for grade in grades] == outcomes
+
+
+def test_several_functions_are_the_rewards_of_a_task_of_rows():
+    rows = [{"prompt": f"{i}?", "answer": i} for i in range(4)]
+    task = from_rows(rows, verify=from_trl([by_answer, length], weights=[1, 0.5]))
+    assert task.rewards == ("by_answer", "length")
+    assert no_verdict_on_error(task.verify).rewards == task.rewards
+    assert from_rows(rows, verify=from_trl(length)).rewards == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (lambda: from_trl([]), "reward must have at least one function, got none"),
+        (lambda: from_trl([length, "a/model"]), "reward must be one function, got 'a/model'"),
+        (
+            lambda: from_trl([length], weights=[1, 2]),
+            r"weights must be 1 finite .*length.*\[1, 2\]",
+        ),
+        (lambda: from_trl([length, accuracy], weights=[1]), "weights must be 2 finite numbers"),
+        (lambda: from_trl(length, weights=[math.inf]), r"weights must be 1 finite .*\[inf\]"),
+        (lambda: from_trl([length], weights="a"), "weights must be 1 finite numbers"),
+        (lambda: from_trl([length], weights=2), "weights must be 1 finite numbers"),
+    ],
+)
+def test_wrong_lists_of_rewards_are_named(make, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("told", "keys"),
+    [
+        ({"acc": 1.0, "reward": 1.0}, "acc, reward"),
+        ({"Score": 1.0}, "Score"),
+        ({"pred": "3"}, "pred"),
+        ({"scores": [1.0]}, "scores"),
+        ({}, "no key"),
+        ({1: 2.0}, "1"),
+    ],
+)
+def test_a_dictionary_without_a_score_is_an_error_that_lists_its_keys(told, keys):
+    task = task_of(from_verl(lambda solution_str: told))
+    with pytest.raises(GradingError, match=f'must have the reward as "score", got {keys}$'):
+        asked(task, "x")
+    with pytest.raises(GradingError, match='as "score"'):
+        asked(task_of(from_verl(lambda **kwargs: dict(told))), "x", "y")
+
+
+def test_a_score_of_none_is_no_verdict():
+    (grade,) = asked(task_of(from_verl(lambda solution_str: {"score": None, "acc": 1.0})), "x")
+    assert (grade.outcome, grade.reward) == (None, None)
+
+
+@pytest.mark.parametrize("outcome", [3.0, -1, 1.01, -0.001, math.inf, -math.inf, np.float32(2)])
+def test_an_outcome_outside_of_0_to_1_is_refused(outcome):
+    with pytest.raises(
+        ValueError, match=r"outcome must be in \[0, 1\], got .*; a reward of another"
+    ):
+        Grade(outcome)
+    assert Grade(1.0, float(outcome)).reward == outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kept"), [(1 + 1e-9, 1.0), (-1e-9, 0.0), (True, 1.0), (0.5, 0.5)]
+)
+def test_an_outcome_may_have_a_rounding_error(outcome, kept):
+    assert Grade(outcome).outcome == kept
+
+
+def test_a_verify_that_gives_such_an_outcome_is_told_where():
+    task = task_of(lambda prompts, responses: [Grade(len(r.text)) for r in responses])
+    with pytest.raises(GradingError, match=r"outcome must be in \[0, 1\], got 3.*'abc'"):
+        asked(task, "a", "abc")
+
+
+def test_a_number_of_one_prompt_and_response_is_cut_for_the_outcome():
+    task = task_of(graded_one_by_one(lambda prompt, response: 3.0 - len(response.text)))
+    assert [(g.outcome, g.reward) for g in asked(task, "", "aaaa")] == [(1, 3), (0, -1)]
+
+
 def test_coroutines_are_run_in_a_notebook_too():
     async def cell():
         return [grade.outcome for grade in asked(task, *texts)]
@@ -153,10 +279,10 @@ def test_a_score_of_verl_with_more_tells_reward_outcome_answer_and_numbers():
     assert (wrong.outcome, wrong.reward) == (0, -1)
 
 
-@pytest.mark.parametrize("score", ["1", None, math.nan, {"acc": True}, {"score": "x"}, [1]])
+@pytest.mark.parametrize("score", ["1", None, math.nan, {"score": "x"}, [1]])
 def test_a_score_that_is_no_number_is_said_or_no_verdict(score):
     task = task_of(from_verl(lambda solution_str, ground_truth: score))
-    if score is None or score == {"acc": True}:
+    if score is None:
         assert asked(task, "x")[0].outcome is None
         return
     with pytest.raises(GradingError, match=r"must be a finite number, got .* for prompt 'a'"):
@@ -221,10 +347,9 @@ def test_the_place_is_in_the_users_file_and_a_reward_that_exits_has_raised(rewar
     assert asked(task_of(no_verdict_on_error(task.verify)), "x")[0].outcome is None
 
 
-@pytest.mark.parametrize("wrapper", [from_trl, from_verl])
-def test_a_list_of_rewards_is_no_reward(wrapper):
-    with pytest.raises(ValueError, match=rf"{wrapper.__name__}: \w+ must be one function, got \["):
-        wrapper([accuracy])
+def test_a_list_of_scores_is_no_score():
+    with pytest.raises(ValueError, match=r"from_verl: compute_score must be one function, got \["):
+        from_verl([accuracy])
 
 
 def test_long_texts_are_shortened_in_sentences():

@@ -1,5 +1,8 @@
 """An environment of tools: what is said to each kind of call, and what hostile tools do to it."""
 
+import asyncio
+import functools
+import itertools
 import json
 import pickle
 import time
@@ -87,6 +90,135 @@ def test_whatever_a_tool_does_the_policy_is_answered(made, wanted, count):
     told = reply(box, called("f", x="1"))
     assert told.text == wanted
     assert count is None or told.info[count] == 1
+
+
+async def later(x: int):
+    """Doubles."""
+    await asyncio.sleep(0.001)
+    return 2 * x
+
+
+class Service:
+    async def method(self, x: int):
+        """Doubles."""
+        return await later(x)
+
+    async def __call__(self, x: int):
+        """Doubles."""
+        return 2 * x
+
+    __doc__ = "Doubles."
+
+
+def coroutine(x: int):
+    """Returns what is to be awaited."""
+    return later(x)
+
+
+def squares(x: int):
+    """Squares."""
+    yield from (n * n for n in range(x))
+
+
+async def stream(x: int):
+    """Counts."""
+    for n in range(x):
+        yield n
+
+
+def endless(x: int):
+    """Never ends."""
+    return itertools.repeat(x)
+
+
+async def fails(x: int):
+    """Raises."""
+    raise ToolError("not now")
+
+
+def returns(value):
+    """A function of an argument that nobody reads."""
+
+    def f(x: int):
+        """Returns it."""
+        return value
+
+    return f
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (later, "8"),
+        (Service().method, "8"),
+        (Service(), "8"),
+        (coroutine, "8"),
+        (functools.partial(later), "8"),
+        (squares, "[0, 1, 4, 9]"),
+        (stream, "[0, 1, 2, 3]"),
+        (returns(map(str, [1, 2])), "['1', '2']"),
+        (returns(zip([1], [2], strict=True)), "[(1, 2)]"),
+        (returns(reversed([1, 2])), "[2, 1]"),
+        (returns("ä".encode()), "ä"),
+        (returns(bytearray(b"ab")), "ab"),
+        (returns(memoryview(b"ab")), "ab"),
+        (returns(None), "None"),
+        (returns({"a": [1]}), "{'a': [1]}"),
+        (returns("<f at 0x12>"), "<f at 0x12>"),
+        (returns(3.5), "3.5"),
+    ],
+    ids=str,
+)
+def test_what_a_function_returns_is_awaited_and_shown_as_text(function, wanted):
+    made = tool(function, name="f")
+    told = reply(toolbox(made), called("f", x=4))
+    assert (told.text, told.info["tool_errors"]) == (wanted, 0)
+
+
+def test_a_list_of_coroutines_is_awaited():
+    def both(x: int):
+        """Doubles twice."""
+        return [later(x), later(x + 1)]
+
+    assert tool(both).run({"x": 1}, None)[1] == "[2, 4]"
+
+
+def test_an_iterator_without_end_is_shown_as_far_as_there_is_room():
+    told = reply(toolbox(tool(endless)), called("endless", x=4))
+    assert told.text.startswith("[4, 4, ") and "(2000 of" in told.text
+
+
+@pytest.mark.parametrize("value", [object(), [object()], len.__call__, lambda: 3, (1, object())])
+def test_a_value_that_has_no_text_is_an_error(value):
+    told = reply(toolbox(tool(returns(value))), called("f", x=4))
+    assert "must return a text or a value that has one" in told.text
+    assert told.info["tool_errors"] == 1
+
+
+def test_a_tool_may_be_a_coroutine_and_raise_in_it():
+    async def run(arguments, state):
+        return (state or 0) + 1, later(state or 0)
+
+    box = toolbox(Tool("f", "Doubles.", {"x": {}}, run), tool(fails))
+    first = reply(box, called("f", x=""))
+    assert (first.text, reply(box, called("f", x=""), first.state).text) == ("0", "2")
+    assert reply(box, called("fails", x=1)).text == "Error: not now"
+
+
+def test_a_coroutine_that_takes_too_long_is_told_so():
+    async def slow(x: int):
+        """Sleeps."""
+        await asyncio.sleep(60)
+
+    told = reply(toolbox(tool(slow, seconds=0.1)), called("slow", x=1))
+    assert told.text == "Error: slow took longer than 0.1 seconds."
+
+
+def test_a_coroutine_is_awaited_where_a_loop_runs():
+    async def notebook():
+        return tool(later).run({"x": 4}, None)[1]
+
+    assert asyncio.run(notebook()) == "8"
 
 
 def test_a_lost_tool_gives_no_verdict():

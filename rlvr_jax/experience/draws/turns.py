@@ -112,7 +112,7 @@ def turns(
         init,
         sampling=sampling,
         of_policy=True,
-        environment=environment,
+        environment=environment or "task",
         writes=frozenset({"turn", "process_reward"}),
     )
 

@@ -330,7 +330,7 @@ def summarized_turns(
         of_policy=True,
         most=float(most + 1),
         splits=most > 0,
-        environment=environment,
+        environment=environment or "task",
         writes=frozenset({"turn", "process_reward"}),
     )
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.maths.extract import boxes
 
-__all__ = ["answers", "final_part", "level", "messages", "plain", "steps", "text"]
+__all__ = ["Chat", "answers", "final_part", "level", "messages", "plain", "steps", "text"]
 
 # Beyond it a number stays as it is written, 1e999999.
 _MOST_ZEROS = 1000
-_ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant"}
+_ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "function": "tool"}
+# What a chat template may show of a message beside its content.
+_FURTHER = ("tool_calls", "tool_call_id", "name", "reasoning_content", "reasoning", "thinking")
+_READ = (*_FURTHER, "function_call", "role", "content", "from", "value")
 _MARK = "####"
+_TAGGED = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.IGNORECASE | re.DOTALL)
 
 
 def plain(value: Any) -> Any:
@@ -71,7 +76,8 @@ def answers(value: Any) -> str | list[str] | None:
 def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
     r"""The answer at the end of a solution, and how it was found.
 
-    Behind the last `####` if there is one, else in the last \boxed{…}, else all of it.
+    Behind the last `####` if there is one, else in the last <answer>…</answer>, and there or in all
+    of it in the last \boxed{…}, else all of it.
 
     Args:
       mark: behind the last of which it is; None if it is not there.
@@ -82,28 +88,52 @@ def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
         return end.strip(), f"behind {marked}"
     if mark is not None:
         return None, ""
+    tagged = [part for part in _TAGGED.findall(answer) if part.strip()]
+    answer = tagged[-1] if tagged else answer
     boxed = [box for box in boxes(answer) or () if box.strip()]
-    return (boxed[-1], "in the last box") if boxed else (answer.strip(), "")
+    if boxed:
+        return boxed[-1], "in the last box"
+    return answer.strip(), "in the last <answer>" if tagged else ""
 
 
-def messages(value: Any) -> tuple[list[dict[str, str]], str | None, int]:
-    """The turns before the last one of a user, what that one says, and how many stand behind it.
+class Chat(NamedTuple):
+    """Messages, parted at the last one of a user.
 
-    A text is what a user says, unless it is a list of messages in JSON. Turns are {"role": …,
-    "content": …} or {"from": …, "value": …}; contents are texts, or parts that are texts.
+    Fields:
+      before: the messages before it.
+      question: its text; None: there is none.
+      behind: the messages behind it.
+      unread: names of what messages have that is not read.
+    """
+
+    before: list[dict[str, Any]]
+    question: str | None
+    behind: list[dict[str, Any]]
+    unread: list[str]
+
+
+def messages(value: Any) -> Chat:
+    """The messages of a chat. A text is a user's message, unless it is a list of messages in JSON.
+
+    Messages are {"role": …, "content": …} or {"from": …, "value": …}; contents are texts, or parts
+    that are texts. Calls of tools, names and reasoning stay as chat templates read them.
     """
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, str) and value.lstrip().startswith("[{"):
         value = _parsed(value, list)
     if isinstance(value, (str, bytes)) or value is None:
-        return [], text(value), 0
+        return Chat([], text(value), [], [])
     if not isinstance(value, (list, tuple)) or not all(isinstance(t, Mapping) for t in value):
         raise ValueError(f"{type(value).__name__}s")
     turns = [_turn(turn) for turn in value]
+    unread = sorted(
+        {name for turn in value for name, told in turn.items() if name not in _READ and told}
+    )
     users = [number for number, turn in enumerate(turns) if turn["role"] == "user"]
     if not users:
-        return turns, None, 0
-    return turns[: users[-1]], text(turns[users[-1]]["content"]), len(turns) - users[-1] - 1
+        return Chat(turns, None, [], unread)
+    last = users[-1]
+    return Chat(turns[:last], text(turns[last]["content"]), turns[last + 1 :], unread)
 
 
 def steps(value: Any) -> tuple[str, ...]:
@@ -129,7 +159,7 @@ def level(value: Any) -> int | float | None:
     return int(number) if number.is_integer() else number
 
 
-def _turn(turn: Mapping[str, Any]) -> dict[str, str]:
+def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
     role, content = turn.get("role", turn.get("from")), turn.get("content", turn.get("value"))
     if isinstance(content, (list, tuple)):
         parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
@@ -138,7 +168,24 @@ def _turn(turn: Mapping[str, Any]) -> dict[str, str]:
         content = "".join(text(part.get("text")) or "" for part in parts)
     if not isinstance(role, str):
         raise ValueError("messages without a role")
-    return {"role": _ROLES.get(role, role), "content": text(content) or ""}
+    further = {name: plain(turn[name]) for name in _FURTHER if turn.get(name)}
+    if isinstance(call := turn.get("function_call"), Mapping):
+        further["tool_calls"] = [{"type": "function", "function": plain(call)}]
+    if "tool_calls" in further:
+        further["tool_calls"] = [_tool_call(call) for call in further["tool_calls"]]
+    return {"role": _ROLES.get(role, role), "content": text(content) or "", **further}
+
+
+def _tool_call(call: Any) -> dict[str, Any]:
+    """A call with its arguments as an object, which some data sets write as JSON in a text."""
+    function = call.get("function", call) if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise ValueError("messages with tool_calls without a name")
+    arguments = function.get("arguments", {})
+    if isinstance(arguments, str):
+        arguments = _parsed(arguments, dict)
+    outer = call if "function" in call else {"type": "function"}
+    return {**outer, "function": {**function, "arguments": arguments}}
 
 
 def _parsed(value: str, kind: type) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.base import AFTER, Prompt, is_prefill
 from rlvr_jax.tasks.data import cells
 from rlvr_jax.tasks.options import pairs_of
 
@@ -31,6 +31,7 @@ FIELDS = ("prompt", "answer", "kind", "gold", "solution", "hints", "level")
 
 _LATE = ("kind", "gold")
 _PROMPTS = ("prompt", "problem", "question", "query", "messages", "conversations")
+_CONVERSATIONS = ("messages", "conversations")
 _ANSWERS = ("reward_model.ground_truth", "answer", "final_answer", "ground_truth", "solution")
 _MARKED = "GSM8K"  # many tables have its columns; its answers stand behind ####
 _KNOWN = {
@@ -89,11 +90,10 @@ class Columns:
         Raises:
           ValueError: the row cannot be used; says why, as the end of "N rows …".
         """
-        turns, question, behind = self._cell(row, "prompt", cells.messages)
-        if question is None:
+        chat = self._cell(row, "prompt", cells.messages)
+        if chat.question is None:
             raise ValueError("without a prompt")
-        if behind:
-            self._count("end with turns behind the user's last one, which are not shown")
+        turns = self._turns(chat)
         meta = {}
         if (told := self._cell(row, "level", cells.level)) is not None:
             meta["level"] = told
@@ -102,7 +102,7 @@ class Columns:
             meta |= {name: cells.plain(value) for name, value in row.items() if name != top}
         hints = self._cell(row, "hints", cells.answers) or ()
         return Prompt(
-            text=question,
+            text=chat.question,
             answer=self._answer(row),
             kind=self._cell(row, "kind", cells.text) or "",
             gold=self._cell(row, "gold", cells.text),
@@ -132,6 +132,20 @@ class Columns:
         for what, number in other.found.items():
             self.found[what] = self.found.get(what, 0) + number
         self.unread = tuple(dict.fromkeys((*self.unread, *other.unread)))
+
+    def _turns(self, chat: cells.Chat) -> list[dict[str, Any]]:
+        """The messages of a prompt; of those behind the user's last one, a prompt has all, and a
+        conversation none, as it ends with the answer."""
+        if chat.unread:
+            self._count(f"have messages with {', '.join(chat.unread)}, which is not shown")
+        if not chat.behind:
+            return chat.before
+        if self.of["prompt"].lower() in _CONVERSATIONS:
+            self._count("end with turns behind the user's last one, which are not shown")
+            return chat.before
+        if is_prefill(chat.behind[-1]):
+            self._count("end with a turn of the assistant, which the response continues")
+        return [*chat.before, *({**turn, AFTER: True} for turn in chat.behind)]
 
     def _answer(self, row: Mapping[str, Any]) -> Any:
         if not self.needs_answer:

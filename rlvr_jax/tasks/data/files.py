@@ -138,7 +138,8 @@ def from_rows(
       test_rows: questions to evaluate only; None: those of the split, or a share of `rows`.
       name: of the task.
       verify: grades in the place of the mathematics verifier, see `rewards`. An answer may then be
-        anything or missing, and `Prompt.meta` has all columns but the prompt.
+        anything or missing, and `Prompt.meta` has all columns but the prompt. The rewards of
+        several functions (`from_trl`) are the task's.
       instruction: added to each question; None: to put the answer in a box, nothing with `verify`.
       columns, answer_after, held_out, response_tokens, drop_contradictions, **grading: as for
         files.
@@ -196,6 +197,7 @@ def from_rows(
         *prompts,
         verify=verify,
         response_tokens=response_tokens,
+        rewards=getattr(verify, "rewards", ()),
         notes=tuple(reading.notes),
     )
 

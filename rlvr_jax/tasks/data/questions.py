@@ -1,12 +1,15 @@
 """Questions: prompts with their places, told apart, counted and split; nothing is lost unsaid.
 
-Two questions are the same if they have the same words, whatever the space between and around them,
-behind the same messages. A question with two answers that are not the same contradicts itself.
+Two questions are the same if they have the same lines behind the same messages. Blanks at the ends
+of lines and empty lines at the end do not count, nor do blanks before a question of one line. Space
+elsewhere has a meaning in programs and grids. A question with two answers that are not the same
+contradicts itself.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +28,9 @@ Same = Callable[[Sequence[tuple[Any, Any]]], Sequence[bool]]
 
 _LEVEL = 3
 """Frames between a warning and what is blamed for it, about."""
+
+_NEIGHBOURS = 1e-9
+"""How far apart the places of two questions are whose words are the same."""
 
 _NAMED = 5
 """Places and answers that a sentence names."""
@@ -137,7 +143,7 @@ def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Pla
     Raises:
       ValueError: fewer than two questions.
     """
-    place = {words: _hash(words) for words in (_words(prompt.text) for _, prompt in rows)}
+    place = {text: _place(text) for text in (_lines(prompt.text) for _, prompt in rows)}
     if len(place) < 2:
         raise ValueError(
             f"{name}: there must be two questions at least, one to learn from and one to evaluate,"
@@ -146,14 +152,14 @@ def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Pla
     bound = min(max(share, math.nextafter(min(place.values()), 1)), max(place.values()))
     parts: tuple[list[Placed], list[Placed]] = ([], [])
     for row in rows:
-        parts[place[_words(row[1].text)] < bound].append(row)
+        parts[place[_lines(row[1].text)] < bound].append(row)
     return parts
 
 
 def without(rows: Sequence[Placed], others: Iterable[Placed]) -> list[Placed]:
     """The questions whose text is not among the others."""
-    words = {_words(prompt.text) for _, prompt in others}
-    return [row for row in rows if _words(row[1].text) not in words]
+    known = {_lines(prompt.text) for _, prompt in others}
+    return [row for row in rows if _lines(row[1].text) not in known]
 
 
 def told_of(prompt: Prompt) -> Any:
@@ -161,13 +167,24 @@ def told_of(prompt: Prompt) -> Any:
     return dict(prompt.meta) if prompt.answer is None else prompt.answer
 
 
-def _words(text: str) -> str:
-    return " ".join(text.split())
+def _lines(text: str) -> str:
+    """A question without the space that does not count."""
+    lines = [line.rstrip() for line in text.rstrip().split("\n")]
+    return "\n".join(lines) if len(lines) > 1 else lines[0].lstrip()
 
 
 def _key(prompt: Prompt) -> tuple:
-    turns = ((turn["role"], _words(turn["content"])) for turn in prompt.messages)
-    return (_words(prompt.text), *turns)
+    turns = (
+        json.dumps({**turn, "content": _lines(turn["content"])}, sort_keys=True, default=str)
+        for turn in prompt.messages
+    )
+    return (_lines(prompt.text), *turns)
+
+
+def _place(text: str) -> float:
+    """A number in [0, 1) that depends on the words, and hardly on the space between them: questions
+    that only space tells apart are neighbours, and no version moves a question."""
+    return _hash(" ".join(text.split())) * (1 - _NEIGHBOURS) + _hash(text) * _NEIGHBOURS
 
 
 def _hash(text: str) -> float:

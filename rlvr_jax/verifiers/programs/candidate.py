@@ -6,21 +6,27 @@ program that writes the answers of `Side` itself has only returned values in ano
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 import contextlib
+import copy
 import json
+import operator
 import os
 import resource
 import socket
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
+from rlvr_jax.verifiers.programs.library import state_of
 
-__all__ = ["Side", "fork_on_demand"]
+__all__ = ["Side", "defined", "fork_on_demand"]
 
-NAME = "program"  # of the module: what stands under `if __name__ == "__main__"` is left out
+
+PROGRAM = "program"  # the module: what stands under `if __name__ == "__main__"` is left out
 
 
 def fork_on_demand(
@@ -55,6 +61,15 @@ def fork_on_demand(
     os._exit(0)
 
 
+def defined(names: dict[str, Any]) -> list[str]:
+    """The names of the classes that a prompt defines."""
+    return [
+        name
+        for name, value in names.items()
+        if isinstance(value, type) and value.__module__ == names["__name__"]
+    ]
+
+
 class Side:
     """Answers questions about a program.
 
@@ -66,8 +81,8 @@ class Side:
     def __init__(self, source: str, channel: socket.socket):
         self.peer: Peer = Peer(channel, self.answer)
         self._source = source
-        self._values = Values(self._remote)
-        self._module = types.ModuleType(NAME)
+        self._values = Values(self._remote, objects=True)
+        self._module = types.ModuleType(PROGRAM)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question: a "value", or what was "raised"."""
@@ -85,13 +100,26 @@ class Side:
         # What is no Exception, such as SystemExit, ends the process.
 
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Runs the program after what the prompt defines, of which `function` is its own to do."""
-        sys.modules[NAME] = self._module
+        """Runs the program after what the prompt defines, of which `function` is its own to do;
+        `classes` of the test are the program's of the same name, or have attributes alone."""
+        sys.modules[PROGRAM] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):
-            exec(compile(source, path, "exec", dont_inherit=True), names)
+            code = compile(source, path, "exec", dont_inherit=True)
+            try:
+                exec(code, names)
+            except SystemExit as end:
+                if end.code:
+                    raise
+                # What it has defined by then, it has.
             if path == "<prompt>":
                 names.pop(question["function"], None)
+                shared = defined(names)
+        classes = {name: names[name] for name in shared if isinstance(names.get(name), type)}
+        for name in question["classes"]:
+            own = names.get(name)
+            classes[name] = own if isinstance(own, type) else type(name, (), {})
+        self._values.classes = classes
         return {}
 
     def _names(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -99,50 +127,51 @@ class Side:
         found = {}
         for name in question["names"]:
             try:
-                found[name] = self._values.encode(self._module.__dict__[name])
+                value = self._module.__dict__[name]
+                if not isinstance(value, types.ModuleType):
+                    found[name] = self._values.encode(value)
             except Exception:
                 continue
         return {"value": found}
 
     def _call(self, question: dict[str, Any]) -> dict[str, Any]:
         """Calls a function; with "back", the answer is what it has made of its arguments."""
-        return self._called(question, self._values.encode)
-
-    def _make(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Calls a class; the object stays here."""
-
-        def encode(value: Any) -> Any:
-            try:
-                return self._values.encode(value)
-            except TypeError:
-                return self._values.hand_out("object", value)
-
-        return self._called(question, encode)
-
-    def _called(self, question: dict[str, Any], encode: Callable) -> dict[str, Any]:
-        decode = self._values.decode
-        arguments = decode(question["arguments"])
-        words = {name: decode(value) for name, value in question["words"].items()}
+        arguments = self._values.decode(question["arguments"])
+        words = {name: self._values.decode(word) for name, word in question["words"].items()}
         given = [*arguments, *words.values()]
         value = self._values.given(question["handle"])(*arguments, **words)
         if question["back"]:
-            return {"value": None, "arguments": [encode(x) for x in given]}
-        return {"value": encode(value)}
+            return {"value": None, "arguments": self._values.encode(given)}
+        return {"value": self._values.encode(value)}
 
-    def _attribute(self, question: dict[str, Any]) -> dict[str, Any]:
-        found = getattr(self._values.given(question["handle"]), question["name"])
-        return {"value": self._values.encode(found)}
+    def _operate(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What an operation gives, by its name in `operator`, `builtins` or `copy`."""
+        name = question["name"]
+        function = next(vars(m)[name] for m in (operator, builtins, copy) if name in vars(m))
+        return {"value": self._values.encode(function(*self._values.decode(question["arguments"])))}
+
+    def _await(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The result of a coroutine."""
+        return {"value": self._values.encode(asyncio.run(self._values.given(question["handle"])))}
+
+    def _state(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The class of an object, and its attributes."""
+        value = self._values.given(question["handle"])
+        return {"value": self._values.encode((type(value).__name__, state_of(value)))}
 
     def _next(self, question: dict[str, Any]) -> dict[str, Any]:
         """The next values of an iterator: at most one."""
-        for value in self._values.given(question["handle"]):
-            return {"value": [self._values.encode(value)]}
-        return {"value": []}
+        try:
+            return {"value": [self._values.encode(next(self._values.given(question["handle"])))]}
+        except StopIteration:
+            return {"value": []}
 
     def _text(self, question: dict[str, Any]) -> dict[str, Any]:
         """Calls a function by name; its value as JSON text."""
         function = self._module.__dict__[question["function"]]
-        return {"text": json.dumps(function(*question["arguments"]))}
+        value = function(*self._values.decode(question["arguments"]))
+        sys.set_int_max_str_digits(0)  # which bounds texts, not values
+        return {"text": json.dumps(value)}
 
     def _remote(self, kind: str, number: int) -> Any:
         """What stands for a function or an iterator of the other side."""

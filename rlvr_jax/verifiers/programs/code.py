@@ -1,7 +1,7 @@
 """Python programs against tests: what is printed, what is returned, what holds.
 
-The program is the last block fenced as python, python3 or py behind the thinking; without one, the
-last block that has no label. `trial` says what the
+The program is the last block fenced as Python, behind the thinking; where no block has a label, the
+last one that is fenced. `trial` says what the
 tests look like and runs them in the sandbox; what a test expects never enters the process of the
 program, so that there is nothing to read, patch or print for one that cheats.
 
@@ -27,17 +27,17 @@ from typing import Any
 from rlvr_jax.sandbox import Sandbox
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, is_utf8, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, encoded, is_utf8, run_tests
 
 __all__ = ["check", "extract"]
 
 SCORES = ("strict", "share")
-# All match whole runs of marks only, or a response of ticks would take quadratic time.
-_MARKS = r"(?P<marks>(?<!`)`{3,}+|(?<!~)~{3,}+)"
-_OPEN = re.compile(rf"{_MARKS}[ \t]*+(?:python3?|py3?)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
-_ANY = re.compile(rf"^[ \t]*{_MARKS}[ \t]*+(?P<label>[^`\n]*)\n", re.MULTILINE)
+# All match whole runs of marks only, or a response of marks would take quadratic time.
+_FENCE = r"(?:(?<!`)(?P<tick>`{3,}+)|(?<!~)~{3,}+)[ \t]*+"
+_OPEN = re.compile(rf"{_FENCE}(?:python|py)[23]?(?:\.\d+)?(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+_ANY = re.compile(rf"^[ \t]*+{_FENCE}(?P<label>[^`\n]*)\r?\n", re.MULTILINE)
 # At the end of a line: a program may hold the fence in a text.
-_CLOSE = {mark: re.compile(rf"(?<!{mark}){mark}{{3,}}+[ \t\r]*+(?:\n|\Z)") for mark in "`~"}
+_CLOSES = [re.compile(rf"(?<!{mark}){mark}{{3,}}+[ \t\r]*+(?:\n|\Z)") for mark in "~`"]
 _FIELDS = {
     "io": {"in": str, "out": str},
     "call": {"function": str, "args": list, "value": object},
@@ -47,46 +47,37 @@ _OPTIONAL = {"setup": str, "function": str, "tolerance": int | float}
 
 
 def extract(response: str) -> str | None:
-    """Returns the last closed block of Python behind the thinking; None without one.
+    """Returns the last closed block that is fenced as Python behind the thinking; where there is
+    none, the last closed block without a label; None without either.
 
-    A block without a label counts only if none is fenced as python, python3 or py. Thinking that
-    does not end, and a block of white space, hold no program.
+    Fences are ticks or tildes, labels python, py, python3 and the like. Thinking that does not end,
+    and a block of white space, hold no program.
     """
     text = after_thinking(response)
     if "<think>" in text:
         return None
-    last = {
-        mark: max((closing.start() for closing in pattern.finditer(text)), default=-1)
-        for mark, pattern in _CLOSE.items()
-    }
-    openings = [match for match in _OPEN.finditer(text) if match.end() <= last[match["marks"][0]]]
-    openings = openings or _unlabelled(text, last)
-    if not openings:
+    lasts = [max((c.start() for c in closes.finditer(text)), default=-1) for closes in _CLOSES]
+    openings = [o for o in _OPEN.finditer(text) if o.end() <= lasts[bool(o["tick"])]]
+    opening = openings[-1] if openings else _unlabelled(text, lasts)
+    if opening is None:
         return None
-    opening, start = openings[-1].start("marks"), openings[-1].end()
-    program = text[start : _CLOSE[text[opening]].search(text, start).start()]
-    before = text[text.rfind("\n", 0, opening) + 1 : opening]
-    if before and not before.strip():
+    start = opening.end()
+    program = text[start : _CLOSES[bool(opening["tick"])].search(text, start).start()]
+    line = text[text.rfind("\n", 0, start - 1) + 1 : start]
+    if line[0].isspace() and line.lstrip()[0] in "`~":
         program = textwrap.dedent(program)  # the block of an item of a list
     return program if program.strip() else None
 
 
-def _unlabelled(text: str, last: Mapping[str, int]) -> list[re.Match]:
-    """Where closed blocks without a label open.
-
-    Args:
-      last: where the last closing fence of each mark begins.
-    """
-    found, position = [], 0
+def _unlabelled(text: str, lasts: Sequence[int]) -> re.Match[str] | None:
+    """Where the last closed block without a label opens, of blocks that follow one another."""
+    found, position = None, 0
     while opening := _ANY.search(text, position):
+        ticks = bool(opening["tick"])
         position = opening.end()
-        mark = opening["marks"][0]
-        if last[mark] < position:
-            continue
-        closing = _CLOSE[mark].search(text, position)
-        if not opening["label"].strip():
-            found.append(opening)
-        position = closing.end()
+        if position <= lasts[ticks]:
+            found = opening if not opening["label"].strip() else found
+            position = _CLOSES[ticks].search(text, position).end()
     return found
 
 
@@ -124,7 +115,7 @@ def check(
         return Finding(None, answer, wrong)
     tests = gold
     if len(gold) > most_tests:
-        drawn = random.Random(json.dumps(gold)).sample(range(len(gold)), most_tests)
+        drawn = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
         tests = [gold[number] for number in sorted(drawn)]
     bounds = Bounds(wall_seconds, cpu_seconds, total_seconds, memory_mb, tuple(packages))
     try:

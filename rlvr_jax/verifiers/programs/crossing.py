@@ -1,16 +1,26 @@
 """Values between two processes that do not trust each other: lines of JSON in which types are kept.
 
-Only built-in types cross, and they are copied: what a program has made of `==`, `len` or `hash`
-stays with the program. Functions, iterators and objects stay where they are, and a handle crosses.
-This file runs inside the sandbox and needs nothing but the standard library.
+Built-in types, values of the standard library (`library`) and instances of classes that both sides
+know cross as copies: what a program has made of `==`, `len` or `hash` stays with the program.
+Functions, iterators and other objects stay where they are, and a handle crosses. This file runs
+inside the sandbox and needs nothing but the standard library.
 """
 
 from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from enum import Enum
 from typing import Any
+
+from rlvr_jax.verifiers.programs.library import (
+    TAGS,
+    put_together,
+    set_state,
+    state_of,
+    taken_apart,
+)
 
 __all__ = ["MOST_BYTES", "Gone", "Peer", "Values"]
 
@@ -36,7 +46,8 @@ _HEXADECIMAL = {
     "bytearray": bytearray.fromhex,
     "int": lambda text: int(text, 16),
 }
-_KINDS = ("function", "iterator", "object")
+_NOT_OURS = (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError)
+_KINDS = ("function", "iterator", "coroutine", "object")
 
 
 class Gone(Exception):
@@ -106,12 +117,18 @@ class Values:
     """Values as JSON and back, and the handles on what does not cross.
 
     Args:
-      remote: (kind, number) -> what stands here for a "function", an "iterator" or an "object"
-        that the other side has.
+      remote: (kind, number) -> what stands here for a "function", "iterator", "coroutine" or
+        "object" that the other side has.
+      objects: whether a handle on any object crosses; False: only on functions and iterators.
     """
 
-    def __init__(self, remote: Callable[[str, int], Any]):
+    def __init__(self, remote: Callable[[str, int], Any], objects: bool = False):
+        self.classes: Mapping[str, Any] = {}
+        """Classes that both sides have under these names; their instances cross as copies."""
         self._remote = remote
+        self._objects = objects
+        self._nodes: list[Any] = []  # instances of these classes in the value that crosses
+        self._numbers: dict[int, int] = {}  # by id
         self._given: list[Any] = []
         self._handles: dict[int, dict[str, int]] = {}  # by id; what is in it is kept alive
         self._kept: list[Any] = []
@@ -138,6 +155,16 @@ class Values:
           TypeError: a value that does not cross.
           RecursionError: one that is too deep.
         """
+        self._nodes, self._numbers = [], {}
+        found = self._encoded(value)
+        states: list[Any] = []
+        while len(states) < len(self._nodes):  # which grows on the way: a list of a thousand nodes
+            node = self._nodes[len(states)]
+            state = [[name, self._encoded(part)] for name, part in state_of(node).items()]
+            states.append([type(node).__name__, state])
+        return {"graph": [found, states]} if states else found
+
+    def _encoded(self, value: Any) -> Any:
         if value is None or value is True or value is False:
             return value
         if isinstance(value, int):
@@ -148,21 +175,38 @@ class Values:
         if isinstance(value, str):
             return str.__str__(value)
         if isinstance(value, list):
-            return [self.encode(part) for part in list.__iter__(value)]
+            return [self._encoded(part) for part in list.__iter__(value)]
+        if (found := taken_apart(value)) is not None:
+            return {found[0]: self._encoded(found[1])}
         for tag, kind, apart, _ in _PARTS:
             if isinstance(value, kind):
-                return {tag: [self.encode(part) for part in apart(value)]}
+                return {tag: [self._encoded(part) for part in apart(value)]}
         if isinstance(value, bytes | bytearray):
             return {"bytes" if isinstance(value, bytes) else "bytearray": bytes(value).hex()}
         if type(value).__module__ == "numpy":
-            return self.encode(value.tolist())
+            return self._encoded(value.tolist())
         if id(value) in self._handles:
             return self._handles[id(value)]
-        if isinstance(value, Iterator):
+        name = type(value).__name__
+        if name in self.classes:
+            return self._instance(name, value)
+        if isinstance(value, Iterator) and not (self._objects and _has_more(value)):
             return self.hand_out("iterator", value)
+        if isinstance(value, Coroutine):
+            return self.hand_out("coroutine", value)
         if callable(value):
             return self.hand_out("function", value)
+        if self._objects:
+            return self.hand_out("object", value)
         raise TypeError(f"a value of type {type(value).__name__} is no built-in value")
+
+    def _instance(self, name: str, value: Any) -> Any:
+        if isinstance(value, Enum):
+            return {"member": [name, value.name]}
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._nodes)
+            self._nodes.append(value)
+        return {"node": self._numbers[id(value)]}
 
     def decode(self, found: Any) -> Any:
         """The value that was encoded there.
@@ -172,7 +216,7 @@ class Values:
         """
         try:
             return self._decoded(found)
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except _NOT_OURS as error:
             raise Gone from error
 
     def _decoded(self, found: Any) -> Any:
@@ -187,9 +231,28 @@ class Values:
             return _HEXADECIMAL[tag](content)
         if tag == "yours":
             return self._given[content]
+        if tag in TAGS:
+            return put_together(tag, self._decoded(content))
+        if tag == "member":
+            return self.classes[content[0]][content[1]]
+        if tag == "graph":
+            return self._graph(*content)
+        if tag == "node":
+            return self._nodes[content]
         if tag not in _KINDS or not isinstance(content, int):
             raise ValueError(tag)
         value = self._remote(tag, content)
         self._handles[id(value)] = {"yours": content}
         self._kept.append(value)
         return value
+
+    def _graph(self, found: Any, states: list[Any]) -> Any:
+        self._nodes = [object.__new__(self.classes[name]) for name, _ in states]
+        for node, (_, state) in zip(list(self._nodes), states, strict=True):
+            set_state(node, {name: self._decoded(part) for name, part in state})
+        return self._decoded(found)
+
+
+def _has_more(iterator: Iterator[Any]) -> bool:
+    """Whether an iterator may have other methods, as a file and an object of a program have."""
+    return type(iterator).__module__ not in ("builtins", "itertools")

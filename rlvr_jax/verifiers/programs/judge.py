@@ -2,11 +2,11 @@
 
 Runs inside the sandbox. A test that asserts runs as it is written. Names that neither it nor the
 prompt defines are those of the program: its functions are called there, with copies of their
-arguments, and give built-in values, iterators and further functions; classes (names with a capital)
-give objects whose methods and attributes can be asked for, and which are equal to nothing. A
-statement that is a call and drops its value is there for what it does to its arguments, and lists,
-dictionaries, sets and byte arrays among them are changed accordingly. An exception of the program
-arrives as the nearest built-in one; a program that ends, ends the test.
+arguments, and give values that cross (`crossing`), iterators, further functions, and objects whose
+operations are asked for (`remote`). Classes are names with a capital. A statement that is a call
+and drops its value is there for what it does to its arguments, and lists, dictionaries, sets, byte
+arrays and instances of the prompt's classes among them are changed accordingly. An exception of the
+program arrives as the nearest built-in one; a program that ends, ends the test.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ import importlib
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from rlvr_jax.verifiers.programs.candidate import defined
 from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
+from rlvr_jax.verifiers.programs.library import set_state, state_of
+from rlvr_jax.verifiers.programs.remote import Function, Object
 
 __all__ = ["MOST_TEXT", "Judge"]
 
@@ -48,7 +52,8 @@ class Judge:
         call, with the text; "ended", there was no answer; "large".
         """
         setup, function = test.get("setup", ""), test.get("function", "")
-        answer = self.ask({"do": "load", "setup": setup, "function": function})
+        question = {"do": "load", "setup": setup, "function": function}
+        answer = self.ask(question | {"classes": _classes(test.get("code", ""))})
         if "raised" in answer:
             self._report("program")
         elif test["kind"] == "call":
@@ -100,6 +105,7 @@ class Judge:
             importlib.import_module("random").seed(0)  # the same test each time
         exec(compile(setup, "<prompt>", "exec", dont_inherit=True), names)
         names.pop(function, None)  # which is the program's to define
+        self._values.classes = _Defined(names)
         tree = ast.parse(code)
         wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
         found = self.ask({"do": "names", "names": sorted(wanted)}).get("value")
@@ -107,7 +113,7 @@ class Judge:
             if isinstance(found, dict) and name in found:
                 names[name] = self._decode(found[name])
                 if isinstance(names[name], Function) and name.lstrip("_")[:1].isupper():
-                    names[name].makes = True
+                    vars(names[name]).update(_makes=True)
             elif name in sys.stdlib_module_names:  # which the program was to import
                 names[name] = importlib.import_module(name)
         tree = ast.fix_missing_locations(_Discards().visit(tree))
@@ -144,31 +150,46 @@ class Judge:
     def _remote(self, kind: str, number: int) -> Any:
         if kind == "iterator":
             return self._iterator(number)
+        if kind == "coroutine":
+            return self._coroutine(number)
         return Function(self, number) if kind == "function" else Object(self, number)
 
     def _iterator(self, number: int) -> Iterator[Any]:
         """Each value is fetched once, when it is wanted."""
-        while True:
-            found = self.result(self.ask({"do": "next", "handle": number}))
-            if not isinstance(found, list) or len(found) > 1:
-                self._end()
-            if not found:
-                return
+        while found := self.following(number):
             yield found[0]
 
+    async def _coroutine(self, number: int) -> Any:
+        """Runs in the program when it is awaited here."""
+        return self.result(self.ask({"do": "await", "handle": number}))
+
+    def following(self, handle: int) -> list[Any]:
+        """The next values of an iterator: at most one."""
+        found = self.result(self.ask({"do": "next", "handle": handle}))
+        if not isinstance(found, list) or len(found) > 1:
+            self._end()
+        return found
+
+    def operate(self, name: str, *arguments: Any) -> Any:
+        """What an operation of Python's gives in the program."""
+        encoded = self._values.encode(arguments)
+        return self.result(self.ask({"do": "operate", "name": name, "arguments": encoded}))
+
+    def state(self, value: Object) -> tuple[str, Any]:
+        """The name of an object's class, and its attributes."""
+        found = self.result(self.ask({"do": "state", "handle": value._handle}))
+        if not isinstance(found, tuple) or len(found) != 2:
+            self._end()
+        return found
+
     def call(
-        self,
-        handle: int,
-        do: str,
-        arguments: tuple[Any, ...],
-        words: dict[str, Any],
-        back: bool = False,
+        self, function: Function, arguments: tuple[Any, ...], words: dict[str, Any], back: bool
     ) -> Any:
-        """Calls what a handle is on; with `back`, changes the arguments as the program did."""
+        """Calls a function; with `back`, changes the arguments as the program did."""
         encode = self._values.encode
         question = {
-            "do": do,
-            "handle": handle,
+            "do": "call",
+            "handle": function._handle,
             "arguments": encode(arguments),
             "words": {name: encode(value) for name, value in words.items()},
             "back": back,
@@ -178,37 +199,21 @@ class Judge:
         if back:
             changed = self._decode(answer.get("arguments"))
             for old, new in zip([*arguments, *words.values()], changed or (), strict=False):
-                _change(old, new)
+                self._change(old, new)
         return result
 
-
-class Function:
-    """Stands for a function of the program; `makes`: for a class."""
-
-    def __init__(self, judge: Judge, handle: int):
-        self._judge, self._handle = judge, handle
-        self.makes = False
-
-    def __call__(self, *arguments: Any, **words: Any) -> Any:
-        do = "make" if self.makes else "call"
-        return self._judge.call(self._handle, do, arguments, words)
-
-    def discard(self, *arguments: Any, **words: Any) -> None:
-        """Calls it for what it does to its arguments."""
-        self._judge.call(self._handle, "call", arguments, words, back=True)
-
-
-class Object:
-    """Stands for an object of a class of the program."""
-
-    def __init__(self, judge: Judge, handle: int):
-        self.__dict__.update(_judge=judge, _handle=handle)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        question = {"do": "attribute", "handle": self._handle, "name": name}
-        return self._judge.result(self._judge.ask(question))
+    def _change(self, old: Any, new: Any) -> None:
+        """Makes of a value in the test what the program has made of its copy."""
+        if isinstance(old, list | bytearray) and isinstance(new, list | bytearray):
+            old[:] = new
+        elif isinstance(old, deque) and isinstance(new, deque):
+            old.clear()
+            old.extend(new)
+        elif isinstance(old, dict | set) and isinstance(new, dict | set):
+            old.clear()
+            old.update(new)
+        elif type(old).__name__ in self._values.classes and type(new) is type(old):
+            set_state(old, state_of(new))
 
 
 def discard(function: Callable, *arguments: Any, **words: Any) -> None:
@@ -217,13 +222,26 @@ def discard(function: Callable, *arguments: Any, **words: Any) -> None:
     call(*arguments, **words)
 
 
-def _change(old: Any, new: Any) -> None:
-    """Makes of a value in the test what the program has made of its copy."""
-    if isinstance(old, list | bytearray) and isinstance(new, list | bytearray):
-        old[:] = new
-    elif isinstance(old, dict | set) and isinstance(new, dict | set):
-        old.clear()
-        old.update(new)
+class _Defined(Mapping):
+    """The classes that a prompt or a test has defined by now, by their names.
+
+    Args:
+      names: of the test.
+    """
+
+    def __init__(self, names: dict[str, Any]):
+        self._names = names
+
+    def __getitem__(self, name: str) -> type:
+        if name not in defined(self._names):
+            raise KeyError(name)
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(defined(self._names))
+
+    def __len__(self) -> int:
+        return len(defined(self._names))
 
 
 class _Discards(ast.NodeTransformer):
@@ -235,6 +253,14 @@ class _Discards(ast.NodeTransformer):
             call.args.insert(0, call.func)
             call.func = ast.Name(_DISCARD, ast.Load())
         return node
+
+
+def _classes(code: str) -> list[str]:
+    """The names of the classes that a test defines."""
+    try:
+        return [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
+    except (SyntaxError, ValueError, RecursionError):
+        return []
 
 
 def _undefined(tree: ast.AST) -> set[str]:

@@ -63,6 +63,7 @@ def main() -> None:
     theirs.close()
     for _, end in pairs:
         end.close()
+    sys.set_int_max_str_digits(0)  # the tests are trusted
     with open(0, "rb", closefd=False) as stream:
         job = json.loads(stream.read())
     os.dup2(null, 0)

@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.sandbox import Limits, Outcome, Sandbox
-from rlvr_jax.verifiers.programs import candidate, crossing, judge, session
+from rlvr_jax.verifiers.programs import candidate, crossing, judge, library, remote, session
 from rlvr_jax.verifiers.programs.outputs import same_output, same_value
 
-__all__ = ["Bounds", "NoVerdict", "is_utf8", "run_tests"]
+__all__ = ["Bounds", "NoVerdict", "encoded", "is_utf8", "run_tests"]
 
 PASSED, LATE = "passed", "time"
 _OURS = 4  # processes of ours beside the program's: judge, judge of a test, and what forks
@@ -180,10 +180,9 @@ def _judged(
         output_bytes=count * (judge.MOST_TEXT + 100),
     )
     nonce = secrets.token_hex(16)
-    known = ("kind", "args", "code", "setup", "function")
     job = {
         "nonce": nonce,
-        "tests": [{key: test[key] for key in known if key in test} for test in tests],
+        "tests": [_told(test) for test in tests],
         "wall_seconds": bounds.wall_seconds,
         "cpu_seconds": bounds.cpu_seconds,
         "total_seconds": seconds,
@@ -200,6 +199,21 @@ def _judged(
         if start == nonce and len(rest) == 3 and rest[0] == str(len(lines)):
             lines.append((rest[1], rest[2]))
     return outcome, lines
+
+
+def _told(test: Mapping[str, Any]) -> dict[str, Any]:
+    """What the judge is told of a test."""
+    told = {key: test[key] for key in ("kind", "code", "setup", "function") if key in test}
+    return told | ({"args": encoded(test["args"])} if "args" in test else {})
+
+
+def encoded(value: Any) -> Any:
+    """A JSON value with integers that have no bound."""
+    return crossing.Values(_no_handle).encode(value)
+
+
+def _no_handle(kind: str, number: int) -> Any:
+    raise TypeError(f"a test must be a JSON value, got a handle on {kind} {number}")
 
 
 def _run(
@@ -221,8 +235,8 @@ def _run(
 
 @functools.cache
 def _harness() -> str:
-    """The program of the judge: four files of ours, compiled, as nothing of ours is in there."""
-    modules = (crossing, candidate, judge, session)
+    """The program of the judge: some files of ours, compiled, as nothing of ours is in there."""
+    modules = (library, crossing, candidate, remote, judge, session)
     code = [
         (module.__name__, compile(Path(module.__file__).read_text(), module.__name__, "exec"))
         for module in modules

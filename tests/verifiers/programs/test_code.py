@@ -56,20 +56,31 @@ def prints(wanted, given="", **fields):
         ("<think>```python\nx\n```", None),
         ("```python\nx\n``` </think> done", None),
         ("```python3\nx\n```", "x\n"),
-        ("```Python3 title=a\nx\n```", "x\n"),
+        ("```Python3\nx\n```", "x\n"),
+        ("```py3\nx\n```", "x\n"),
+        ("```python3.11\nx\n```", "x\n"),
+        ("```python 3\nx\n```", "x\n"),
         ("~~~python\nx\n~~~", "x\n"),
-        ("~~~\nx\n~~~", "x\n"),
-        ("~~~python\nx = '```'\n~~~", "x = '```'\n"),
+        ("~~~~ python3\nx = '~~~'\n~~~~\n", "x = '~~~'\n"),
+        ("~~~python\nx = '''\n```\n'''\n~~~", "x = '''\n```\n'''\n"),
+        ("~~~py\nx\n~~~\n```py\ny\n```", "y\n"),
+        ("```py\ny\n```\n~~~py\nx\n~~~", "x\n"),
         ("```\nx\n```", "x\n"),
-        ("so:\n```\nx\n```\nthen\n```\ny\n```", "y\n"),
-        ("```json\n{}\n```\nand\n```\nx\n```", "x\n"),
+        ("~~~\nx\n~~~", "x\n"),
+        ("So:\n\n```  \nx\n```\nDone.", "x\n"),
+        ("```\nx\n```\n```\ny\n```", "y\n"),
+        ("```json\n{}\n```\n```\nx\n```", "x\n"),
+        ("```\nx\n```\n```json\n{}\n```", "x\n"),
+        ("```py\nx\n```\n```\ny\n```", "x\n"),
+        ("```py\nx\n```\n~~~\ny\n~~~", "x\n"),
         ("1. first\n   ```\n   if x:\n       y\n   ```", "if x:\n    y\n"),
-        ("```json\n{}\n```", None),
-        ("```json\n{}\n```\nand nothing else", None),
+        ("<think>```\ny\n```</think>\n~~~\nx\n~~~", "x\n"),
         ("~~~python\nx\n```", None),
         ("```\nx", None),
-        ("```1```", None),
-        ("```python4\nx\n```", None),
+        ("```json\n{}\n```\nso", None),
+        ("Use ``` and ```\nfor code", None),
+        ("~~~\n \n~~~", None),
+        ("```python2x\nx\n```", None),
         ("```javascript\nx\n```", None),
         ("```pypy\nx\n```", None),
         ("```python x```", None),
@@ -86,15 +97,15 @@ def test_the_last_closed_block_behind_the_thinking_is_the_program(response, prog
 @pytest.mark.parametrize(
     "text",
     [
-        "```python\n" * 50_000,
-        "```" * 100_000,
-        "`" * 300_000,
-        "```python\n" + "```x\n" * 50_000,
-        "```\n" * 50_000,
-        "~~~\n" * 50_000 + "```\n" * 50_001,
-        "```\n~~~\n" * 50_000,
+        *(
+            "```python\n" * 50_000,
+            "```" * 100_000,
+            "`" * 300_000,
+            "```python\n" + "```x\n" * 50_000,
+        ),
+        *("```\n" * 50_000, "~" * 300_000, "~~~\n```\n" * 50_000, " " * 300_000 + "\n```"),
     ],
-    ids=["openings", "fences", "ticks", "languages", "plain", "tildes", "in turn"],
+    ids=["openings", "fences", "ticks", "languages", "unlabelled", "tildes", "both", "blanks"],
 )
 def test_a_response_of_fences_is_read_in_linear_time(text):
     extract(text)
@@ -126,6 +137,15 @@ def test_printed_lines_are_compared_token_by_token(words):
         ("print(3); raise SystemExit(0)", PASSED),
         ("import sys; sys.stderr.write('note'); print(3)", PASSED),
         ("if __name__ == '__main__': print(3)", PASSED),
+        ("print(3)\nexit()", PASSED),
+        ("print(3)\nquit()", PASSED),
+        ("print(3)\nexit(0)", PASSED),
+        ("def main():\n    print(3)\n    exit()\n\nmain()\nprint(4)", PASSED),
+        ("if True:\n    print(3)\n    quit(0)\nprint(4)", PASSED),
+        ("print(3)\nif 3 > 2: exit(1)", "status"),
+        ("print(3)\nexit('wrong')", "status"),
+        ("print(3)\nexit", PASSED),
+        ("import os; print(3, flush=True); os._exit(0)", PASSED),
         ("print(3) if input() else 0", "status"),
         ("print('3' * 2 ** 21)", "output"),
         ("print(3); x = 'x' * 2 ** 31", "status"),
@@ -137,6 +157,34 @@ def test_printed_lines_are_compared_token_by_token(words):
 )
 def test_a_program_that_prints_must_end_well(words, program, word):
     assert words(program, [prints("3")]) == [word]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "print(sum(map(int, open('/dev/stdin').read().split())))",
+        "with open('/dev/stdin') as lines: print(sum(int(line) for line in lines))",
+        "print(int(input()) + int(open('/dev/stdin').read().split()[-1]))",
+        "import fileinput; print(sum(map(int, fileinput.input('/dev/stdin'))))",
+        "print(sum(map(int, open('/dev/fd/0'))))",
+        "print(sum(map(int, open('/proc/self/fd/0'))), file=open('/dev/stdout', 'w'))",
+        "import sys; print(sum(map(int, sys.stdin))); print('note', file=open('/dev/stderr', 'w'))",
+        "print(sum(map(int, open(0))))\nquit()",
+    ],
+)
+def test_a_program_reads_and_writes_its_streams_by_name(words, program):
+    with Sandbox() as sandbox:
+        needs_root_of_its_own(sandbox)
+    assert words(program, [prints("7", "3\n4\n")]) == [PASSED]
+
+
+@pytest.mark.parametrize("end", ["exit()", "quit()", "import sys; sys.exit(0)", "raise SystemExit"])
+def test_what_a_program_has_defined_before_it_ends_well_is_there(words, end):
+    tests = [*asserts("assert add(1, 2) == 3"), call("add", [1, 2], 3)]
+    program = f"{ADD}\nprint(add(1, 2))\n{end}\ndel add"
+    assert words(program, tests) == [PASSED, PASSED]
+    assert PASSED not in words(f"{ADD}\nexit(1)", tests)
+    assert PASSED not in words(f"{end}\n{ADD}", tests)
 
 
 def test_a_loop_without_end_is_stopped(words):

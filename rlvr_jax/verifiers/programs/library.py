@@ -1,0 +1,121 @@
+"""Values that cross as copies beside the built-in ones: of the standard library, and instances.
+
+Each kind says what its values are made of, and makes them of it. A module is imported only where a
+value of it crosses. This file runs inside the sandbox and needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import importlib
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["TAGS", "put_together", "set_state", "state_of", "taken_apart"]
+
+
+class _Kind(NamedTuple):
+    """A class of the standard library.
+
+    Fields:
+      module: that has it.
+      apart: (value) -> a built-in value that it is made of.
+      together: (class, that value) -> the value.
+    """
+
+    module: str
+    apart: Callable[[Any], Any]
+    together: Callable[[Any, Any], Any]
+
+
+def _fields(*names: str) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _of_one(kind: Any, part: Any) -> Any:
+    return kind(part)
+
+
+def _of_parts(kind: Any, parts: Any) -> Any:
+    return kind(*parts)
+
+
+def _of_moment(kind: Any, parts: Any) -> Any:
+    return kind(*parts[:-1], fold=parts[-1])
+
+
+_DAY = ("year", "month", "day")
+_HOUR = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
+_DEQUE = collections.deque
+_KINDS = {
+    "deque": _Kind("collections", lambda v: ([*_DEQUE.__iter__(v)], v.maxlen), _of_parts),
+    "Counter": _Kind("collections", lambda v: dict(dict.items(v)), _of_one),
+    "OrderedDict": _Kind("collections", lambda v: dict(dict.items(v)), _of_one),
+    "Fraction": _Kind("fractions", _fields("numerator", "denominator"), _of_parts),
+    "Decimal": _Kind("decimal", str, _of_one),
+    "timedelta": _Kind("datetime", _fields("days", "seconds", "microseconds"), _of_parts),
+    "timezone": _Kind("datetime", lambda v: v.utcoffset(None), _of_one),
+    "time": _Kind("datetime", _fields(*_HOUR), _of_moment),
+    "datetime": _Kind("datetime", _fields(*_DAY, *_HOUR), _of_moment),
+    "date": _Kind("datetime", _fields(*_DAY), _of_parts),
+    "array": _Kind("array", lambda v: (v.typecode, v.tolist()), _of_parts),
+    "slice": _Kind("builtins", _fields("start", "stop", "step"), _of_parts),
+    "UUID": _Kind("uuid", str, _of_one),
+}
+_NAMED = "namedtuple"
+TAGS = (*_KINDS, _NAMED)
+"""Names of the kinds."""
+
+
+def taken_apart(value: Any) -> tuple[str, Any] | None:
+    """The kind of a value and what it is made of; None: it is of no kind."""
+    for kind in type(value).__mro__:
+        found = _KINDS.get(kind.__name__)
+        if found and found.module == kind.__module__:
+            return kind.__name__, found.apart(value)
+    names = getattr(type(value), "_fields", None)
+    if isinstance(value, tuple) and isinstance(names, tuple):
+        return _NAMED, (type(value).__name__, names, tuple(tuple.__iter__(value)))
+    return None
+
+
+def put_together(tag: str, content: Any) -> Any:
+    """The value of a kind.
+
+    Raises:
+      LookupError, TypeError, ValueError, ArithmeticError: there is no such value.
+    """
+    if tag == _NAMED:
+        name, fields, parts = content
+        return _named(name, fields)(*parts)
+    kind = _KINDS[tag]
+    return kind.together(getattr(importlib.import_module(kind.module), tag), content)
+
+
+@functools.lru_cache(maxsize=64)
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    return collections.namedtuple(name, fields)
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """The attributes of an instance, those in slots too."""
+    found = object.__getstate__(value)
+    parts = found if isinstance(found, tuple) else (found,)
+    return {name: part for names in parts if names for name, part in names.items()}
+
+
+def set_state(value: Any, state: Mapping[str, Any]) -> None:
+    """Gives an instance its attributes.
+
+    Raises:
+      ValueError: one would take the place of a method or of what the class computes.
+    """
+    for name, part in state.items():
+        for kind in type(value).__mro__:
+            own = vars(kind).get(name)
+            computed = callable(own) or hasattr(type(own), "__get__")
+            if computed and not isinstance(own, types.MemberDescriptorType):
+                raise ValueError(f"{name} must be no attribute of {kind.__name__} itself")
+        object.__setattr__(value, name, part)

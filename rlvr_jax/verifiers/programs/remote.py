@@ -1,0 +1,187 @@
+"""What stands in a test for functions and objects of the program, whose operations are asked for.
+
+An operation answers with a value of the program's choice, as a call does. What a program must not
+be asked is whether its object is the value that a test expects: an object is equal to no value of
+the test's, and an expected value is given to an operator only if the test itself has made the
+object, of a class whose operators are then what it tests. Two objects are equal if the program says
+so, their attributes are equal, and one is made by the test and holds what it was made of. This file
+runs inside the sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+__all__ = ["Function", "Object"]
+
+_ASKED = ("len", "str", "repr", "bool", "int", "float", "complex", "iter", "reversed", "format")
+_ASKED += ("round", "__index__", "__abs__", "__neg__", "__pos__", "__invert__")
+_ASKED += ("__getitem__", "__setitem__", "__delitem__")
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_BINARY += ("lshift", "rshift", "and", "or", "xor")
+_ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+
+
+class Asks(Protocol):
+    """What can be asked of a program: see `Judge`."""
+
+    def operate(self, name: str, *arguments: Any) -> Any: ...
+
+    def state(self, value: Object) -> tuple[str, Any]: ...
+
+    def following(self, handle: int) -> list[Any]: ...
+
+    def call(
+        self, function: Function, arguments: tuple[Any, ...], words: dict[str, Any], back: bool
+    ) -> Any: ...
+
+
+class Object:
+    """Stands for an object of the program."""
+
+    def __init__(self, asks: Asks, handle: int):
+        # `of` it was made by the test; `made`: so was it, or what operators made of it.
+        vars(self).update(_asks=asks, _handle=handle, _made=False, _of=())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._asks.operate("getattr", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._asks.operate("setattr", self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._asks.operate("delattr", self, name)
+
+    def __next__(self) -> Any:
+        for value in self._asks.following(self._handle):
+            return value
+        raise StopIteration
+
+    def __copy__(self) -> Any:
+        return self._asks.operate("copy", self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self._asks.operate("deepcopy", self)
+
+    def __contains__(self, value: Any) -> bool:
+        if self._made or isinstance(value, Object):
+            return bool(self._asks.operate("__contains__", self, value))
+        return any(part == value for part in self)
+
+    def __enter__(self) -> Any:
+        return self._asks.operate("getattr", self, "__enter__")()
+
+    def __exit__(self, *raised: object) -> bool:
+        return bool(self._asks.operate("getattr", self, "__exit__")(None, None, None))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Object):
+            return False
+        if self._handle == other._handle:
+            return True
+        if not (_holds(self) or _holds(other)):
+            return False
+        return self._asks.operate("__eq__", self, other) is True and _alike(self, other, set())
+
+    def __hash__(self) -> int:
+        return 0  # of equal ones the same, whatever their handles
+
+
+class Function(Object):
+    """Stands for what the program can call.
+
+    Args:
+      makes: it is a class that the test makes objects of.
+    """
+
+    def __init__(self, asks: Asks, handle: int, makes: bool = False):
+        super().__init__(asks, handle)
+        vars(self).update(_makes=makes)
+
+    def __call__(self, *arguments: Any, **words: Any) -> Any:
+        value = self._asks.call(self, arguments, words, False)
+        if self._makes and isinstance(value, Object):
+            vars(value).update(_made=True, _of=(*arguments, *words.values()))
+        return value
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, Object) and bool(self._asks.operate("isinstance", value, self))
+
+    def discard(self, *arguments: Any, **words: Any) -> None:
+        """Calls it for what it does to its arguments."""
+        self._asks.call(self, arguments, words, True)
+
+
+def _asked(name: str) -> Callable[..., Any]:
+    def ask(self: Object, *arguments: Any) -> Any:
+        return self._asks.operate(name, self, *arguments)
+
+    return ask
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[[Object, Any], Any]:
+    def operate(self: Object, other: Any) -> Any:
+        if not (self._made or isinstance(other, Object)):
+            return NotImplemented
+        value = self._asks.operate(name, *((other, self) if reflected else (self, other)))
+        if isinstance(value, Object) and (self._made or other._made):
+            vars(value).update(_made=True)
+        return value
+
+    return operate
+
+
+for _name in _ASKED:
+    setattr(Object, f"__{_name.strip('_')}__", _asked(_name))
+for _name in _ORDER:
+    setattr(Object, _name, _operator(_name))
+for _name in _BINARY:
+    setattr(Object, f"__{_name}__", _operator(f"__{_name}__"))
+    setattr(Object, f"__i{_name}__", _operator(f"__i{_name}__"))
+    setattr(Object, f"__r{_name}__", _operator(f"__{_name}__", reflected=True))
+
+
+def _holds(value: Object) -> bool:
+    """Whether an object that a test has made holds what it was made of."""
+    wanted = [*_leaves(value._of, set())]
+    held = [*_leaves(value, set())] if wanted else []
+    return bool(wanted) and all(leaf in held for leaf in wanted)
+
+
+def _leaves(value: Any, seen: set[int]) -> Iterator[tuple[type, Any]]:
+    """The values of which a value is made, with their types; no object is looked into twice."""
+    if isinstance(value, Object):
+        if value._handle not in seen:
+            seen.add(value._handle)
+            yield from _leaves(value._asks.state(value)[1], seen)
+    elif isinstance(value, Mapping):
+        for pair in value.items():
+            yield from _leaves(pair, seen)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            yield from _leaves(part, seen)
+    else:
+        yield type(value), value
+
+
+def _alike(first: Any, second: Any, seen: set[tuple[int, int]]) -> bool:
+    """Whether two values have equal parts, objects by their attributes."""
+    if isinstance(first, Object) and isinstance(second, Object):
+        pair = first._handle, second._handle
+        if pair[0] == pair[1] or pair in seen:
+            return True
+        seen.add(pair)
+        return _alike(first._asks.state(first), second._asks.state(second), seen)
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, Mapping):
+        return first.keys() == second.keys() and all(
+            _alike(part, second[name], seen) for name, part in first.items()
+        )
+    if isinstance(first, list | tuple):
+        pairs = zip(first, second, strict=False)
+        return len(first) == len(second) and all(_alike(a, b, seen) for a, b in pairs)
+    return first == second

@@ -26,6 +26,7 @@ from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.help import print_help
@@ -160,6 +161,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         check_same_run(stored, card)
         first_step = _first_step(config)
     run = make_run(config, task, recipe, card["model"])
+    card["computed_with"] = computed_with(config, recipe, card["model"])
+    check_computed_with(stored.get("computed_with", {}), card["computed_with"])
     card["resolved"] = resolved(run)
     card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:

@@ -37,9 +37,6 @@ from rlvr_jax.types import replace
 
 __all__ = ["LoadedPolicy", "StartWeights", "load_policy", "other_teacher", "teacher_decay"]
 
-_OF_A_RUN = {"max_positions", "compute_dtype", "remat", "lora"}
-"""Of a model's configuration: what may differ where the same weights are read."""
-
 
 @dataclass(frozen=True)
 class LoadedPolicy:
@@ -233,7 +230,7 @@ def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
     # Its weights are read by the policy's program: what is another number there would go unseen.
-    for name in (field.name for field in fields(own) if field.name not in _OF_A_RUN):
+    for name in (field.name for field in fields(own) if field.name not in policy.SET_BY_RUNS):
         if getattr(model.config, name) != getattr(own, name):
             raise ValueError(
                 f"Recipe: teacher {teacher} must have the policy's {name} {getattr(own, name)}, got"

@@ -160,8 +160,7 @@ class Experience(Alike):
         for name, part in self.parts.items():
             turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
             new, told = part.observe(state.get(name, ()), turn, collected.seen, learned)
-            if name in state:
-                state[name] = _like(part.label, state[name], new)
+            _keep(state, name, part.label, new)
             _add(metrics, told, name)
         return state, metrics
 
@@ -251,8 +250,7 @@ class _Step:
         actor = self.actor if stage.at_grading else self
         batch, state, told = stage.apply(batch, actor, self.state.get(name, ()), turn)
         _check_batch(stage.label, batch)
-        if name in self.state:
-            self.state[name] = _like(stage.label, self.state[name], state)
+        _keep(self.state, name, stage.label, state)
         _add(self.metrics, told, name, sums)
         return batch
 
@@ -281,8 +279,7 @@ class _Step:
         key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
         turn = Turn(self.step, key, self.setting, _no_more)
         batch, state, told = part.apply(asks, self.actor, self.state.get(name, ()), turn)
-        if name in self.state:
-            self.state[name] = _like(part.label, self.state[name], state)
+        _keep(self.state, name, part.label, state)
         _add(self.metrics, told, name, sums=True)
         return batch
 
@@ -379,6 +376,13 @@ def _check_batch(label: str, batch: Any) -> None:
         raise ValueError(f"{label}: apply must leave rows, got none")
 
 
+def _keep(states: dict[str, Any], name: str, label: str, new: Any) -> None:
+    """Takes the new state of a part; of one that began without any there is none."""
+    state = _like(label, states.get(name, ()), new)
+    if name in states:
+        states[name] = state
+
+
 def _like(label: str, before: Any, after: Any) -> Any:
     """The new state, which must be shaped as the old one: it has a place in checkpoints."""
     after = jax.tree.map(np.asarray, after)
@@ -386,9 +390,13 @@ def _like(label: str, before: Any, after: Any) -> Any:
         [(jax.tree_util.keystr(path), np.shape(x), np.asarray(x).dtype) for path, x in leaves]
         for leaves in map(jax.tree.leaves_with_path, (before, after))
     )
-    if old != new:
-        changed = sorted(map(str, set(old) ^ set(new)))
-        raise ValueError(f"{label}: state must keep its arrays, shapes and dtypes, got {changed}")
+    kinds = [
+        {path: f"{dtype}{list(shape)}" for path, shape, dtype in leaves} for leaves in (old, new)
+    ]
+    for path in sorted(kinds[0].keys() | kinds[1].keys()):
+        had, has = (known.get(path, "nothing") for known in kinds)
+        if had != has:
+            raise ValueError(f"{label}: state{path} must stay {had}, as init makes it, got {has}")
     return after
 
 

@@ -31,6 +31,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.judging import asked_by_files
+from rlvr_jax.runs.learnable import check_known_answers
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.presets import preset
@@ -190,6 +191,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
 def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     """What is said before the first step; of a run beside others, what is to be looked at."""
     config, check = run.config, tasks.self_check(run.experience.verified(run.task))
+    if not any(stage.at_grading for stage in run.experience.stages.values()):
+        check_known_answers(check)
     plainly = dict(highlight=False, markup=False, soft_wrap=True)
     if config.verbose:
         print_settings(console, f"{config.method} on {config.task}", shown_settings(card))

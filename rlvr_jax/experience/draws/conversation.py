@@ -14,7 +14,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
-from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.prompts import row_texts, unknown_words
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
@@ -157,6 +157,8 @@ class Half:
             tokens[row, length[row] : end], origin[row, length[row] : end] = told, TOOL
             turn[row, length[row] : end] = 2 * self.replies[row] + 1
             self.counts["tool_tokens"] += len(told)
+            if unknown := unknown_words(self.batch.tokenizer, told):
+                self.counts["unknown_words"] += unknown
             length[row] = end
             if reply.text is not None:
                 self.begin[row], self.replies[row] = end, self.replies[row] + 1

@@ -12,7 +12,7 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.prompts import row_texts, unknown_words
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.tools import Environment, Reply
@@ -221,6 +221,8 @@ def _take(how: Driver, pieces: Pieces, row: TurnRow, reply: Reply, counts: Count
     if reply.text is not None:
         row.turn, row.answered = row.turn + 1, end + len(told)
     counts["tool_tokens"] += len(told)
+    if unknown := unknown_words(pieces.batch.tokenizer, told):
+        counts["unknown_words"] += unknown
 
 
 def brought_by(how: Driver, rows: Sequence[TurnRow], rewards: np.ndarray) -> Sequence[Grade | None]:

@@ -29,6 +29,7 @@ from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
+from rlvr_jax.runs.forecast import check_forecast
 from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.learnable import check_known_answers
@@ -202,6 +203,8 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
             if console.is_terminal:  # behind the word that begins it; in a file a line is a line
                 line = textwrap.fill(line, console.width, subsequent_indent=" " * 8)
             console.print(line, **plainly)
+    if near := check_forecast(run):
+        console.print(f"[yellow]warning:[/] {escape(near)}", highlight=False)
     where = "" if alone else f"{config.method} seed {config.seed}: "
     told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []
     told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]

@@ -202,7 +202,8 @@ class Run:
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
         width = self.start.train_table.tokens.shape[1]
-        return parts | {"sampler's cache": cache_bytes(self.start.sampler, width)}
+        samplers = self.start.sampler, self.evaluator
+        return parts | {"sampler's cache": max(cache_bytes(one, width) for one in samplers)}
 
     def remarks(self) -> list[str]:
         """What of the method cannot act with these settings, a sentence each."""

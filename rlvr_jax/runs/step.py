@@ -13,6 +13,7 @@ import numpy as np
 from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
 from rlvr_jax.experience.grades import numbers_told, with_grades
 from rlvr_jax.experience.prompts import responses, token_texts
+from rlvr_jax.runs.forecast import names_memory
 from rlvr_jax.runs.learnable import check_first_step
 from rlvr_jax.runs.run import Run
 from rlvr_jax.tasks import Response
@@ -47,12 +48,14 @@ class Taken:
 def take_step(run: Run, state: TrainState, step: int) -> Taken:
     """One whole step: collect, verify, learn, observe. `state` is used up."""
     started = time.perf_counter()
-    collected = collect(run, state, step)
+    with names_memory(run, "while responses were sampled", "sampling"):
+        collected = collect(run, state, step)
     batch = collected.batch
     learning = time.perf_counter()
-    state, learned, records = learn(
-        run.learner, state, batch.rollouts, step, [more.rollouts for more in batch.further]
-    )
+    with names_memory(run, "in an update", "update"):
+        state, learned, records = learn(
+            run.learner, state, batch.rollouts, step, [more.rollouts for more in batch.further]
+        )
     now = time.perf_counter()
     timings = {
         "sample_s": sum(part.sample_seconds for part in collected.seen),

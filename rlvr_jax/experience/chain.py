@@ -23,12 +23,15 @@ from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.own import names_own
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
 
 __all__ = ["Collected", "Experience", "experience"]
 
 Part = Curriculum | Draw | Stage
+
+_OF_APPLY = "batch", "state", "metrics"
 
 
 @dataclass(frozen=True)
@@ -127,13 +130,19 @@ class Experience(Alike):
 
     def init(self, setting: Setting) -> dict[str, Any]:
         """The state before the first step; parts without any have no entry."""
-        states = {name: part.init(setting) for name, part in self.parts.items()}
+        states = {}
+        for name, part in self.parts.items():
+            with names_own(f"{part.label}: init"):
+                states[name] = part.init(setting)
         return {name: state for name, state in states.items() if jax.tree.leaves(state)}
 
     def events(self, state: Mapping[str, Any], step: int) -> frozenset[str]:
         """What the loop does before a step; see `Curriculum`."""
-        asked = (part.events(state.get(name, ()), step) for name, part in self.curricula.items())
-        return frozenset().union(*asked)
+        asked: frozenset[str] = frozenset()
+        for name, part in self.curricula.items():
+            with names_own(f"{part.label}: events"):
+                asked |= part.events(state.get(name, ()), step)
+        return asked
 
     def collect(
         self, actor: Actor, state: Mapping[str, Any], step: int, setting: Setting
@@ -159,7 +168,9 @@ class Experience(Alike):
         state, metrics = dict(collected.state), {}
         for name, part in self.parts.items():
             turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
-            new, told = part.observe(state.get(name, ()), turn, collected.seen, learned)
+            with names_own(f"{part.label}: observe"):
+                answer = part.observe(state.get(name, ()), turn, collected.seen, learned)
+            new, told = _answer(f"{part.label}: observe", answer, ("state", "metrics"))
             _keep(state, name, part.label, new)
             _add(metrics, told, name)
         return state, metrics
@@ -169,7 +180,8 @@ class Experience(Alike):
         told = dict(state)
         for name, part in self.curricula.items():
             if part.at_evaluation is not None and name in told:
-                new = part.at_evaluation(told[name], found)
+                with names_own(f"{part.label}: at_evaluation"):
+                    new = part.at_evaluation(told[name], found)
                 told[name] = _like(part.label, told[name], new)
         return told
 
@@ -248,7 +260,9 @@ class _Step:
         turn = Turn(self.step, key, self.setting, more)
         # What adds to grades is told the verifier's: whoever had it grade would be asked again.
         actor = self.actor if stage.at_grading else self
-        batch, state, told = stage.apply(batch, actor, self.state.get(name, ()), turn)
+        with names_own(f"{stage.label}: apply"):
+            answer = stage.apply(batch, actor, self.state.get(name, ()), turn)
+        batch, state, told = _answer(f"{stage.label}: apply", answer, _OF_APPLY)
         _check_batch(stage.label, batch)
         _keep(self.state, name, stage.label, state)
         _add(self.metrics, told, name, sums)
@@ -260,7 +274,11 @@ class _Step:
         for name, part in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
             turn = Turn(self.step, key, self.setting, _no_more, self.rounds)
-            asks = list(part.propose(asks, self.state.get(name, ()), turn))
+            with names_own(f"{part.label}: propose"):
+                asks = list(part.propose(asks, self.state.get(name, ()), turn))
+            for ask in asks:
+                if not isinstance(ask, Ask):
+                    raise ValueError(f"{part.label}: propose must return asks, got {ask!r:.80}")
         self.rounds += 1
         ratings = [ask for ask in asks if ask.rating]
         if ratings:
@@ -278,7 +296,10 @@ class _Step:
         name, part = self.chain.draw
         key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
         turn = Turn(self.step, key, self.setting, _no_more)
-        batch, state, told = part.apply(asks, self.actor, self.state.get(name, ()), turn)
+        with names_own(f"{part.label}: apply"):
+            answer = part.apply(asks, self.actor, self.state.get(name, ()), turn)
+        batch, state, told = _answer(f"{part.label}: apply", answer, _OF_APPLY)
+        _check_batch(part.label, batch, graded=False)
         _keep(self.state, name, part.label, state)
         _add(self.metrics, told, name, sums=True)
         return batch
@@ -363,11 +384,38 @@ def _check_part(where: str, part: Any, kind: type) -> None:
     raise ValueError(f"experience: {where} must be a {kind.__name__}, got {got}{called}")
 
 
-def _check_batch(label: str, batch: Any) -> None:
+def _answer(what: str, answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What a part returned, as many things as it has to.
+
+    Raises:
+      ValueError: anything else, or metrics that are not numbers by name.
+    """
+    wanted = f"{what} must return ({', '.join(names)})"
+    if not isinstance(answer, tuple) or len(answer) != len(names):
+        given = (
+            f"({', '.join(type(one).__name__ for one in answer)})"
+            if isinstance(answer, tuple)
+            else f"{type(answer).__name__} alone"
+        )
+        raise ValueError(f"{wanted}, got {given}")
+    metrics = answer[-1]
+    if not isinstance(metrics, Mapping):
+        raise ValueError(f"{wanted}, metrics a dict of numbers, got {type(metrics).__name__}")
+    for name, value in metrics.items():
+        if not isinstance(name, str) or np.ndim(value) or not _is_number(value):
+            raise ValueError(f"{wanted}, metrics a dict of numbers, got {name!r}: {value!r:.80}")
+    return answer
+
+
+def _is_number(value: Any) -> bool:
+    return np.issubdtype(np.asarray(value).dtype, np.number) or isinstance(value, bool | np.bool_)
+
+
+def _check_batch(label: str, batch: Any, graded: bool = True) -> None:
     if not isinstance(batch, Batch):
         raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
     rows = len(batch.rollouts.group)
-    for name, given in (("asks", batch.asks), ("grades", batch.grades)):
+    for name, given in (("asks", batch.asks), *((("grades", batch.grades),) if graded else ())):
         if len(given) != rows:
             raise ValueError(
                 f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
+from rlvr_jax.own import OwnError
 from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.config import TrainConfig
@@ -198,7 +199,7 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Ite
             checkpoints.save(step, state)
         except OSError as full:
             told = f"the state before could not be saved: {full}"
-        if type(error) in (ValueError, GradingError):  # which take a text
+        if type(error) in (ValueError, GradingError, OwnError):  # which take a text
             raise type(error)(f"step {step + 1}: {error}; {told}") from error
         error.add_note(f"step {step + 1} was not taken; {told}")
         raise

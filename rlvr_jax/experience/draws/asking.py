@@ -15,6 +15,7 @@ from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.prompts import as_words
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.experience.told import Told
+from rlvr_jax.own import names_own
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Game, Replies, Reply
@@ -125,7 +126,8 @@ class Driver:
             return self.world.reply(state, text)
 
         try:
-            reply = in_time(said, self.seconds, self.world.label)
+            with names_own(f"{self.world.label}: reply"):
+                reply = in_time(said, self.seconds, self.world.label)
         except TimeoutError:
             reply = Reply(episode.state, done=True, lost=True, info={"late_replies": 1.0})
             if players := getattr(self.world, "players", 0):

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jax
-
 __all__ = ["OwnError", "names_own", "own", "own_function", "own_place"]
 __all__ += ["raised_here", "where_raised"]
 
@@ -112,12 +110,12 @@ def names_own(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, TimeoutError, jax.errors.JaxRuntimeError):
+    except (MemoryError, TimeoutError):
         raise
     except Exception as error:
         place = own_place(error)
         told = isinstance(error, ValueError) and type(error).__module__.startswith("rlvr_jax.")
-        if told or place is None:
+        if told or place is None or "RESOURCE_EXHAUSTED" in str(error):
             raise
         raise OwnError(f"{what} raised {where_raised(error, place)}") from error
 

@@ -328,6 +328,11 @@ def _train(
         trackers = make_trackers(run.config.log_to, directory, card, after_step >= 0)
         writer = RunWriter(directory, after_step, trackers)
     label = f"{run.config.method} seed {run.config.seed}"
+    if run.config.resume:
+        begun_at = f"behind step {first_step}" if first_step else "from the beginning"
+        console.print(
+            f"{label}: goes on {begun_at}, of {run.config.steps}", highlight=False, soft_wrap=True
+        )
     # Each is closed whatever the other meets: a full disk must not lose the save under way.
     with (
         stop_requests() as asked,

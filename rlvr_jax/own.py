@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = ["OwnError", "names_own", "own", "own_function", "own_place"]
-__all__ += ["raised_here", "where_raised"]
+__all__ += ["raised_at", "raised_here", "where_raised"]
 
 # Python's own, what is installed, and this package with the folders that it links to.
 _LIBRARIES = {
@@ -92,9 +92,21 @@ def raised_here(error: BaseException) -> bool:
 
 def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
     """What was raised, its first line, and where."""
+    return f"{_named(error)} ({_line(place)})"
+
+
+def raised_at(error: BaseException, place: traceback.FrameSummary) -> str:
+    """Where it was raised, and what, with its first line."""
+    return f"{_line(place)}: {_named(error)}"
+
+
+def _named(error: BaseException) -> str:
     reason = str(error).partition("\n")[0]
-    where = f"{Path(place.filename).name}, line {place.lineno}, in {place.name}"
-    return f"{type(error).__name__}: {reason} ({where})"
+    return f"{type(error).__name__}: {reason}"
+
+
+def _line(place: traceback.FrameSummary) -> str:
+    return f"{Path(place.filename).name}, line {place.lineno}, in {place.name}"
 
 
 @contextmanager

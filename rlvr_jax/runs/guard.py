@@ -16,7 +16,7 @@ from typing import NoReturn
 import jax
 
 from rlvr_jax import parallel
-from rlvr_jax.own import own_place, raised_here, where_raised
+from rlvr_jax.own import own_place, raised_at, raised_here
 from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.command import RunsFailed
 from rlvr_jax.runs.loop import Stopped
@@ -60,13 +60,13 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
         place = own_place(error)
         if place is None:  # a fault of the library, of which the traceback says more
             raise
-        _end(where_raised(error, place), error)
+        _end(raised_at(error, place), error)
 
 
 def _sentence(error: Exception) -> str:
     """The library's own sentence, or else what was raised in which line of the user's."""
     place = own_place(error)
-    return str(error) if place is None or raised_here(error) else where_raised(error, place)
+    return str(error) if place is None or raised_here(error) else raised_at(error, place)
 
 
 def _full(error: OSError) -> str:

@@ -28,8 +28,8 @@ SLIPS = {
     "curriculum_gives_prompts": r"slip\(\): propose must return asks, got Prompt",
     "init_raises": rf"slip\(\): init {ZERO}",
     "environment_raises": rf"counting\(\): reply raised KeyError: 'nothing' {LINE}",
-    "loss_raises": rf"ZeroDivisionError: division by zero {LINE}",
-    "loss_broadcasts": rf".*Error: .* shapes.* {LINE}",
+    "loss_raises": r"slips\.py, line \d+, in _divides: ZeroDivisionError: division by zero$",
+    "loss_broadcasts": r"slips\.py, line \d+, in apply: \w+Error: .* shapes",
 }
 
 

@@ -38,15 +38,15 @@ def check_known_answers(check: SelfCheck) -> None:
 
 
 def check_first_step(task: str, batch: Batch) -> None:
-    """Refuses to go on from a first step in which almost no response has a grade.
+    """Refuses to go on from a first step in which almost no response has a grade. A judge without a
+    verdict is a warning: it may be back in the next step.
 
     Args:
-      batch: that is trained on, with grades and rewards.
+      batch: that is trained on, with grades.
     Raises:
       GradingError: with the count, where the verifier gave up, and one of the responses.
     """
-    graded = batch.decided & ~np.isnan(batch.rollouts.reward)
-    ungraded = np.flatnonzero(~graded)
+    ungraded = np.flatnonzero(~batch.decided)
     if len(ungraded) < UNGRADED * len(batch):
         return
     stages = Counter(batch.grades[row].stage or "no reason given" for row in ungraded)

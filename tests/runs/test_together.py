@@ -288,7 +288,7 @@ def test_an_entry_is_a_method_and_what_is_its_own(entry, method, changes, tmp_pa
     monkeypatch.setattr(compare, "train_together", lambda configs, *_: asked.extend(configs))
     monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
     main(["--methods", entry, "--seeds", "1", "--run-dir", str(tmp_path)])
-    run_dir = tmp_path / entry / "seed_0"
+    run_dir = tmp_path / entry.replace(":", "-") / "seed_0"
     wanted = dataclasses.replace(preset("brackets", method), run_dir=run_dir, **changes)
     assert asked == [wanted]
 

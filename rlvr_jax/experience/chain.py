@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import numpy as np
 
 from rlvr_jax.alike import Alike
 from rlvr_jax.experience.asks import Ask, View
@@ -23,6 +22,7 @@ from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
 from rlvr_jax.own import names_own
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
@@ -30,8 +30,6 @@ from rlvr_jax.tasks import Task
 __all__ = ["Collected", "Experience", "experience"]
 
 Part = Curriculum | Draw | Stage
-
-_OF_APPLY = "batch", "state", "metrics"
 
 
 @dataclass(frozen=True)
@@ -170,8 +168,8 @@ class Experience(Alike):
             turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
             with names_own(f"{part.label}: observe"):
                 answer = part.observe(state.get(name, ()), turn, collected.seen, learned)
-            new, told = _answer(f"{part.label}: observe", answer, ("state", "metrics"))
-            _keep(state, name, part.label, new)
+            new, told = answer_of(f"{part.label}: observe", answer, ("state", "metrics"))
+            keep_state(state, name, part.label, new)
             _add(metrics, told, name)
         return state, metrics
 
@@ -182,7 +180,7 @@ class Experience(Alike):
             if part.at_evaluation is not None and name in told:
                 with names_own(f"{part.label}: at_evaluation"):
                     new = part.at_evaluation(told[name], found)
-                told[name] = _like(part.label, told[name], new)
+                told[name] = like(part.label, told[name], new)
         return told
 
 
@@ -262,9 +260,9 @@ class _Step:
         actor = self.actor if stage.at_grading else self
         with names_own(f"{stage.label}: apply"):
             answer = stage.apply(batch, actor, self.state.get(name, ()), turn)
-        batch, state, told = _answer(f"{stage.label}: apply", answer, _OF_APPLY)
-        _check_batch(stage.label, batch)
-        _keep(self.state, name, stage.label, state)
+        batch, state, told = answer_of(f"{stage.label}: apply", answer, OF_APPLY)
+        check_batch(stage.label, batch)
+        keep_state(self.state, name, stage.label, state)
         _add(self.metrics, told, name, sums)
         return batch
 
@@ -298,9 +296,9 @@ class _Step:
         turn = Turn(self.step, key, self.setting, _no_more)
         with names_own(f"{part.label}: apply"):
             answer = part.apply(asks, self.actor, self.state.get(name, ()), turn)
-        batch, state, told = _answer(f"{part.label}: apply", answer, _OF_APPLY)
-        _check_batch(part.label, batch, graded=False)
-        _keep(self.state, name, part.label, state)
+        batch, state, told = answer_of(f"{part.label}: apply", answer, OF_APPLY)
+        check_batch(part.label, batch, graded=False)
+        keep_state(self.state, name, part.label, state)
         _add(self.metrics, told, name, sums=True)
         return batch
 
@@ -382,70 +380,6 @@ def _check_part(where: str, part: Any, kind: type) -> None:
     got = getattr(part, "__name__", repr(part))
     called = f"; it has to be called: {got}(…)" if callable(part) else ""
     raise ValueError(f"experience: {where} must be a {kind.__name__}, got {got}{called}")
-
-
-def _answer(what: str, answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What a part returned, as many things as it has to.
-
-    Raises:
-      ValueError: anything else, or metrics that are not numbers by name.
-    """
-    wanted = f"{what} must return ({', '.join(names)})"
-    if not isinstance(answer, tuple) or len(answer) != len(names):
-        given = (
-            f"({', '.join(type(one).__name__ for one in answer)})"
-            if isinstance(answer, tuple)
-            else f"{type(answer).__name__} alone"
-        )
-        raise ValueError(f"{wanted}, got {given}")
-    metrics = answer[-1]
-    if not isinstance(metrics, Mapping):
-        raise ValueError(f"{wanted}, metrics a dict of numbers, got {type(metrics).__name__}")
-    for name, value in metrics.items():
-        if not isinstance(name, str) or np.ndim(value) or not _is_number(value):
-            raise ValueError(f"{wanted}, metrics a dict of numbers, got {name!r}: {value!r:.80}")
-    return answer
-
-
-def _is_number(value: Any) -> bool:
-    return np.issubdtype(np.asarray(value).dtype, np.number) or isinstance(value, bool | np.bool_)
-
-
-def _check_batch(label: str, batch: Any, graded: bool = True) -> None:
-    if not isinstance(batch, Batch):
-        raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
-    rows = len(batch.rollouts.group)
-    for name, given in (("asks", batch.asks), *((("grades", batch.grades),) if graded else ())):
-        if len(given) != rows:
-            raise ValueError(
-                f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"
-            )
-    if not rows:
-        raise ValueError(f"{label}: apply must leave rows, got none")
-
-
-def _keep(states: dict[str, Any], name: str, label: str, new: Any) -> None:
-    """Takes the new state of a part; of one that began without any there is none."""
-    state = _like(label, states.get(name, ()), new)
-    if name in states:
-        states[name] = state
-
-
-def _like(label: str, before: Any, after: Any) -> Any:
-    """The new state, which must be shaped as the old one: it has a place in checkpoints."""
-    after = jax.tree.map(np.asarray, after)
-    old, new = (
-        [(jax.tree_util.keystr(path), np.shape(x), np.asarray(x).dtype) for path, x in leaves]
-        for leaves in map(jax.tree.leaves_with_path, (before, after))
-    )
-    kinds = [
-        {path: f"{dtype}{list(shape)}" for path, shape, dtype in leaves} for leaves in (old, new)
-    ]
-    for path in sorted(kinds[0].keys() | kinds[1].keys()):
-        had, has = (known.get(path, "nothing") for known in kinds)
-        if had != has:
-            raise ValueError(f"{label}: state{path} must stay {had}, as init makes it, got {has}")
-    return after
 
 
 def _add(metrics: dict[str, float], told: Mapping[str, float], name: str, sums: bool = False):

@@ -41,6 +41,7 @@ ROOMS = [
     "policy",
     "rollout",
     "runs",
+    "runs.checks",
     "runs.judging",
     "sandbox",
     "tasks",

@@ -23,9 +23,9 @@ from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
 from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
-from rlvr_jax.own import names_own
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools.slips import names_own
 
 __all__ = ["Collected", "Experience", "experience"]
 

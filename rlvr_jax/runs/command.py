@@ -24,15 +24,15 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
+from rlvr_jax.runs.checks.forecast import check_forecast
+from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
-from rlvr_jax.runs.computed_with import check_computed_with, computed_with
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.forecast import check_forecast
 from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.judging import asked_by_files
-from rlvr_jax.runs.learnable import check_known_answers
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.presets import preset

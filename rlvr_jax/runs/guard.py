@@ -16,10 +16,10 @@ from typing import NoReturn
 import jax
 
 from rlvr_jax import parallel
-from rlvr_jax.own import own_place, raised_at, raised_here
 from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.command import RunsFailed
 from rlvr_jax.runs.loop import Stopped
+from rlvr_jax.tools.slips import own_place, raised_at, raised_here
 
 __all__ = ["guarded"]
 

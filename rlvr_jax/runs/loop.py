@@ -15,15 +15,15 @@ import numpy as np
 
 from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
-from rlvr_jax.own import OwnError
 from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
+from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.forecast import names_memory
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
 from rlvr_jax.runs.step import sample_rows, take_step
 from rlvr_jax.tasks import GradingError
+from rlvr_jax.tools.slips import OwnError
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 

@@ -13,8 +13,8 @@ import numpy as np
 from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
 from rlvr_jax.experience.grades import numbers_told, with_grades
 from rlvr_jax.experience.prompts import responses, token_texts
-from rlvr_jax.runs.forecast import names_memory
-from rlvr_jax.runs.learnable import check_first_step
+from rlvr_jax.runs.checks.forecast import names_memory
+from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.runs.run import Run
 from rlvr_jax.tasks import Response
 from rlvr_jax.training.learning import learn

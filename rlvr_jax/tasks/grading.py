@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rlvr_jax.own import own_place, where_raised
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+from rlvr_jax.tools.slips import own_place, where_raised
 
 __all__ = ["GradingError", "grades_of", "no_verdict_on_error", "shortened", "verifier_name"]
 

@@ -9,7 +9,7 @@ import pytest
 import training_runs
 
 from rlvr_jax import policy
-from rlvr_jax.runs.computed_with import check_computed_with, computed_with
+from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
 from rlvr_jax.types import Recipe
 
 

@@ -8,9 +8,10 @@ import pytest
 import training_runs
 from rich.console import Console
 
-from rlvr_jax.runs import forecast, step, train
+from rlvr_jax.runs import step, train
 from rlvr_jax.runs.checkpoints import latest_step
-from rlvr_jax.runs.forecast import check_forecast
+from rlvr_jax.runs.checks import forecast
+from rlvr_jax.runs.checks.forecast import check_forecast
 
 MIB = 2**20
 OUT = "RESOURCE_EXHAUSTED: Out of memory allocating 96636764160 bytes."

@@ -15,11 +15,11 @@ from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.prompts import as_words
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.experience.told import Told
-from rlvr_jax.own import names_own
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Game, Replies, Reply
 from rlvr_jax.tools.base import in_time
+from rlvr_jax.tools.slips import names_own
 
 __all__ = ["SECONDS", "THREADS", "Driver", "Episode", "as_message", "environment_of"]
 

@@ -44,6 +44,7 @@ from rlvr_jax.runs.settings import begun, check_same_run, plain, resolved, shown
 from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.runs.trackers import make_trackers
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
 
@@ -66,7 +67,9 @@ class RunsFailed(RuntimeError):
 
     def __init__(self, failures: Mapping[Path, BaseException]):
         self.failures: dict[Path, BaseException] = dict(failures)
-        super().__init__("\n".join(f"{path}: {error}" for path, error in failures.items()))
+        super().__init__(
+            "\n".join(f"{path}: {sentence(error)}" for path, error in failures.items())
+        )
 
 
 TOLD = "replies.jsonl"

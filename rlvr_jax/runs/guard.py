@@ -19,7 +19,7 @@ from rlvr_jax import parallel
 from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.command import RunsFailed
 from rlvr_jax.runs.loop import Stopped
-from rlvr_jax.tools.slips import own_place, raised_at, raised_here
+from rlvr_jax.tools.slips import own_place, sentence
 
 __all__ = ["guarded"]
 
@@ -47,7 +47,7 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
                 # A shell leaves `--run-dir=~/runs` as it is.
                 main([re.sub(r"^(--[\w-]+=)~(?=/|$)", _at_home, each) for each in sys.argv[1:]])
     except (ValueError, FloatingPointError, RunsFailed) as error:
-        _end(_sentence(error), error)
+        _end(sentence(error), error)
     except Stopped as stopped:
         print(f"{stopped}; go on with --resume", file=sys.stderr)
         sys.exit(130)
@@ -57,16 +57,9 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             _end(_full(error), error)
-        place = own_place(error)
-        if place is None:  # a fault of the library, of which the traceback says more
+        if own_place(error) is None:  # a fault of the library, of which the traceback says more
             raise
-        _end(raised_at(error, place), error)
-
-
-def _sentence(error: Exception) -> str:
-    """The library's own sentence, or else what was raised in which line of the user's."""
-    place = own_place(error)
-    return str(error) if place is None or raised_here(error) else raised_at(error, place)
+        _end(sentence(error), error)
 
 
 def _full(error: OSError) -> str:

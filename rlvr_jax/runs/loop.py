@@ -23,7 +23,6 @@ from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
 from rlvr_jax.runs.step import sample_rows, take_step
 from rlvr_jax.tasks import GradingError
-from rlvr_jax.tools.slips import OwnError
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
@@ -199,7 +198,7 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Ite
             checkpoints.save(step, state)
         except OSError as full:
             told = f"the state before could not be saved: {full}"
-        if type(error) in (ValueError, GradingError, OwnError):  # which take a text
+        if type(error) in (ValueError, GradingError):  # which take a text
             raise type(error)(f"step {step + 1}: {error}; {told}") from error
         error.add_note(f"step {step + 1} was not taken; {told}")
         raise

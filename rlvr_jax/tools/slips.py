@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["OwnError", "names_own", "own_place", "raised_at", "raised_here", "where_raised"]
+__all__ = ["names_own", "own_place", "sentence", "where_raised"]
+
+_PART = "part_that_called"
 
 # Python's own, what is installed, and this package with the folders that it links to.
 _LIBRARIES = {
@@ -18,20 +20,10 @@ _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES |= {_PACKAGE, *((_PACKAGE / name).resolve() for name in ("experiments", "kernels"))}
 
 
-class OwnError(ValueError):
-    """Code of the user raised while a part of a run called it."""
-
-
 def own_place(error: BaseException) -> traceback.FrameSummary | None:
     """The last line of a file of the user's that an error went through; None without any."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((f for f in reversed(frames) if not _of_library(f.filename)), None)
-
-
-def raised_here(error: BaseException) -> bool:
-    """Whether a line of this library raised an error, in its own words."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and Path(frames[-1].filename).is_relative_to(_PACKAGE)
 
 
 def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
@@ -39,8 +31,43 @@ def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
     return f"{_named(error)} ({_line(place)})"
 
 
-def raised_at(error: BaseException, place: traceback.FrameSummary) -> str:
-    """Where it was raised, and what, with its first line."""
+@contextmanager
+def names_own(what: str) -> Iterator[None]:
+    """Notes on what the user's code raises which part called it, for `sentence`.
+
+    Args:
+      what: the part and what of it is called, such as "drop_half(): apply".
+    """
+    try:
+        yield
+    except Exception as error:
+        if own_place(error) is not None and not hasattr(error, _PART):
+            setattr(error, _PART, what)
+        raise
+
+
+def sentence(error: BaseException) -> str:
+    """An error in one sentence: in the library's own words, or else with the part, what was raised,
+    and the line of the user's file."""
+    cause = error.__cause__
+    # An error may be raised again with the step that it ended.
+    first = error if cause is None or type(cause) is not type(error) else cause
+    place = own_place(first)
+    if place is None or _in_our_words(first):
+        return str(error)
+    part = getattr(first, _PART, None)
+    told = f"{part} raised {where_raised(first, place)}" if part else _at(first, place)
+    return told if first is error else str(error).replace(str(first), told, 1)
+
+
+def _in_our_words(error: BaseException) -> bool:
+    """Whether a line of this library raised an error that it words for users."""
+    frames = traceback.extract_tb(error.__traceback__)
+    worded = isinstance(error, ValueError | FloatingPointError | RuntimeError)
+    return worded and bool(frames) and Path(frames[-1].filename).is_relative_to(_PACKAGE)
+
+
+def _at(error: BaseException, place: traceback.FrameSummary) -> str:
     return f"{_line(place)}: {_named(error)}"
 
 
@@ -51,29 +78,6 @@ def _named(error: BaseException) -> str:
 
 def _line(place: traceback.FrameSummary) -> str:
     return f"{Path(place.filename).name}, line {place.lineno}, in {place.name}"
-
-
-@contextmanager
-def names_own(what: str) -> Iterator[None]:
-    """Turns what the user's code raises into one sentence with the part and the line of the file.
-
-    What the library itself raises, and what runs out of memory or time, passes as it is.
-
-    Args:
-      what: the part and what of it is called, such as "drop_half(): apply".
-    Raises:
-      OwnError: of an error that went through a file of the user's.
-    """
-    try:
-        yield
-    except (MemoryError, TimeoutError):
-        raise
-    except Exception as error:
-        place = own_place(error)
-        told = isinstance(error, ValueError) and type(error).__module__.startswith("rlvr_jax.")
-        if told or place is None or "RESOURCE_EXHAUSTED" in str(error):
-            raise
-        raise OwnError(f"{what} raised {where_raised(error, place)}") from error
 
 
 def _of_library(name: str) -> bool:

@@ -51,6 +51,15 @@ def test_a_slip_ends_in_one_sentence(model, tmp_path, monkeypatch, capsys, metho
     assert len(told.splitlines()) == 1
 
 
+def test_a_slip_behind_the_first_step_names_the_step_and_the_saved_state(
+    model, tmp_path, monkeypatch, capsys
+):
+    printed, told = ended(model, tmp_path / "run", monkeypatch, capsys, "late")
+    line = rf"slip\(\): apply raised ValueError: no such thing {LINE}"
+    assert re.match(f"error: step 2: {line}; the state before is saved$", told)
+    assert "Traceback" not in printed.err
+
+
 def test_the_traceback_comes_with_verbose(model, tmp_path, monkeypatch, capsys):
     printed, told = ended(model, tmp_path, monkeypatch, capsys, "stage_raises", "--verbose")
     assert "Traceback" in printed.err and "return 1 / 0" in printed.err

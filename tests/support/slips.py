@@ -68,6 +68,15 @@ def stage_asks_jax():
     return _staged(lambda batch, actor, state, turn: jnp.zeros((2, 3)) @ jnp.zeros((2, 3)))
 
 
+def late():
+    def apply(batch, actor, state, turn):
+        if turn.step:
+            raise ValueError("no such thing")
+        return batch, state, {}
+
+    return _staged(apply)
+
+
 def stage_observes():
     same = lambda batch, actor, state, turn: (batch, state, {})  # noqa: E731
     return _staged(same, observe=_divides)

@@ -211,8 +211,8 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     where = "" if alone else f"{config.method} seed {config.seed}: "
     told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []
     told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
-    for sentence in [*run.remarks(), *told]:
-        console.print(f"[yellow]note:[/] {escape(where + sentence)}", highlight=False)
+    for remark in [*run.remarks(), *told]:
+        console.print(f"[yellow]note:[/] {escape(where + remark)}", highlight=False)
 
 
 def run_card(

@@ -78,8 +78,7 @@ def late():
 
 
 def stage_observes():
-    same = lambda batch, actor, state, turn: (batch, state, {})  # noqa: E731
-    return _staged(same, observe=_divides)
+    return _staged(lambda batch, actor, state, turn: (batch, state, {}), observe=_divides)
 
 
 def draw_raises():

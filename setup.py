@@ -55,6 +55,7 @@ ROOMS = [
     "policy",
     "rollout",
     "runs",
+    "runs.checks",
     "runs.judging",
     "sandbox",
     "tasks",
@@ -83,6 +84,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=["rlvr_jax", *(f"rlvr_jax.{room}" for room in ROOMS)],
+    entry_points={"console_scripts": ["rlvr-jax=rlvr_jax.__main__:command"]},
     package_data={
         "rlvr_jax": ["py.typed"],
         "rlvr_jax.analysis": ["*.html", "*.css", "*.js"],

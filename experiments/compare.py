@@ -57,7 +57,7 @@ class Config:
     """Tokens that each run may draw: it ends, evaluated, at the first step that reaches them, so
     that methods which draw more a step take fewer steps; 0: equal steps."""
     run_dir: Path = Path("runs/compare")
-    """Holds <method>/seed_<n> and the page."""
+    """Holds <method>/seed_<n>, with - in the place of colons, and the page."""
     checkpoint_every: int = 0
     """Steps between checkpoints; 0: every five minutes and at the end."""
     resume: bool = False
@@ -119,7 +119,8 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
     shared = {
         "task": config.task,
         "model": config.model,
-        "run_dir": config.run_dir / entry / f"seed_{seed}",
+        # Some systems have no colon in names of folders.
+        "run_dir": config.run_dir / entry.replace(":", "-") / f"seed_{seed}",
         "seed": seed,
         "checkpoint_every": config.checkpoint_every,
         "mesh": config.mesh,

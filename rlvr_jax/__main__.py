@@ -3,6 +3,7 @@
 python -m rlvr_jax                       # commands, methods, tasks, where the documentation is
 python -m rlvr_jax quickstart            # the main job
 python -m rlvr_jax train --help
+rlvr-jax train --help                    # the same, in any folder
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _WIDTH = 98
 
 def overview() -> str:
     """The page."""
-    lines = [__doc__.partition("\n")[0], "", "commands (python -m rlvr_jax NAME)"]
+    lines = [__doc__.partition("\n")[0], "", "commands (python -m rlvr_jax NAME, or rlvr-jax NAME)"]
     lines += [f"  {name:<16}{text}" for name, text in COMMANDS.items()]
     lines += ["", "and (python -m NAME)"]
     lines += [f"  {name:<28}{text}" for name, text in MODULES.items()]
@@ -78,6 +79,11 @@ def main() -> None:
         sys.exit(f"error: the command must be one of {', '.join(COMMANDS)}, got {name!r}")
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """`rlvr-jax`, the script that an installation brings."""
     with quiet_pipe():
         main()
+
+
+if __name__ == "__main__":
+    command()

@@ -15,6 +15,7 @@ import training_runs
 import tyro
 
 from experiments import compare
+from rlvr_jax import __main__
 from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.runs import papers, parse_config
 
@@ -31,6 +32,8 @@ def every_command():
     for page in PAGES:
         for module, options in LINE.findall(page.read_text().replace("\\\n", " ")):
             words = shlex.split(options.partition("  #")[0].partition(" > ")[0])
+            if module == "rlvr_jax" and words and words[0] in __main__.COMMANDS:
+                module, *words = f"experiments.{words[0]}", *words[1:]
             found[(module, *words)] = None
     return [(module, list(words)) for module, *words in found]
 

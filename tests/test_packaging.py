@@ -182,3 +182,9 @@ def test_an_editable_installation_finds_the_kernels(checkout, isolation, tmp_pat
     assert package.is_relative_to(checkout)
     # "compat" puts the whole checkout on the path, as running from its root does.
     assert kernels == "None" or mode == "compat"
+    empty = tmp_path / "elsewhere"
+    empty.mkdir()
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for line in (["-m", "rlvr_jax"], [interpreter.with_name("rlvr-jax")]):
+        shown = python(*line, "train", "--help", interpreter=interpreter, cwd=empty, env=inherited)
+        assert "--run-dir" in shown

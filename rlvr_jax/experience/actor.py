@@ -19,6 +19,7 @@ from rlvr_jax.experience.given import behind_given, rows_of_responses, with_give
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
 from rlvr_jax.experience.sampling import Sampler, occurrences
+from rlvr_jax.experience.stops import stops_of
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params
 from rlvr_jax.policy.config import wide_dtype
@@ -73,6 +74,9 @@ class RunActor:
         if sampling:
             how = dict(sampling)
             sampler = replace(sampler, record_top=how.pop("record_top", 0))
+            if "stops" in how:
+                size = sampler.model.config.vocab_size
+                how["stops"] = stops_of(sampler.tokenizer, tuple(how["stops"]), size)
             sampler = replace(sampler, sampling=replace(sampler.sampling, **how))
         given = [self._given(ask) for ask in asks]
         calls: dict[tuple, list[int]] = {}
@@ -261,6 +265,7 @@ class RunActor:
         samples = asks[0].samples
         begun = [ids for ids, _ in given]
         prompts = tokens, length
+        stop_state = None
         # What is drawn may be less than a response: then it is spread over one.
         whole = not any(begun) and asks[0].limit is None
         if any(begun):
@@ -269,6 +274,9 @@ class RunActor:
             least = min(map(len, begun)) // quarter * quarter
             sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
             prompts = with_given(tokens, length, begun, most)
+            if (watch := sampler.sampling.stops) is not None:
+                ends = [ids[len(ids) - a.unanswered :] for a, ids in zip(asks, begun, strict=True)]
+                stop_state = np.array([watch.after(ids) for ids in ends], np.int32)
         if asks[0].limit is not None:
             room = min(asks[0].limit, sampler.response_tokens)
             sampler = replace(sampler, response_tokens=room)
@@ -286,6 +294,7 @@ class RunActor:
                 temperature=heat,
                 constants=constants,
                 soft_prompt=None if vectors is None else vectors[part],
+                stop_state=None if stop_state is None else stop_state[part],
             )
 
         if (len(asks), samples) == (sampler.num_prompts, sampler.samples):

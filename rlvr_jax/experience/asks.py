@@ -85,6 +85,8 @@ class Ask:
       rating: drawn, graded and counted, never trained; apart from the others, under another key.
       cell: label that its rows carry (role, domain); -1: none.
       given: tokens that every response begins with, not drawn and not trained.
+      unanswered: so many last ones of them belong to the turn that goes on; a text that pauses a
+        response may begin in them.
       prefix: [E, D], vectors that stand before the prompt in every response; None: none.
       limit: tokens that are drawn at most, where a response is written piece by piece; None: what
         is left of its budget.
@@ -100,6 +102,7 @@ class Ask:
     rating: bool = False
     cell: int = -1
     given: Sequence[int] = ()
+    unanswered: int = 0
     limit: int | None = None
     prefix: Any = field(default=None, compare=False, repr=False)
 

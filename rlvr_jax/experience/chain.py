@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import numpy as np
 
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch, given_tokens
@@ -22,8 +21,10 @@ from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools.slips import names_own
 from rlvr_jax.types.parts import Part, named_parts, part
 
 __all__ = ["Collected", "Experience", "experience"]
@@ -127,13 +128,19 @@ class Experience(Part):
 
     def init(self, setting: Setting) -> dict[str, Any]:
         """The state before the first step; parts without any have no entry."""
-        states = {name: one.init(setting) for name, one in self.parts.items()}
+        states = {}
+        for name, one in self.parts.items():
+            with names_own(f"{one.label}: init"):
+                states[name] = one.init(setting)
         return {name: state for name, state in states.items() if jax.tree.leaves(state)}
 
     def events(self, state: Mapping[str, Any], step: int) -> frozenset[str]:
         """What the loop does before a step; see `Curriculum`."""
-        asked = (one.events(state.get(name, ()), step) for name, one in self.curricula.items())
-        return frozenset().union(*asked)
+        asked: frozenset[str] = frozenset()
+        for name, one in self.curricula.items():
+            with names_own(f"{one.label}: events"):
+                asked |= one.events(state.get(name, ()), step)
+        return asked
 
     def collect(
         self, actor: Actor, state: Mapping[str, Any], step: int, setting: Setting
@@ -159,9 +166,10 @@ class Experience(Part):
         state, metrics = dict(collected.state), {}
         for name, one in self.parts.items():
             turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
-            new, told = one.observe(state.get(name, ()), turn, collected.seen, learned)
-            if name in state:
-                state[name] = _like(one.label, state[name], new)
+            with names_own(f"{one.label}: observe"):
+                answer = one.observe(state.get(name, ()), turn, collected.seen, learned)
+            new, told = answer_of(f"{one.label}: observe", answer, ("state", "metrics"))
+            keep_state(state, name, one.label, new)
             _add(metrics, told, name)
         return state, metrics
 
@@ -170,8 +178,9 @@ class Experience(Part):
         told = dict(state)
         for name, one in self.curricula.items():
             if one.at_evaluation is not None and name in told:
-                new = one.at_evaluation(told[name], found)
-                told[name] = _like(one.label, told[name], new)
+                with names_own(f"{one.label}: at_evaluation"):
+                    new = one.at_evaluation(told[name], found)
+                told[name] = like(one.label, told[name], new)
         return told
 
 
@@ -243,10 +252,11 @@ class _Step:
         turn = Turn(self.step, key, self.setting, more)
         # What adds to grades is told the verifier's: whoever had it grade would be asked again.
         actor = self.actor if stage.at_grading else self
-        batch, state, told = stage.apply(batch, actor, self.state.get(name, ()), turn)
-        _check_batch(stage.label, batch)
-        if name in self.state:
-            self.state[name] = _like(stage.label, self.state[name], state)
+        with names_own(f"{stage.label}: apply"):
+            answer = stage.apply(batch, actor, self.state.get(name, ()), turn)
+        batch, state, told = answer_of(f"{stage.label}: apply", answer, OF_APPLY)
+        check_batch(stage.label, batch)
+        keep_state(self.state, name, stage.label, state)
         _add(self.metrics, told, name, sums)
         return batch
 
@@ -256,7 +266,11 @@ class _Step:
         for name, one in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
             turn = Turn(self.step, key, self.setting, _no_more, self.rounds)
-            asks = list(one.propose(asks, self.state.get(name, ()), turn))
+            with names_own(f"{one.label}: propose"):
+                asks = list(one.propose(asks, self.state.get(name, ()), turn))
+            for ask in asks:
+                if not isinstance(ask, Ask):
+                    raise ValueError(f"{one.label}: propose must return asks, got {ask!r:.80}")
         self.rounds += 1
         ratings = [ask for ask in asks if ask.rating]
         if ratings:
@@ -274,9 +288,11 @@ class _Step:
         name, one = self.chain.draw
         key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
         turn = Turn(self.step, key, self.setting, _no_more)
-        batch, state, told = one.apply(asks, self.actor, self.state.get(name, ()), turn)
-        if name in self.state:
-            self.state[name] = _like(one.label, self.state[name], state)
+        with names_own(f"{one.label}: apply"):
+            answer = one.apply(asks, self.actor, self.state.get(name, ()), turn)
+        batch, state, told = answer_of(f"{one.label}: apply", answer, OF_APPLY)
+        check_batch(one.label, batch, graded=False)
+        keep_state(self.state, name, one.label, state)
         _add(self.metrics, told, name, sums=True)
         return batch
 
@@ -337,32 +353,6 @@ def _key(setting: Setting, name: str, step: int) -> jax.Array:
 
 def _no_more(count: int) -> list[Ask]:
     raise ValueError(f"more: only stages may ask for further prompts, got {count}")
-
-
-def _check_batch(label: str, batch: Any) -> None:
-    if not isinstance(batch, Batch):
-        raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
-    rows = len(batch.rollouts.group)
-    for name, given in (("asks", batch.asks), ("grades", batch.grades)):
-        if len(given) != rows:
-            raise ValueError(
-                f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"
-            )
-    if not rows:
-        raise ValueError(f"{label}: apply must leave rows, got none")
-
-
-def _like(label: str, before: Any, after: Any) -> Any:
-    """The new state, which must be shaped as the old one: it has a place in checkpoints."""
-    after = jax.tree.map(np.asarray, after)
-    old, new = (
-        [(jax.tree_util.keystr(path), np.shape(x), np.asarray(x).dtype) for path, x in leaves]
-        for leaves in map(jax.tree.leaves_with_path, (before, after))
-    )
-    if old != new:
-        changed = sorted(map(str, set(old) ^ set(new)))
-        raise ValueError(f"{label}: state must keep its arrays, shapes and dtypes, got {changed}")
-    return after
 
 
 def _add(metrics: dict[str, float], told: Mapping[str, float], name: str, sums: bool = False):

@@ -52,7 +52,8 @@ class Evaluation:
       metrics: numbers over all prompts, by name.
       n: samples of each prompt.
       prompts: positions of the prompts in the test split.
-      correct: of each prompt, how many of its samples are right.
+      correct: of each prompt, how many of its samples are correct. An ungraded sample is not.
+      ungraded: of each prompt, how many of its samples have no grade.
       weights: of each prompt in the mean over all of them; they sum to 1.
     """
 
@@ -60,6 +61,7 @@ class Evaluation:
     n: int
     prompts: Sequence[int]
     correct: Sequence[int]
+    ungraded: Sequence[int]
     weights: Sequence[float]
 
     def counts(self) -> dict[str, Any]:
@@ -192,11 +194,10 @@ def evaluate(
     padded = -(-count // sampler.num_prompts) * sampler.num_prompts
     places = np.resize(np.arange(len(indices)), padded)
     first = np.resize(np.repeat(np.arange(calls) * sampler.samples, len(indices)), padded)
-    correct = np.zeros(len(indices), int)
+    correct, ungraded = np.zeros((2, len(indices)), int)
     info: dict[str, np.ndarray] = {}
     result: dict[str, float] = {}
     entropy = tokens = truncated = 0.0
-    undecided = 0
     for start in range(0, count, sampler.num_prompts):
         part = slice(start, start + sampler.num_prompts)
         graded = answer(indices[places[part]], key, first[part])
@@ -209,6 +210,7 @@ def evaluate(
             np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
 
         add(correct, [(grade.outcome or 0) >= 0.5 for grade in graded.grades])
+        add(ungraded, ~graded.decided)
         for name, values in numbers_told(graded.grades).items():
             total, absent = info.setdefault(name, np.zeros((2, len(indices))))
             add(total, np.nan_to_num(values))
@@ -216,12 +218,11 @@ def evaluate(
         entropy += float(graded.rollouts.entropy[:counted].sum(dtype=np.float64))
         tokens += float(graded.rollouts.mask[:counted].sum())
         truncated += float(graded.rollouts.truncated[:counted].sum())
-        undecided += int(np.sum(~graded.decided[:counted]))
     result |= {
         "held_out/n": n,
         "held_out/entropy": entropy / max(tokens, 1.0),
         "held_out/truncated_share": truncated / (len(indices) * n),
-        "held_out/verifier_no_verdict": undecided,
+        "held_out/verifier_no_verdict": int(ungraded.sum()),
     }
     for prefix, weights in splits:
         for k in ks_for(n):
@@ -233,7 +234,8 @@ def evaluate(
             mean = asked @ (total / np.maximum(number, 1)) / asked.sum() if asked.any() else np.nan
             result[f"{prefix}/info/{name}"] = float(mean)
     whole = dict(splits)["held_out"]
-    return Evaluation(result, n, indices.tolist(), correct.tolist(), whole.tolist())
+    counts = (values.tolist() for values in (correct, ungraded, whole))
+    return Evaluation(result, n, indices.tolist(), *counts)
 
 
 def answered(

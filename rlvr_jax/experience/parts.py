@@ -115,8 +115,9 @@ class Actor(Protocol):
         Args:
           key: of the part and step; a row is keyed by it, the ask's round and number, and its
             sample.
-          sampling: settings of the sampler other than the run's; and "record_top", how many of the
-            most probable tokens are recorded beside each drawn one.
+          sampling: settings of the sampler other than the run's, of which "stops" are texts: a
+            response pauses at the token with which it contains one; and "record_top", how many of
+            the most probable tokens are recorded beside each drawn one.
           constants: what a logits processor reads, traced.
         """
         ...

@@ -34,6 +34,7 @@ __all__ = [
     "token_texts",
     "tokens_fingerprint",
     "told_tokens",
+    "unknown_words",
 ]
 
 LEAST_OPENING = 16
@@ -369,23 +370,37 @@ def check_embedded(table: PromptTable, rows: int) -> None:
 
 
 def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None:
-    """Refuses what a view shows if the tokenizer does not know its words.
+    """Refuses what is shown if the tokenizer does not know its words: the policy would read the
+    token of unknown words in their place.
 
     Args:
       table: of `shown`.
     Raises:
-      ValueError: a prompt has the token of unknown words.
+      ValueError: names the words, the first prompt with one and the number of such prompts.
     """
-    unknown = getattr(table.tokenizer, "unk_token_id", None)
+    known, unknown = table.tokenizer, getattr(table.tokenizer, "unk_token_id", None)
     if unknown is None:
         return
     inside = np.arange(table.tokens.shape[1])[None] < table.length[:, None]
-    rows = np.flatnonzero(((table.tokens == unknown) & inside).any(axis=1))
-    if len(rows):
+    numbers = ((table.tokens == unknown) & inside).sum(axis=1)
+    # The token of unknown words may be a word that the text has.
+    written = known.unk_token
+    rows = [row for row in np.flatnonzero(numbers) if numbers[row] > shown[row].count(written)]
+    if rows:
+        text = shown[rows[0]]
+        words = [word for word in text.split() if unknown_words(known, encode_text(known, word))]
         raise ValueError(
             f"{where} prompts must have words that the policy's tokenizer knows, got"
-            f" {shown[rows[0]][:120]!r}"
+            f" {', '.join(map(repr, dict.fromkeys(words[:3]))) or 'others'} in {text[:120]!r},"
+            f" the first of {len(rows)} such prompts of {len(shown)}; use a policy with another"
+            " tokenizer, or leave these prompts out"
         )
+
+
+def unknown_words(tokenizer: Any, tokens: Sequence[int]) -> int:
+    """How many of some tokens stand for words that the tokenizer does not know."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    return 0 if unknown is None else sum(token == unknown for token in tokens)
 
 
 def shared_opening(tables: Sequence[PromptTable]) -> int:

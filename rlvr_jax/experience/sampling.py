@@ -55,6 +55,7 @@ class Sampler:
         temperature: np.ndarray | None = None,
         constants: Any = None,
         soft_prompt: np.ndarray | None = None,
+        stop_state: np.ndarray | None = None,
     ) -> Rollouts:
         """Samples `samples` responses to each of `num_prompts` prompts.
 
@@ -66,6 +67,7 @@ class Sampler:
           temperature: of each prompt, [num_prompts]; None: that of `sampling`.
           constants: what its processor reads, the same for all prompts.
           soft_prompt: vectors that the prompts begin with, [num_prompts, E, D].
+          stop_state: of `sampling.stops` at the end of each prompt, [num_prompts]; None: 0.
         """
         first = np.asarray(first_sample, np.int32)
         if first.ndim == 0:
@@ -95,6 +97,7 @@ class Sampler:
                     temperature=None if temperature is None else temperature[part],
                     constants=constants,
                     soft_prompt=None if soft_prompt is None else soft_prompt[part],
+                    stop_state=None if stop_state is None else stop_state[part],
                     # A prompt and its budget were asked for when the policy was loaded; what some
                     # rows draw behind given tokens beyond their budget is cut.
                     beyond=True,

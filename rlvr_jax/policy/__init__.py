@@ -1,7 +1,8 @@
 """Policies: decoder models as pure init/apply, and Hugging Face folders in and out.
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`, which
-`templated` may give another chat template;
+`templated` may give another chat template; `fingerprint(path)` tells folders apart that compute
+with other values;
 `score(model, params, rollouts, needs)` gives `TokenStats`, `hidden_states` what it makes them of,
 `score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens;
 `score_texts(model, params, tokenizer, texts)` needs no rollouts. A `Model` has
@@ -21,6 +22,7 @@ from rlvr_jax.policy.config import (
     RopeScaling,
     named_config,
 )
+from rlvr_jax.policy.fingerprint import SET_BY_RUNS, fingerprint
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import hidden_states, score, score_prompts, score_vocabulary
@@ -32,6 +34,7 @@ from rlvr_jax.policy.weights import load, save
 __all__ = [
     "ADAPTABLE",
     "REMAT_POLICIES",
+    "SET_BY_RUNS",
     "SIZES",
     "LayerCache",
     "LoraConfig",
@@ -42,6 +45,7 @@ __all__ = [
     "RopeScaling",
     "ScoredText",
     "SharedCache",
+    "fingerprint",
     "hidden_states",
     "load",
     "lora",

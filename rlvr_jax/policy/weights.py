@@ -22,7 +22,7 @@ from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter
 from rlvr_jax.policy.placement import on_host, place, tensor_shape
 from rlvr_jax.policy.tensors import StoredTensor, stored_tensors, write_tensors
 
-__all__ = ["load", "save"]
+__all__ = ["load", "opened", "save"]
 
 _DTYPES = ("float32", "bfloat16")
 _EMBEDDING, _UNEMBEDDING = "model.embed_tokens.weight", "lm_head.weight"
@@ -67,25 +67,9 @@ def load(
     """
     if dtype not in _DTYPES:
         raise ValueError(f"load: dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
-    generation_config = None
-    if Path(path).suffix == ".gguf":
-        config, tensors, stop_tokens = gguf.read(path)
-        if len(stop_tokens) > 1:
-            generation_config = json.dumps({"eos_token_id": stop_tokens}, indent=2) + "\n"
-    else:
-        folder = Path(path)
-        file = folder / "config.json"
-        if not file.is_file():
-            raise ValueError(
-                f"load: path must be a folder with a config.json, got {str(path)!r}"
-                f"{told_instead(path)}"
-            )
-        config = from_hugging_face(json_object(file.read_bytes(), file))
-        tensors = _in_our_names(stored_tensors(folder))
-        if config.tied and _UNEMBEDDING in tensors:
-            _check_tied(folder, tensors)
-        if (folder / _GENERATION).is_file():
-            generation_config = (folder / _GENERATION).read_text()
+    config, tensors, generation_config = opened(path)
+    if config.tied and _UNEMBEDDING in tensors and Path(path).suffix != ".gguf":
+        _check_tied(Path(path), tensors)
     params = place(
         parameter_table(config),
         parameter_shapes(config),
@@ -95,6 +79,31 @@ def load(
         dtype=jnp.dtype(dtype),
     )
     return Model(replace(config, compute_dtype=dtype), generation_config), params
+
+
+def opened(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], str | None]:
+    """What a policy folder or a GGUF file holds: the shape of the model, its tensors by name, none
+    of them read, and the text of its `generation_config.json`.
+
+    Raises:
+      ValueError: as `load`.
+    """
+    generation_config = None
+    if Path(path).suffix == ".gguf":
+        config, tensors, stop_tokens = gguf.read(path)
+        if len(stop_tokens) > 1:
+            generation_config = json.dumps({"eos_token_id": stop_tokens}, indent=2) + "\n"
+        return config, tensors, generation_config
+    folder = Path(path)
+    file = folder / "config.json"
+    if not file.is_file():
+        raise ValueError(
+            f"load: path must be a folder with a config.json, got {str(path)!r}{told_instead(path)}"
+        )
+    config = from_hugging_face(json_object(file.read_bytes(), file))
+    if (folder / _GENERATION).is_file():
+        generation_config = (folder / _GENERATION).read_text()
+    return config, _in_our_names(stored_tensors(folder)), generation_config
 
 
 def _in_our_names(tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:

@@ -3,8 +3,8 @@
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`, `probe`,
 `retire`, `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is
-`FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or
-`PRUNED`.
+`FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a text (`Stops`, `find_stops`), `FINISHED`
+or `PRUNED`.
 `with_deltas` adds what training changed of other models. `SoftThinking` has rows feed themselves
 mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
@@ -44,6 +44,7 @@ from rlvr_jax.rollout.processors import (
 )
 from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
 from rlvr_jax.rollout.soft import SoftThinking
+from rlvr_jax.rollout.stops import Stops, find_stops
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
 from rlvr_jax.rollout.temperatures import (
     annealed,
@@ -66,6 +67,7 @@ __all__ = [
     "Sampling",
     "SoftThinking",
     "StepContext",
+    "Stops",
     "annealed",
     "annealed_temperature",
     "combine_logits",
@@ -74,6 +76,7 @@ __all__ = [
     "decode",
     "empty",
     "entropy_position",
+    "find_stops",
     "fork",
     "fork_into",
     "heated_by_entropy",

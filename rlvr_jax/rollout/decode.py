@@ -19,7 +19,6 @@ from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, pau
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
 from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
-from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
 __all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
 
@@ -36,6 +35,7 @@ def decode(
     temperature: Float[Array, "R"] | float | None = None,
     constants: Any = None,
     record_top: int = 0,
+    stop_state: Int[Array, "R"] | None = None,
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
 
@@ -43,16 +43,17 @@ def decode(
     depend on whether a temperature stands in `sampling` or is given, up to rounding.
 
     Args:
-      sampling: a row whose last tokens are one of its stop sequences is STOPPED, the tokens stay in
-        it, and the first that fits is noted in `Pool.stop`. A sequence ends with a token just
-        drawn; what it began with may stand anywhere behind the prompt, given tokens included. A
-        stop token finishes the row all the same.
+      sampling: a row is STOPPED at the token that completes one of its `stops`; the token stays in
+        the row, and the number of the text in `Pool.stop`. A text ends in a token just drawn; its
+        beginning may be anywhere behind the prompt, given tokens included. A stop token finishes
+        the row all the same.
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
       temperature: of each row or of all, 1e-6 at least: here and in later calls, in the place
         of the one in `sampling`. None: the rows keep theirs.
       constants: what the processor reads as `context.constants`.
       record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
+      stop_state: of `sampling.stops` at the end of each row's prompt; None: 0.
     Raises:
       ValueError: record_top above the vocabulary, or another than the pool's; no Sampling, stop
         tokens that are none, or on the host temperatures below 0.
@@ -62,7 +63,7 @@ def decode(
     check_count(0, "decode", steps=steps)
     stops = stop_ids("decode", stop_tokens)
     temperature = temperatures("decode", temperature)
-    sequences = aligned(sampling.stop_sequences)
+    watch = sampling.stops
     processor = sampling.chain()
     pool = with_records(model, pool, sampling, processor, temperature, record_top)
     if processor is not None:
@@ -85,17 +86,18 @@ def decode(
     )
 
     def body(carry):
-        step, pool = carry
+        step, pool, state = carry
         drawn = advance(pool, numbers[:, step])
-        if sequences is not None:
-            drawn = paused_at_sequence(drawn, pool.status == RUNNING, *sequences)
-        return step + 1, drawn
+        if watch is not None:
+            drawn, state = watch.paused(drawn, pool.status == RUNNING, state)
+        return step + 1, drawn, state
 
     def some_row_runs(carry):
-        step, pool = carry
+        step, pool, _ = carry
         return (step < steps) & jnp.any(pool.status == RUNNING)
 
-    start = jnp.zeros((), jnp.int32), paused_at_limit(pool)
+    state = None if watch is None else watch.written(pool, stop_state)
+    start = jnp.zeros((), jnp.int32), paused_at_limit(pool), state
     return jax.lax.while_loop(some_row_runs, body, start)[1]
 
 

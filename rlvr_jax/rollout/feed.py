@@ -40,7 +40,7 @@ def prefill(
 ) -> Pool:
     """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
 
-    A free row begins with them as its prompt; one that is finished or was paused by a stop sequence
+    A free row begins with them as its prompt; one that is finished or was paused by a text
     runs again, as after a tool's answer.
 
     Args:

@@ -10,7 +10,7 @@ static shapes; a rollout method is a small driver of them.
     verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
     probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
     reset     begin rows anew from another prompt       widen     give rows more slots
-    resume    let rows go on that a stop sequence paused
+    resume    let rows go on that a stop paused
 
 The invariant that makes cutting free: the cache of a row is right for all slots before its last
 token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
@@ -68,7 +68,7 @@ class Pool:
       version: int [R, S], weight version that drew the token; 0 elsewhere.
       group, parent, branch_position, trace: int [R], bookkeeping of forks and restarts; -1 if none.
         `parent` is a row of the pool that was forked, `branch_position` the row's length there.
-      stop: int [R], which of the stop sequences has paused the row, -1 where none has.
+      stop: int [R], which text of `Sampling.stops` has paused the row, -1 where none has.
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
       temperature: [R], at which the row is drawn from now on; None: that of `Sampling`.
@@ -297,7 +297,7 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
 
 
 def resume(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
-    """Lets rows go on that a stop sequence has paused, with nothing added to them.
+    """Lets rows go on that a text has paused, with nothing added to them.
 
     Raises:
       ValueError: `rows` is no bool for each row.

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.kernels.nucleus import threshold_of
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.soft import SoftThinking
+from rlvr_jax.rollout.stops import Stops
 from rlvr_jax.types.parts import Part, part
 
 __all__ = [
@@ -92,8 +93,9 @@ class Sampling:
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
       min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
       processor: runs after the temperature and before the cuts.
-      stop_sequences: tuples of ids; a response that has drawn the end of one is cut behind it, as
-        one that waits for a tool is. They stay in it, and it counts as truncated.
+      stops: of `find_stops`; a response pauses at the token with which its text contains one of
+        them, as one that waits for a tool does. The token stays in the response, which counts as
+        truncated. None: there are none.
       soft: rows feed themselves mixtures of embeddings before they write tokens; None: they do not.
     """
 
@@ -102,12 +104,10 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
     processor: Processor | None = None
-    stop_sequences: tuple[tuple[int, ...], ...] = ()
+    stops: Stops | None = None
     soft: SoftThinking | None = None
 
     def __post_init__(self) -> None:
-        sequences = tuple(map(tuple, self.stop_sequences))
-        object.__setattr__(self, "stop_sequences", sequences)
         checks = {
             "temperature": (
                 self.temperature >= LEAST_TEMPERATURE,
@@ -119,10 +119,9 @@ class Sampling:
             ),
             "top_p": (0 < self.top_p <= 1, "in (0, 1]"),
             "min_p": (0 <= self.min_p < 1, "in [0, 1)"),
-            "stop_sequences": (
-                all(self.stop_sequences)
-                and all(isinstance(token, Integral) for ids in sequences for token in ids),
-                "sequences of at least one token id each",
+            "stops": (
+                self.stops is None or isinstance(self.stops, Stops),
+                "of find_stops, which reads the vocabulary, or None",
             ),
         }
         for name, (holds, wanted) in checks.items():

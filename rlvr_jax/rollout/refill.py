@@ -22,7 +22,6 @@ from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
-from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
 __all__ = ["decode_in_turn"]
 
@@ -55,6 +54,7 @@ def decode_in_turn(
     *,
     constants: Any = None,
     record_top: int = 0,
+    stop_state: Int[Array, "N"] | None = None,
 ) -> Pool:
     """Draws at most `steps` tokens for every row of a pool, of which `at_once` are computed.
 
@@ -70,7 +70,7 @@ def decode_in_turn(
       prompts: caches of the P prompts.
       at_once: below N.
       constants: as for `decode`, with a leading axis N or scalars; a prompt's rows have the same.
-      record_top: as for `decode`.
+      record_top, stop_state: as for `decode`.
     Returns:
       The pool, without caches or the processor's carry.
     """
@@ -78,7 +78,7 @@ def decode_in_turn(
     each = rows // len(prompts[0].keys)
     params = model.unstacked(params)
     processor = sampling.chain()
-    sequences = aligned(sampling.stop_sequences)
+    watch = sampling.stops
     pool = with_records(model, pool, sampling, processor, record_top=record_top)
     constants = jax.tree.map(jnp.asarray, constants)
     fresh = None if processor is None else processor.init(at_once)
@@ -92,8 +92,9 @@ def decode_in_turn(
         place = jnp.where(seats.taken, seats.row, rows)
         return jnp.full((rows,), otherwise, value.dtype).at[place].set(value, mode="drop")
 
-    def drawn(pool, ahead, seats, leader):
-        """The pool with the next token of all rows that follow one whose turn it is."""
+    def drawn(pool, ahead, seats, leader, watched):
+        """The pool with the next token of all rows that follow one whose turn it is, whom each row
+        follows now, and the states of `watch`."""
         seat, length = seated(seats, seat_numbers, -1)[leader], pool.length
         due = (pool.status == RUNNING) & (seat >= 0)
         due &= length - prompt_length == seats.place[seat]
@@ -112,12 +113,13 @@ def decode_in_turn(
 
         start = jnp.zeros((), jnp.int32), pool
         pool = jax.lax.while_loop(lambda carry: carry[0] < number, some, start)[1]
-        if sequences is not None:
-            pool = paused_at_sequence(pool, due, *sequences)
+        if watch is not None:
+            pool, watched = watch.paused(pool, due, watched)
         at = jnp.minimum(length, slots - 1)
         token = pool.tokens[every, at]
         apart = due & (pool.status == RUNNING) & (token != pool.tokens[leader, at])
-        return pool, jnp.where(apart, _first_alike(apart, leader, token, each), leader)
+        leader = jnp.where(apart, _first_alike(apart, leader, token, each), leader)
+        return pool, leader, watched
 
     def moved_in(pool, seats, enters, step):
         """The caches with what the rows that enter begin with, and the seats with where they do."""
@@ -162,7 +164,7 @@ def decode_in_turn(
         return caches, seats._replace(place=place)
 
     def body(carry):
-        step, pool, seats, leader = carry
+        step, pool, seats, leader, watched = carry
         last = prompt_length[seats.row] + seats.place - 1
         fed = jnp.where(seats.taken, last, slots)
         # Of each seat; scalars are for all.
@@ -183,7 +185,7 @@ def decode_in_turn(
             seats.taken,
             record_top,
         )
-        pool, leader = drawn(pool, ahead, seats, leader)
+        pool, leader, watched = drawn(pool, ahead, seats, leader, watched)
         runs = pool.status == RUNNING
         seats = _Seats(seats.row, seats.place + 1, seats.taken & runs[seats.row])
         waiting = runs & (leader == every) & ~seated(seats, seats.taken, False)
@@ -194,7 +196,7 @@ def decode_in_turn(
         seats = _Seats(row, seats.place, seats.taken | enters)
         caches, seats = moved_in(replace(pool, caches=caches), seats, enters, step)
         pool = replace(pool, caches=caches, carry=keep(~enters, state, fresh))
-        return step + 1, pool, seats, leader
+        return step + 1, pool, seats, leader, watched
 
     def some_row_runs(carry):
         return jnp.any(carry[1].status == RUNNING)
@@ -205,7 +207,8 @@ def decode_in_turn(
     held = jax.tree.map(lambda leaf: leaf[first // each], prompts)
     caches = model.shared_caches(held, prompt_length[first], steps, jnp.zeros_like(first))
     pool = replace(paused_at_limit(pool), caches=caches, carry=fresh)
-    start = jnp.zeros((), jnp.int32), pool, seats, every // each * each
+    watched = None if watch is None else watch.written(pool, stop_state)
+    start = jnp.zeros((), jnp.int32), pool, seats, every // each * each, watched
     pool = jax.lax.while_loop(some_row_runs, body, start)[1]
     return replace(pool, caches=(), carry=None)
 

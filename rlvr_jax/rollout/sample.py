@@ -67,6 +67,7 @@ def sample(
     constants: Any = None,
     record_top: int = 0,
     soft_prompt: Float[Array, "P E D"] | None = None,
+    stop_state: Int[Array, "P"] | None = None,
     beyond: bool = False,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
@@ -97,6 +98,8 @@ def sample(
         `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
       soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
         which are longer than that; with no opening, and prompts that are all computed together.
+      stop_state: of `sampling.stops` at the end of each prompt, where a prompt ends with the
+        beginning of a response; None: 0.
       beyond: prompts and responses together may be longer than the model has positions, for a
         caller that cuts each row where its own budget ends.
     Returns:
@@ -144,6 +147,9 @@ def sample(
         constants=constants,
         record_top=record_top,
         soft_prompt=soft_prompt,
+        stop_state=stop_state
+        if stop_state is None
+        else whole_numbers("sample", "stop_state", stop_state, prompts, 0, of="prompt"),
     )
 
 
@@ -171,6 +177,7 @@ def draw_groups(
     constants: Any,
     record_top: int,
     soft_prompt: Float[Array, "P E D"] | None,
+    stop_state: Int[Array, "P"] | None,
 ) -> Rollouts:
     """The compiled part of `sample`, whose arguments are checked."""
     prompts = prompt_tokens.shape[0]
@@ -205,7 +212,7 @@ def draw_groups(
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
         specs = (whole, row, row, row, row, whole, whole, whole, row)
-        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants), row)
+        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants), row, row)
         draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
     rollouts = draw(
         params,
@@ -219,6 +226,7 @@ def draw_groups(
         temperature,
         constants,
         soft_prompt,
+        stop_state,
     )
     rollouts = replace(
         rollouts,
@@ -248,6 +256,7 @@ def _draw_groups(
     temperature,
     constants,
     soft_prompt,
+    stop_state,
     *,
     samples,
     response_tokens,
@@ -288,7 +297,8 @@ def _draw_groups(
     keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
     how = response_tokens, sampling, stop_tokens, weight_version
-    also = dict(constants=constants, record_top=record_top)
+    stop_state = None if stop_state is None else copies(stop_state)
+    also = dict(constants=constants, record_top=record_top, stop_state=stop_state)
     if at_once is not None:
         pool = decode_in_turn(model, params, pool, seen, at_once, *how, **also)
     else:

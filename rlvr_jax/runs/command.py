@@ -24,6 +24,9 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.checks.computed_with import check_computed_with, computed_with
+from rlvr_jax.runs.checks.forecast import check_forecast
+from rlvr_jax.runs.checks.learnable import check_known_answers
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
@@ -41,6 +44,7 @@ from rlvr_jax.runs.settings import begun, check_same_run, plain, resolved, shown
 from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.runs.trackers import make_trackers
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
 
@@ -63,7 +67,9 @@ class RunsFailed(RuntimeError):
 
     def __init__(self, failures: Mapping[Path, BaseException]):
         self.failures: dict[Path, BaseException] = dict(failures)
-        super().__init__("\n".join(f"{path}: {error}" for path, error in failures.items()))
+        super().__init__(
+            "\n".join(f"{path}: {sentence(error)}" for path, error in failures.items())
+        )
 
 
 TOLD = "replies.jsonl"
@@ -160,6 +166,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         check_same_run(stored, card)
         first_step = _first_step(config)
     run = make_run(config, task, recipe, card["model"])
+    card["computed_with"] = computed_with(config, recipe, card["model"])
+    check_computed_with(stored.get("computed_with", {}), card["computed_with"])
     card["resolved"] = resolved(run)
     card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
@@ -187,6 +195,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
 def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     """What is said before the first step; of a run beside others, what is to be looked at."""
     config, check = run.config, tasks.self_check(run.experience.verified(run.task))
+    if not any(stage.at_grading for stage in run.experience.stages.values()):
+        check_known_answers(check)
     plainly = dict(highlight=False, markup=False, soft_wrap=True)
     if config.verbose:
         print_settings(console, f"{config.method} on {config.task}", shown_settings(card))
@@ -196,11 +206,13 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
             if console.is_terminal:  # behind the word that begins it; in a file a line is a line
                 line = textwrap.fill(line, console.width, subsequent_indent=" " * 8)
             console.print(line, **plainly)
+    if near := check_forecast(run):
+        console.print(f"[yellow]warning:[/] {escape(near)}", highlight=False)
     where = "" if alone else f"{config.method} seed {config.seed}: "
     told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []
     told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
-    for sentence in [*run.remarks(), *told]:
-        console.print(f"[yellow]note:[/] {escape(where + sentence)}", highlight=False)
+    for remark in [*run.remarks(), *told]:
+        console.print(f"[yellow]note:[/] {escape(where + remark)}", highlight=False)
 
 
 def run_card(
@@ -319,6 +331,11 @@ def _train(
         trackers = make_trackers(run.config.log_to, directory, card, after_step >= 0)
         writer = RunWriter(directory, after_step, trackers)
     label = f"{run.config.method} seed {run.config.seed}"
+    if run.config.resume:
+        begun_at = f"behind step {first_step}" if first_step else "from the beginning"
+        console.print(
+            f"{label}: goes on {begun_at}, of {run.config.steps}", highlight=False, soft_wrap=True
+        )
     # Each is closed whatever the other meets: a full disk must not lose the save under way.
     with (
         stop_requests() as asked,

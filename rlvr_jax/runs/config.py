@@ -89,8 +89,8 @@ class TrainConfig:
     """Where else the numbers of metrics.jsonl go: wandb, trackio, or module:function of your own,
     called with (metrics, step)."""
     verbose: bool = False
-    """Print every setting and the whole self-check before the first step; config.json has the
-    settings in any case."""
+    """Print every setting and the whole self-check before the first step (config.json has the
+    settings in any case), and the traceback of an error that ends the run."""
 
     prompts_per_step: int = 16
     """Prompts of a rollout batch."""

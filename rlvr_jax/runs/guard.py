@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import jax
 
@@ -17,6 +19,7 @@ from rlvr_jax import parallel
 from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.command import RunsFailed
 from rlvr_jax.runs.loop import Stopped
+from rlvr_jax.tools.slips import own_place, sentence
 
 __all__ = ["guarded"]
 
@@ -44,21 +47,36 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
                 # A shell leaves `--run-dir=~/runs` as it is.
                 main([re.sub(r"^(--[\w-]+=)~(?=/|$)", _at_home, each) for each in sys.argv[1:]])
     except (ValueError, FloatingPointError, RunsFailed) as error:
-        sys.exit("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
+        _end(sentence(error), error)
     except Stopped as stopped:
         print(f"{stopped}; go on with --resume", file=sys.stderr)
         sys.exit(130)
     except KeyboardInterrupt:
         print("stopped; finished steps are saved up to the last checkpoint", file=sys.stderr)
         sys.exit(130)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            _end(_full(error), error)
+        if own_place(error) is None:  # a fault of the library, of which the traceback says more
             raise
-        place = Path(error.filename or ".")
-        there = next((p for p in (place, *place.parents) if p.is_dir()), Path())
-        free = shutil.disk_usage(there).free // 2**20
-        where = f" at {error.filename}" if error.filename else ""
-        sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
+        _end(sentence(error), error)
+
+
+def _full(error: OSError) -> str:
+    """Where a disk is full."""
+    place = Path(error.filename or ".")
+    there = next((p for p in (place, *place.parents) if p.is_dir()), Path())
+    free = shutil.disk_usage(there).free // 2**20
+    where = f" at {error.filename}" if error.filename else ""
+    return f"the disk is full{where} ({free} MiB free); make room and use --resume"
+
+
+def _end(said: str, error: Exception) -> NoReturn:
+    """Ends in one sentence, with the traceback before it where all is to be printed."""
+    if "--verbose" in sys.argv:
+        traceback.print_exception(error)
+    notes = [note for note in getattr(error, "__notes__", ()) if "JAX has removed" not in note]
+    sys.exit("\n".join([f"error: {said}", *notes]))
 
 
 def _at_home(option: re.Match[str]) -> str:

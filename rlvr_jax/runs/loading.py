@@ -31,14 +31,11 @@ from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.memory_check import check_memory, least_bytes
 from rlvr_jax.runs.task import load_tokenizer
-from rlvr_jax.tasks import Task
+from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 
 __all__ = ["LoadedPolicy", "StartWeights", "load_policy", "other_teacher", "teacher_decay"]
-
-_OF_A_RUN = {"max_positions", "compute_dtype", "remat", "lora"}
-"""Of a model's configuration: what may differ where the same weights are read."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,7 @@ def load_policy(
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
     tokenizer = load_tokenizer(config, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
+    check_readable(tables["plain"], _with_messages(task.train), "train")
     budget = config.response_tokens or task.response_tokens
     for view in views:
         seen = [view.show(prompt, task) for prompt in task.train]
@@ -107,6 +105,7 @@ def load_policy(
         check_readable(table, shown, where)
         tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
+    check_readable(test_table, _with_messages(task.test), "test")
     options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
@@ -164,6 +163,14 @@ def load_policy(
         _widen(test_table, width),
         sampler,
     )
+
+
+def _with_messages(prompts: Sequence[Prompt]) -> list[str]:
+    """All texts of each prompt, the question last."""
+    return [
+        "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
+        for prompt in prompts
+    ]
 
 
 def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
@@ -233,7 +240,7 @@ def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
     # Its weights are read by the policy's program: what is another number there would go unseen.
-    for name in (field.name for field in fields(own) if field.name not in _OF_A_RUN):
+    for name in (field.name for field in fields(own) if field.name not in policy.SET_BY_RUNS):
         if getattr(model.config, name) != getattr(own, name):
             raise ValueError(
                 f"Recipe: teacher {teacher} must have the policy's {name} {getattr(own, name)}, got"

@@ -17,6 +17,7 @@ from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
 from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
+from rlvr_jax.runs.checks.forecast import names_memory
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
@@ -58,16 +59,17 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
         actor = RunActor(run.evaluator, params, {"plain": table}, version, run.scorer(state))
         own = state.data.get(name, ()) if draw.evaluation is None else ()
         answer = answered_by(draw.evaluation or draw, own, actor, table, run.setting, step)
-    return evaluate(
-        run.evaluator,
-        params,
-        table,
-        run.held_out,
-        run.config.evaluation_samples,
-        run.key("evaluation", step),
-        kl,
-        answer,
-    )
+    with names_memory(run, "in an evaluation", "sampling"):
+        return evaluate(
+            run.evaluator,
+            params,
+            table,
+            run.held_out,
+            run.config.evaluation_samples,
+            run.key("evaluation", step),
+            kl,
+            answer,
+        )
 
 
 def _rows_of_update(run: Run) -> np.ndarray:

@@ -18,7 +18,8 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic import critic_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
 
-__all__ = ["cache_bytes", "check_memory", "describe_memory", "free_bytes", "least_bytes"]
+__all__ = ["cache_bytes", "check_memory", "describe_memory", "free_bytes", "gibibytes"]
+__all__ += ["least_bytes"]
 
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -64,13 +65,17 @@ def least_bytes(
 
 
 def cache_bytes(sampler: Sampler, prompt_tokens: int) -> int:
-    """Bytes on each device of the keys and values that the sampler keeps while it draws a wave.
+    """Bytes on each device of the keys and values that the sampler stores while it draws a wave.
 
     Args:
-      prompt_tokens: width of the prompts, each of which is kept once for its group.
+      prompt_tokens: width of the prompts, each of which is stored once for its group, and again for
+        each row that is computed where rows take turns.
     """
     config, (prompts, samples) = sampler.model.config, sampler.wave
     tokens = prompts * (prompt_tokens + samples * sampler.response_tokens)
+    if sampler.at_once is not None and sampler.at_once < prompts * samples:
+        each = prompt_tokens + sampler.response_tokens
+        tokens = prompts * prompt_tokens + sampler.at_once * each
     width = 2 * config.num_layers * config.num_kv_heads * config.head_size
     return tokens * width * jnp.dtype(config.compute_dtype).itemsize // sampler.model.mesh.size
 
@@ -81,7 +86,7 @@ def describe_memory(parts: dict[str, int]) -> str:
     Args:
       parts: bytes on a device, by name.
     """
-    told = ", ".join(f"{name} {_gibibytes(size)}" for name, size in parts.items())
+    told = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
     return f"memory of a device: {told}; activations and logits come on top"
 
 
@@ -101,11 +106,11 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
         least = {name: size * len(devices) for name, size in least.items()}
     wanted = sum(least.values())
     if free is not None and wanted > free:
-        parts = ", ".join(f"{name} {_gibibytes(size)}" for name, size in least.items())
+        parts = ", ".join(f"{name} {gibibytes(size)}" for name, size in least.items())
         place = "this host" if shared else devices[0].device_kind
         raise ValueError(
-            f"model {path} needs at least {_gibibytes(wanted)} of memory ({parts}), found"
-            f" {_gibibytes(free)} free on {place}; lora_rank, or a mesh of more"
+            f"model {path} needs at least {gibibytes(wanted)} of memory ({parts}), found"
+            f" {gibibytes(free)} free on {place}; lora_rank, or a mesh of more"
             f" {'hosts' if shared else 'devices'}, takes less"
         )
 
@@ -129,7 +134,7 @@ def free_bytes(device: Any) -> int | None:
     return min(free)
 
 
-def _gibibytes(size: int) -> str:
+def gibibytes(size: int) -> str:
     return f"{size / 2**30:.3g} GiB"
 
 

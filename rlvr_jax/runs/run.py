@@ -202,7 +202,8 @@ class Run:
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
         width = self.start.train_table.tokens.shape[1]
-        return parts | {"sampler's cache": cache_bytes(self.start.sampler, width)}
+        samplers = self.start.sampler, self.evaluator
+        return parts | {"sampler's cache": max(cache_bytes(one, width) for one in samplers)}
 
     def remarks(self) -> list[str]:
         """What of the method cannot act with these settings, a sentence each."""
@@ -216,6 +217,13 @@ class Run:
                 " and gradients are of all of it; sampler_ratio says which mass the part has."
             )
         idle = [n for n in ("lora_alpha", "lora_targets") if _given(self.config, n)]
+        taken = self.config.steps * self.config.updates_per_step()
+        if self.config.warmup_updates > taken:
+            found.append(
+                f"warmup_updates: the learning rate rises over {self.config.warmup_updates} updates"
+                f" and the run has {taken}, so it never reaches {self.config.rate():g};"
+                " --warmup-updates or --steps changes that."
+            )
         if self.config.lora() is None and idle:
             found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
         asked = self.config.critic_learning_rate or self.config.critic_epochs > 1

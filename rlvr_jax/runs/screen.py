@@ -42,9 +42,12 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
     trained = f"adapters of rank {config.lora_rank}" if run.adapts else "all weights"
     sampler, updates = start.sampler, config.updates_per_step()
+    source = "published" if card["method"] in methods.names() else "default"
     told = [
-        f"{name}={own} (published: {theirs})" for name, (own, theirs) in differences(card).items()
+        f"{name}={own} ({source}: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
+    usual = "as published" if source == "published" else "its defaults"
+    interval = config.evaluation_interval()
     return [
         f"{config.method} on {config.task}, seed {config.seed}, {config.steps}"
         f" step{'s' * (config.steps > 1)} → {config.run_dir}",
@@ -54,10 +57,16 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f" held out; {_paid(check)}; {told_tokens(start.train_table)}",
         f"step    {config.prompts_per_step} prompts × {config.samples_per_prompt} samples of at"
         f" most {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
-        f" {updates} update{'s' * (updates > 1)} at {config.rate():g}",
+        f" {updates} update{'s' * (updates > 1)} at {config.rate():g},"
+        f" {_warmup(config.warmup_updates)}; evaluated every"
+        f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",
-        f"method  {', '.join(told) if told else 'as published'}; every setting is in config.json",
+        f"method  {', '.join(told) if told else usual}; every setting is in config.json",
     ]
+
+
+def _warmup(updates: int) -> str:
+    return f"behind a warm-up of {updates} updates" if updates else "without warm-up"
 
 
 def _paid(check: tasks.SelfCheck) -> str:

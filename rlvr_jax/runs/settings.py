@@ -53,7 +53,7 @@ def begun(directory: Path) -> TrainConfig | None:
 def resolved(run: Run) -> dict[str, Any]:
     """What the settings that stand for a rule came to, and those that the method prescribes."""
     config, sampler = run.config, run.start.sampler
-    names = [f.name for f in dataclasses.fields(Sampling) if f.name != "processor"]
+    names = [f.name for f in dataclasses.fields(Sampling) if f.name not in ("processor", "stops")]
     found = {name: getattr(sampler.sampling, name) for name in names}
     found |= {
         "learning_rate": config.rate(),

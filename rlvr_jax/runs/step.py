@@ -13,6 +13,8 @@ import numpy as np
 from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
 from rlvr_jax.experience.grades import numbers_told, with_grades
 from rlvr_jax.experience.prompts import responses, token_texts
+from rlvr_jax.runs.checks.forecast import names_memory
+from rlvr_jax.runs.checks.learnable import check_first_step
 from rlvr_jax.runs.run import Run
 from rlvr_jax.tasks import Response
 from rlvr_jax.training.learning import learn
@@ -46,12 +48,14 @@ class Taken:
 def take_step(run: Run, state: TrainState, step: int) -> Taken:
     """One whole step: collect, verify, learn, observe. `state` is used up."""
     started = time.perf_counter()
-    collected = collect(run, state, step)
+    with names_memory(run, "while responses were sampled", "sampling"):
+        collected = collect(run, state, step)
     batch = collected.batch
     learning = time.perf_counter()
-    state, learned, records = learn(
-        run.learner, state, batch.rollouts, step, [more.rollouts for more in batch.further]
-    )
+    with names_memory(run, "in an update", "update"):
+        state, learned, records = learn(
+            run.learner, state, batch.rollouts, step, [more.rollouts for more in batch.further]
+        )
     now = time.perf_counter()
     timings = {
         "sample_s": sum(part.sample_seconds for part in collected.seen),
@@ -78,6 +82,8 @@ def collect(run: Run, state: TrainState, step: int) -> Collected:
     version = step * run.config.updates_per_step()
     actor = RunActor(run.start.sampler, params, run.start.tables, version, run.scorer(state))
     collected = run.experience.collect(actor, state.data, step, run.setting)
+    if step == 0:
+        check_first_step(run.task.name, collected.batch)
     whole = concatenate([part for part in collected.seen if not part.asks[0].rating])
     reward = collected.batch.rollouts.reward[collected.batch.decided]
     metrics = {"reward": _mean(reward[~np.isnan(reward)]), **_outcome_metrics(whole)}
@@ -124,6 +130,7 @@ def sample_rows(
 ) -> list[dict[str, Any]]:
     """The kept responses of a step with their tokens: the first of as many groups as are kept."""
     rows = np.array([rows[0] for rows in batch.groups][: run.config.samples_kept], int)
+    known = _known_records(batch, records)
     # What an answer goes on from in another row ends with no stop token.
     goes_on = batch.last_of_trace != np.arange(len(batch))
     shown = replace(batch.rollouts, truncated=batch.rollouts.truncated | goes_on)
@@ -132,7 +139,10 @@ def sample_rows(
     for row, response in zip(rows.tolist(), texts, strict=True):
         length = int(batch.rollouts.length[row])
         per_token = {
-            name: np.round(records[name][row, :length].astype(float), 4).tolist()
+            name: [
+                None if np.isnan(value) else round(value, 4)
+                for value in known[name][row, :length].astype(float).tolist()
+            ]
             for name in ("entropy", "logp", "advantage", "ratio")
         }
         marks = {
@@ -141,6 +151,23 @@ def sample_rows(
         own = sample_row(batch, row, response, run.start.tokenizer)
         kept.append({"step": step, **own, **per_token, **marks})
     return kept
+
+
+def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The records of a step with `entropy` and `logp` of tokens that it does not learn from, as
+    those of truncated responses: what the sampler recorded, NaN for a token that was not sampled.
+    """
+    rollouts = batch.rollouts
+    sampled = np.ones(rollouts.tokens.shape, bool)
+    if rollouts.origin is not None:
+        sampled = rollouts.origin == 0
+    if rollouts.off_policy is not None:
+        sampled = sampled & ~rollouts.off_policy[:, None]
+    told = {"entropy": rollouts.entropy, "logp": rollouts.behaviour_logp}
+    return dict(records) | {
+        name: np.where(rollouts.mask, records[name], np.where(sampled, value, np.nan))
+        for name, value in told.items()
+    }
 
 
 def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:

@@ -6,18 +6,12 @@ prompt and the response that brought it out, and where in the user's file.
 
 from __future__ import annotations
 
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
-
-# Python's own, what is installed, and this package.
-_LIBRARIES = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-_LIBRARIES |= {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
-_LIBRARIES |= {Path(__file__).parents[1]}
+from rlvr_jax.tools.slips import own_place, where_raised
 
 __all__ = ["GradingError", "grades_of", "no_verdict_on_error", "shortened", "verifier_name"]
 
@@ -100,25 +94,8 @@ def _blame(
             error = alone
             told = f"for prompt {shortened(prompt.text)} and response {shortened(response.text)}"
             break
-    last = _place(error)
-    place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
-    reason = str(error).partition("\n")[0]
+    place = own_place(error) or traceback.extract_tb(error.__traceback__)[-1]
     return (
-        f"task {task.name!r}: verify raised {type(error).__name__}: {reason} ({place}) {told};"
+        f"task {task.name!r}: verify raised {where_raised(error, place)} {told};"
         " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as no verdict"
     )
-
-
-def _place(error: BaseException) -> traceback.FrameSummary:
-    """Where it was raised: the last line of a file of the user's, not of a library that it called.
-
-    Of one that is in libraries alone, the last line.
-    """
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _of_library(frame.filename)]
-    return (own or frames)[-1]
-
-
-def _of_library(name: str) -> bool:
-    frozen = name.startswith("<frozen ")
-    return frozen or any(Path(name).is_relative_to(folder) for folder in _LIBRARIES)

@@ -33,6 +33,7 @@ class KindReport:
       kind: of the prompts.
       num_prompts: how many were asked.
       num_golds: how many of them have a gold answer.
+      ungraded_golds: how many of these have no verdict.
       gold: mean outcome of the gold answers; None without golds.
       truncated: mean outcome of their first halves, marked as cut off by the budget; None without.
       empty: mean outcome of the empty answer. The means leave out grades without a verdict, and are
@@ -51,6 +52,7 @@ class KindReport:
     empty: float | None
     wrong: float | None
     seconds_per_grade: float
+    ungraded_golds: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ def _check_kind(
         kind=kind,
         num_prompts=prompts,
         num_golds=num_golds,
+        ungraded_golds=num_golds - len(outcomes["gold"]),
         seconds_per_grade=seconds / num_cases,
         **means,
     )

@@ -45,10 +45,12 @@ class CodeSteps:
     def reply(self, state: Any, text: str) -> Reply:
         """What the code prints, behind the end of code; behind another step the empty text. A text
         that is no whole step is not answered."""
-        if not text.endswith(self.stops):
+        if not any(stop in text for stop in self.stops):
             return Reply(state)
         written, errors = state
-        written += text
+        whole, ended, rest = text.rpartition(self.end)
+        # A token that completes the end may go on beyond it, where the next text begins.
+        written += whole if ended else text
         code, told = self._code_of(written), ""
         counts = {"calls": 0.0, "tool_errors": 0.0}
         failed = False
@@ -64,10 +66,10 @@ class CodeSteps:
         counts["tool_errors"] = float(failed)
         if errors >= self.errors:
             return Reply(("", errors), done=True, outcome=0.0, info=counts)
-        if not text.endswith(self.end):
+        if not ended:
             return Reply((written, errors), "", info=counts)
         said = "".join((self.output[0], self._shown(told), self.output[1])) if code.strip() else ""
-        return Reply(("", errors), said, info=counts)
+        return Reply((rest, errors), said, info=counts)
 
     def _code_of(self, written: str) -> str:
         """The lines behind the first mark of code, without any mark."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Environment", "Game", "Replies", "Reply", "World"]
+__all__ = ["Environment", "Game", "Replies", "Reply", "World", "before_stop"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,10 @@ class World(Protocol):
     One object serves all rows, from several threads: what differs is the state.
 
     Fields:
-      stops: texts behind which a response pauses and the environment is asked. It is asked, too,
-        where a response ends.
+      stops: texts at which a response pauses and the environment is asked: at the token with which
+        the turn contains one of them, however the text is split into tokens. That token may go on
+        beyond the stop; it was sampled and stays whole in the response, and the reply follows it.
+        The environment is also asked where a response ends.
       label: the call that makes it.
       judges: the outcome of a response is that of its last reply that has one, 0 if none has, and
         its reward the sum of the rewards (the outcome if all are 0); False: the task's verifier
@@ -89,7 +91,8 @@ class Environment(World, Protocol):
     """A world in which every response is alone."""
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The answer to what was written since the last one.
+        """The answer to the text that was written since the last reply with a text. After a pause
+        that is not answered the turn goes on, and the next text includes it.
 
         The same state and text should give the same reply; what a run was told is kept beside it
         for the case that they do not.
@@ -118,3 +121,9 @@ class Game(World, Protocol):
           text: one of each player, in order.
         """
         ...
+
+
+def before_stop(text: str, stops: Sequence[str]) -> str:
+    """A text up to the first stop that is in it; all of it without any."""
+    ends = [place for stop in stops if (place := text.find(stop)) >= 0]
+    return text[: min(ends, default=len(text))]

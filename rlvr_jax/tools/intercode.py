@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_jax.tools.base import Lost, Tool, ToolError
-from rlvr_jax.tools.environment import Reply
+from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.tools.sql import sql
 from rlvr_jax.verifiers.texts.intercode import sql_reward
 
@@ -32,10 +32,7 @@ class SqlEpisodes:
         """The rows of a query or what is wrong with it; "submit" ends the episode and is paid by
         the last table, "skip" ends it without. A gold query that fails is no verdict."""
         gold, shown = state
-        action = text
-        for stop in self.stops:
-            action = action.removesuffix(stop)
-        action = action.strip()
+        action = before_stop(text, self.stops).strip()
         if action == "skip":
             return Reply(state, done=True, reward=0.0, outcome=0.0)
         submitted = action.startswith("submit")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_jax.sandbox import Limits, Outcome, Sandbox
-from rlvr_jax.tools.environment import Reply
+from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.verifiers.texts.intercode import bash_reward
 
 __all__ = ["ShellEpisodes", "changes", "shell_episodes"]
@@ -65,10 +65,7 @@ class ShellEpisodes:
         """What a command prints; "submit" ends the episode and is paid by the folder and the last
         output, "skip" ends it without. A command that passes a limit is not done."""
         gold, files, actions, printed = state
-        action = text
-        for stop in self.stops:
-            action = action.removesuffix(stop)
-        action = action.strip()
+        action = before_stop(text, self.stops).strip()
         if action == "skip":
             return Reply(state, done=True, reward=0.0, outcome=0.0)
         if action.startswith("submit"):

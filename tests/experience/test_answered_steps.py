@@ -1,6 +1,6 @@
 """Searches over steps that an environment answers, such as those with code in them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy_actor
@@ -174,12 +174,10 @@ class Scripted(numpy_actor.NumpyActor):
 
     response_tokens: int = ROOM
     script: object = None
+    tokenizer: object = field(default_factory=Letters)
 
     def encode(self, text):
         return list(map(ord, text))
-
-    def draw(self, asks, key, sampling=None, constants=None):
-        return replace(super().draw(asks, key, sampling, constants), tokenizer=Letters())
 
     def _row(self, ask, sample, key):
         written = "".join(map(chr, ask.given))

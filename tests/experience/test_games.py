@@ -16,7 +16,7 @@ from rlvr_jax.tools import Replies, Reply, repeated_game
 class Sums:
     """Tells each player how long the texts of both are, modulo 3, in a letter; three rounds."""
 
-    stops: tuple[str, ...] = ("b",)
+    stops: tuple[str, ...] = ("x",)
     judges: bool = True
     players: int = 2
     label: str = "sums()"

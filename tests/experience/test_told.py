@@ -17,7 +17,7 @@ class Moody(Counting):
     """Says another word each time it is asked, whatever it is asked; its state is what it said."""
 
     count = itertools.count()
-    stops = ("b",)
+    stops = ("x",)
 
     def start(self, prompt):
         return (), []

@@ -21,7 +21,7 @@ from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer
-PAUSE, WORD = 11, 1  # what the actor of numpy reads where it writes "b" and "c"
+PAUSE, WORD = 11, 1  # what the actor of numpy reads as "x", and where it writes "c"
 
 
 def collected(environment=None, actor=None, steps=1, **changes):

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import Model, cached, named_config
-from rlvr_jax.rollout import Processor, Sampling, sample
+from rlvr_jax.rollout import Processor, Sampling, find_stops, sample
 from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.types import replace
 
@@ -85,12 +85,12 @@ def test_a_carry_begins_anew_with_each_row():
     assert_same(draw(model, 4, sampling=HOTTER), wanted)
 
 
-def test_stop_sequences_cut_rows_in_turn_as_all_at_once():
+def test_texts_pause_rows_in_turn_as_all_at_once():
     model = model_of()
     drawn = np.asarray(draw(model, None).tokens)
-    sampling = Sampling(
-        stop_sequences=(tuple(drawn[0, :2].tolist()), tuple(drawn[7, 1:2].tolist()))
-    )
+    words = [f"{number:02d};" for number in range(model.config.vocab_size)]
+    texts = "".join(words[i] for i in drawn[0, :2])[1:], words[drawn[7, 1]][:-1]
+    sampling = Sampling(stops=find_stops(texts, [word.encode() for word in words]))
     wanted = draw(model, None, sampling=sampling)
     cut = np.asarray(wanted.truncated & (wanted.length < BUDGET))
     assert cut.sum() > 2 and not cut.all()

@@ -240,7 +240,31 @@ def test_counts_are_prompt_by_prompt_and_give_the_rates(model):
     assert found.prompts == [4, 0, 2] and len(found.correct) == 3
     rate = np.dot(found.correct, found.weights) / found.n
     assert found.metrics["held_out/pass@1"] == pytest.approx(rate)
-    assert found.counts().keys() == {"n", "prompts", "correct", "weights"}
+    assert found.counts().keys() == {"n", "prompts", "correct", "ungraded", "weights"}
+
+
+def test_ungraded_responses_are_not_correct_and_counted_prompt_by_prompt(model):
+    config = training_runs.settings(model, "unused")
+
+    def verify(prompts, responses):
+        return [
+            Grade(None) if prompt.answer % 3 == 0 or not response.text else Grade(1.0)
+            for prompt, response in zip(prompts, responses, strict=True)
+        ]
+
+    task = dataclasses.replace(training_runs.sums(), verify=verify)
+    loaded = load_policy(config, task, str(model))
+    asked = np.arange(len(task.test))
+    key = jax.random.key(3)
+    found = evaluate(loaded.sampler, loaded.params, loaded.test_table, asked, 12, key)
+    whole = [found.n if prompt.answer % 3 == 0 else None for prompt in task.test]
+    assert found.n in whole and None in whole
+    for number, ungraded, correct in zip(whole, found.ungraded, found.correct, strict=True):
+        assert ungraded + correct == found.n and number in (None, ungraded)
+    assert found.metrics["held_out/verifier_no_verdict"] == sum(found.ungraded)
+    assert found.metrics["held_out/pass@1"] == pytest.approx(
+        np.dot(found.correct, found.weights) / found.n
+    )
 
 
 def test_the_same_key_gives_the_same_numbers(model):

@@ -62,10 +62,55 @@ def test_who_trains_what_is_said_in_six_lines(finished, model):
     assert "15 prompts, 4 of 5 held out" in lines[2]
     assert "known answers earn 1.00" in lines[2] and "none earn 0.00" in lines[2]
     assert re.search(r"first prompt, 4 tokens: \d│ \+│ \d│ =", lines[2])
-    assert "4 prompts × 4 samples" in lines[3] and "1 update at 0.01" in lines[3]
+    assert "4 prompts × 4 samples" in lines[3]
+    assert lines[3].endswith("1 update at 0.01, without warm-up; evaluated every 2 steps")
     assert "drop_high_covariance" in lines[4]
     assert lines[5] == "method  fraction=0.25 (published: 0.0002); every setting is in config.json"
     assert "adam_b1" not in shown
+
+
+@pytest.mark.parametrize(
+    ("warmup", "steps", "minibatches", "wanted"),
+    [
+        (5, 2, 1, "over 5 updates and the run has 2, so it never reaches 0.01; --warmup-updates"),
+        (5, 2, 2, "over 5 updates and the run has 4, so it never reaches 0.01; --warmup-updates"),
+        (4, 2, 2, ""),
+        (2, 2, 1, ""),
+        (0, 1, 1, ""),
+    ],
+)
+def test_a_warmup_that_the_run_does_not_leave_is_noted(model, warmup, steps, minibatches, wanted):
+    run = training_runs.prepared(
+        training_runs.settings(
+            model, "unused", warmup_updates=warmup, steps=steps, minibatches=minibatches
+        )
+    )
+    told = [sentence for sentence in run.remarks() if sentence.startswith("warmup_updates")]
+    assert len(told) == bool(wanted) and all(wanted in sentence for sentence in told)
+
+
+def test_defaults_of_a_method_of_ones_own_are_not_called_published(model, tmp_path):
+    config = training_runs.settings(
+        model,
+        tmp_path / "run",
+        steps=1,
+        evaluate_every=1,
+        warmup_updates=3,
+        method="methods_of_tests:rate_plainly",
+        hyperparameters=("tolerance=0.3",),
+    )
+    shown = screen_of(config)
+    assert "method  tolerance=0.3 (default: 0.2); every setting is in config.json" in shown
+    assert "behind a warm-up of 3 updates; evaluated every step" in shown
+    assert "published" not in shown
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_a_resumed_run_says_behind_which_step_it_goes_on(model, tmp_path, steps):
+    config = training_runs.settings(model, tmp_path / "run", steps=1, evaluate_every=1)
+    assert "goes on" not in screen_of(config)
+    again = dataclasses.replace(config, steps=steps, resume=True)
+    assert f"grpo seed 0: goes on behind step 1, of {steps}\n" in screen_of(again)
 
 
 def test_the_six_lines_fit_a_terminal(model, tmp_path):

@@ -244,7 +244,7 @@ def test_a_method_is_compared_with_itself_under_other_settings(tmp_path, monkeyp
     other = "grpo:learning_rate=1e-4,clip_high=0.28"
     main(["--methods", "grpo", other, "--seeds", "2", "--run-dir", str(tmp_path), "--steps", "7"])
     assert [each.run_dir.relative_to(tmp_path).as_posix() for each in asked] == [
-        f"{entry}/seed_{seed}" for seed in (0, 1) for entry in ("grpo", other)
+        f"{entry}/seed_{seed}" for seed in (0, 1) for entry in ("grpo", other.replace(":", "-"))
     ]
     plain, changed = asked[:2]
     assert changed == dataclasses.replace(
@@ -288,7 +288,7 @@ def test_an_entry_is_a_method_and_what_is_its_own(entry, method, changes, tmp_pa
     monkeypatch.setattr(compare, "train_together", lambda configs, *_: asked.extend(configs))
     monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
     main(["--methods", entry, "--seeds", "1", "--run-dir", str(tmp_path)])
-    run_dir = tmp_path / entry / "seed_0"
+    run_dir = tmp_path / entry.replace(":", "-") / "seed_0"
     wanted = dataclasses.replace(preset("brackets", method), run_dir=run_dir, **changes)
     assert asked == [wanted]
 

@@ -6,7 +6,7 @@ key, the ask's round and number, and the number of the sample.
 
 import functools
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -123,6 +123,7 @@ class NumpyActor:
     response_tokens: int = 8
     prompt_tokens: int = 6
     chance: Any = None
+    tokenizer: Any = field(default_factory=Words)
 
     def draw(self, asks, key, sampling=None, constants=None):
         del constants
@@ -137,7 +138,7 @@ class NumpyActor:
         ]
         of_row = [ask for ask in asks for _ in range(ask.samples)]
         for row in rows:
-            _cut_at(row, (sampling or {}).get("stop_sequences", ()))
+            _cut_at(row, self.tokenizer, (sampling or {}).get("stops", ()))
         stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
         count = len(rows)
         none = np.full(count, -1, np.int32)
@@ -174,7 +175,7 @@ class NumpyActor:
             drawn = replace(drawn, **_likeliest(drawn, sampling["record_top"]))
         if any(ask.cell >= 0 for ask in asks):
             drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
-        return Batch(drawn, of_row, (), Words())
+        return Batch(drawn, of_row, (), self.tokenizer)
 
     def prompts(self, asks):
         tokens = np.zeros((len(asks), self.prompt_tokens), np.int32)
@@ -189,7 +190,7 @@ class NumpyActor:
         rows = rows_of_responses(
             *self.prompts(of_row), responses, group, heat, self.response_tokens
         )
-        return Batch(rows, of_row, (), Words())
+        return Batch(rows, of_row, (), self.tokenizer)
 
     def write(self, chats, key, attempts, sampling=None):
         asks = [
@@ -286,11 +287,12 @@ class NumpyActor:
         return WORD
 
 
-def _cut_at(row, sequences):
-    """Ends a row behind the first of the sequences that it has, in place."""
+def _cut_at(row, tokenizer, texts):
+    """Ends a row at the first word with which it contains one of the texts, in place."""
     tokens = row["tokens"][: row["length"]].tolist()
     for end in range(1, len(tokens)):
-        if any(tokens[:end][-len(each) :] == list(each) for each in sequences):
+        (written,) = tokenizer.batch_decode([tokens[:end]])
+        if any(text in written for text in texts):
             row["length"], row["truncated"] = np.int32(end), np.bool_(True)
             for name in ("tokens", "logp", "entropy"):
                 row[name][end:] = 0

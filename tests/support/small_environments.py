@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import training_runs
 
-from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience import branch_turns, experience, turns
 from rlvr_jax.methods import recipe
 from rlvr_jax.tools import Reply, repeated_game
 from rlvr_jax.types import Recipe
@@ -15,7 +15,7 @@ class Counting:
     """Answers each pause by one word; a row that ends is not answered. Its state is the number of
     replies."""
 
-    stops: tuple[str, ...] = ("b",)
+    stops: tuple[str, ...] = ("x",)
     word: str = "c"
     done_after: int = 99
     judges: bool = False
@@ -26,7 +26,7 @@ class Counting:
         return 0, []
 
     def reply(self, state, text):
-        if not text.endswith("x"):  # what the actor of numpy reads where it writes "b"
+        if not text.endswith("x"):
             return Reply(state)
         return Reply(
             state + 1,
@@ -45,6 +45,21 @@ class Answering(Counting):
         if not text.endswith("="):
             return Reply(state)
         return Reply(state + 1, "3 4", info={"answered": 1.0})
+
+
+@dataclass(frozen=True)
+class Asked(Counting):
+    """Answers each text with "!" in it, which is to be in its last token, of three letters."""
+
+    stops: tuple[str, ...] = ("!",)
+    label: str = "asked()"
+
+    def reply(self, state, text):
+        if "!" not in text:
+            return Reply(state)
+        if "!" in text[:-3]:
+            raise AssertionError(f"nobody was asked at the first stop of {text!r}")
+        return Reply(state + 1, "12", info={"answered": 1.0})
 
 
 @dataclass(frozen=True)
@@ -95,6 +110,16 @@ def in_turns():
     """GRPO on answers that are written with an environment."""
     chain = experience(draw=turns(Answering(stops=("=",))))
     return Recipe(recipe("grpo").objective, chain)
+
+
+def asked_in_turns():
+    """GRPO on answers that pause at "!"."""
+    return Recipe(recipe("grpo").objective, experience(draw=turns(Asked(), limit=4)))
+
+
+def asked_in_branches():
+    """GRPO on branches of answers that pause at "!"."""
+    return Recipe(recipe("grpo").objective, experience(draw=branch_turns(Asked(), limit=4, top=3)))
 
 
 def hinted_sums():

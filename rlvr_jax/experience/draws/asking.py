@@ -13,11 +13,13 @@ from jinja2 import TemplateError
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.prompts import as_words
+from rlvr_jax.experience.stops import completes
 from rlvr_jax.experience.told import Told
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Game, Replies, Reply
 from rlvr_jax.tools.base import in_time
+from rlvr_jax.tools.slips import names_own
 
 __all__ = ["SECONDS", "THREADS", "Driver", "Episode", "as_message", "environment_of"]
 
@@ -63,12 +65,10 @@ class Driver:
         # A turn that may have the whole budget has no limit of its own.
         short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
         self.turn_tokens: int | None = turn_tokens if short else None
-        stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
-        # One that the tokenizer cannot write ends no response; the environment is asked at its end.
-        self.stops: tuple[tuple[int, ...], ...] = tuple(dict.fromkeys(filter(None, stops)))
+        self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, world.stops)))
         self.sampling: dict[str, Any] = dict(sampling)
         if self.stops:
-            self.sampling["stop_sequences"] = self.stops
+            self.sampling["stops"] = self.stops
 
     def ask(
         self, key: str, episode: Episode, text: Any, own: bool
@@ -126,7 +126,8 @@ class Driver:
             return self.world.reply(state, text)
 
         try:
-            reply = in_time(said, self.seconds, self.world.label)
+            with names_own(f"{self.world.label}: reply"):
+                reply = in_time(said, self.seconds, self.world.label)
         except TimeoutError:
             reply = Reply(episode.state, done=True, lost=True, info={"late_replies": 1.0})
             if players := getattr(self.world, "players", 0):
@@ -141,9 +142,9 @@ class Driver:
             return reply.reward
         return -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
 
-    def ends_action(self, tokens: Sequence[int]) -> bool:
-        """Whether tokens end with something behind which the environment is asked."""
-        return any(list(tokens[-len(stop) :]) == [*stop] for stop in self.stops)
+    def ends_action(self, tokenizer: Any, tokens: Sequence[int]) -> bool:
+        """Whether the last token completes a text at which the environment is asked."""
+        return completes(tokenizer, tokens, self.stops)
 
     def tokens_of(
         self, reply: Reply, tokenizer: Any, paused: bool, last: int, most: int | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
-from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.prompts import row_texts, unknown_words
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
@@ -28,6 +28,9 @@ class Half:
     Fields:
       rows: numbers of the answers, in order.
       counts: what happened.
+      begin: where the policy's turn begins that the environment has not answered yet, [B]. A pause
+        without a reply does not end a turn.
+      replies: that each row has read, [B].
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class Half:
         self.how = how
         self.rows = rows
         self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
-        self.turn: int = 0
+        self.pauses: int = 0
         self.counts: Counter[str] = Counter()
         batch = self._draw(asks, 0)
         rollouts = batch.rollouts
@@ -56,7 +59,8 @@ class Half:
             process_reward=np.zeros(rollouts.tokens.shape, rollouts.reward.dtype),
         )
         self.opening: np.ndarray = begun - [len(ask.given) for ask, _ in self.answers]
-        self.begin: np.ndarray = begun  # where the policy's own turn begins
+        self.begin: np.ndarray = begun
+        self.replies: np.ndarray = np.zeros(len(rows), int)
         self.episodes: list[Episode] = [Episode(ask.prompt) for ask, _ in self.answers]
         self.outcome: np.ndarray = np.full(len(rows), np.nan)
         self.paid: np.ndarray = np.zeros(len(rows), bool)  # with a reward, which may be 0
@@ -81,9 +85,9 @@ class Half:
         }
         return asked, {row: future for row, future in begun.items() if future is not None}
 
-    def _draw(self, asks: Sequence[Ask], turn: int) -> Batch:
+    def _draw(self, asks: Sequence[Ask], pauses: int) -> Batch:
         how = self.how
-        key = jax.random.fold_in(how.key, turn) if turn else how.key
+        key = jax.random.fold_in(how.key, pauses) if pauses else how.key
         if how.turn_tokens is not None:
             asks = [replace(ask, limit=how.turn_tokens) for ask in asks]
         return how.actor.draw(asks, key, how.sampling or None)
@@ -94,7 +98,7 @@ class Half:
         full = rollouts.truncated & (rollouts.length >= self.budget)
         if self.how.turn_tokens is not None:
             full |= self._used_up()
-        asked = self.open[~full[self.open]] if self.turn < self.how.limit else self.open[:0]
+        asked = self.open[~full[self.open] & (self.replies[self.open] < self.how.limit)]
         ends = rollouts.length - ~rollouts.truncated
         written = [rollouts.tokens[row, self.begin[row] : ends[row]] for row in asked]
         return asked.tolist(), row_texts(self.batch.tokenizer, written)
@@ -105,13 +109,13 @@ class Half:
         most = rollouts.truncated & (rollouts.length - self.begin >= self.how.turn_tokens)
         for row in np.flatnonzero(most):
             written = rollouts.tokens[row, self.begin[row] : rollouts.length[row]].tolist()
-            most[row] = not self.how.ends_action(written)
+            most[row] = not self.how.ends_action(self.batch.tokenizer, written)
         return most
 
     def _key(self, row: int) -> str:
         """What names the reply that a row waits for, in the step."""
         ask, sample = self.answers[row]
-        return f"{ask.round}/{ask.number}/{sample}/{self.turn}"
+        return f"{ask.round}/{ask.number}/{sample}/{self.pauses}"
 
     def _replies(self) -> list[tuple[int, Reply]]:
         asked, waiting = self.waiting
@@ -151,11 +155,15 @@ class Half:
                 continue
             end = length[row] + len(told)
             tokens[row, length[row] : end], origin[row, length[row] : end] = told, TOOL
-            turn[row, length[row] : end] = 2 * self.turn + 1
+            turn[row, length[row] : end] = 2 * self.replies[row] + 1
             self.counts["tool_tokens"] += len(told)
+            if unknown := unknown_words(self.batch.tokenizer, told):
+                self.counts["unknown_words"] += unknown
             length[row] = end
+            if reply.text is not None:
+                self.begin[row], self.replies[row] = end, self.replies[row] + 1
             again.append(row)
-            given.append(tokens[row, self.opening[row] : end].tolist())
+            given.append((tokens[row, self.opening[row] : end].tolist(), end - self.begin[row]))
         self.batch = self.batch.with_rollouts(
             tokens=tokens,
             origin=origin,
@@ -166,13 +174,19 @@ class Half:
         )
         if not again:
             return False
-        self.turn += 1
+        self.pauses += 1
         self.counts["turns"] += len(again)
         asks = [
-            replace(self.answers[row][0], samples=1, first_sample=self.answers[row][1], given=ids)
-            for row, ids in zip(again, given, strict=True)
+            replace(
+                self.answers[row][0],
+                samples=1,
+                first_sample=self.answers[row][1],
+                given=ids,
+                unanswered=int(own),
+            )
+            for row, (ids, own) in zip(again, given, strict=True)
         ]
-        self._merge(np.array(again), self._draw(asks, self.turn))
+        self._merge(np.array(again), self._draw(asks, self.pauses))
         self.open = np.array(again)
         self.waiting = self._asked()
         return True
@@ -180,7 +194,6 @@ class Half:
     def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
         """Takes over what was drawn behind what some rows have."""
         before, new = self.batch.rollouts, drawn.rollouts
-        self.begin[rows] = before.length[rows]
         places = np.arange(self.budget)[None]
         behind = places >= before.length[rows][:, None]
         changed: dict[str, Any] = {}
@@ -201,7 +214,7 @@ class Half:
             origin[rows] = np.where(behind, new.origin, origin[rows])
         turn = before.turn.copy()
         inside = behind & (places < new.length[:, None])
-        turn[rows] = np.where(inside, 2 * self.turn, turn[rows])
+        turn[rows] = np.where(inside, 2 * self.replies[rows][:, None], turn[rows])
         length, truncated = before.length.copy(), before.truncated.copy()
         length[rows], truncated[rows] = new.length, new.truncated
         changed |= dict(origin=origin, turn=turn, length=length, truncated=truncated)

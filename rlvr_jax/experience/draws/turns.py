@@ -61,7 +61,8 @@ def turns(
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, 0 where there is none).
     Metrics: answers, turns (of the policy, all together), tool_tokens, cut_replies (those that did
-      not fit), lost_answers (without a verdict), and the sums of what the environment counts.
+      not fit), lost_answers (without a verdict), unknown_words (of replies, that the tokenizer does
+      not know; if there are any), and the sums of what the environment counts.
     Raises:
       ValueError: a number that is no count; a cost below 0; seconds that are not positive; when a
         run begins, a task without an environment where none is given; groups that are no multiple

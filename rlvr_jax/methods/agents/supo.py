@@ -344,6 +344,7 @@ def _begun(rows: Sequence[TurnRow], part: Segment, spare: int) -> list[TurnRow]:
     own = [rows[number] for number in part.rows]
     for row, sample, whole in zip(own, part.sample, part.whole, strict=True):
         row.tip, row.cut, row.inject, row.sample = -1, 0, (), int(sample)
+        row.answered = 0
         row.spare = None if whole else spare
     return own
 

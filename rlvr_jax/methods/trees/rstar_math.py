@@ -58,6 +58,7 @@ from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Draw, Stage, Turn
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
+from rlvr_jax.experience.stops import completes
 from rlvr_jax.objectives import (
     imitate,
     own_words,
@@ -349,24 +350,22 @@ def step_tree(
         return new_head(setting.width)
 
     def apply(asks, actor, state, turn):
-        stop = tuple(actor.encode(separator))
-        if not stop:
+        if not actor.encode(separator):
             raise ValueError(
                 f"step_tree: separator must be a text of the tokenizer's, got {separator!r}"
             )
-        how = {"stop_sequences": (stop,), "temperature": temperature}
+        how = {"stops": (separator,), "temperature": temperature}
         chosen, told = [], Counter[str]()
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             driver = None
             if environment is not None:
                 driver = Driver(actor, environment, turn, depth, reply_tokens, how, threads)
-                stops = dict.fromkeys((stop, *driver.stops))
-                how = {**how, "stop_sequences": tuple(stops)}
+                how["stops"] = tuple(dict.fromkeys((separator, *driver.stops)))
             pieces = Pieces(actor, turn.key, how)
             guide = Guide(state, pieces, actor) if guide_rate else None
             for place, ask in enumerate(asks):
                 tree = _Tree(
-                    pieces, actor, asks, place, stop, tokens, candidates, driver, guide, told
+                    pieces, actor, asks, place, separator, tokens, candidates, driver, guide, told
                 )
                 searched = search_steps(tree.root, tree.expand, iterations, depth, constant)
                 if guide is not None:
@@ -421,7 +420,7 @@ class _Tree:
         actor: Actor,
         asks: Sequence[Ask],
         place: int,
-        stop: tuple[int, ...],
+        separator: str,
         tokens: int | None,
         candidates: int,
         driver: Driver | None,
@@ -429,7 +428,7 @@ class _Tree:
         counts: Counter[str],
     ):
         self.pieces, self.actor, self.asks = pieces, actor, asks
-        self.stop, self.tokens, self.candidates = stop, tokens, candidates
+        self.separator, self.tokens, self.candidates = separator, tokens, candidates
         self.driver, self.guide, self.counts = driver, guide, counts
         self.root = TurnRow(place, asks[place].first_sample, episode=Episode(asks[place].prompt))
         self.first = self.root
@@ -488,8 +487,11 @@ class _Tree:
 
     def _goes_on(self, driver: Driver, row: TurnRow) -> bool:
         """Whether a step has ended where the environment is not asked."""
-        tokens = self.pieces.batch.rollouts.tokens[row.tip, : row.cut].tolist()
-        return self.stop not in driver.stops and tuple(tokens[-len(self.stop) :]) == self.stop
+        batch = self.pieces.batch
+        tokens = batch.rollouts.tokens[row.tip, : row.cut].tolist()
+        return self.separator not in driver.stops and completes(
+            batch.tokenizer, tokens, (self.separator,)
+        )
 
 
 def _any_end(searched: Searched) -> int:

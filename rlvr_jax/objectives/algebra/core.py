@@ -25,6 +25,7 @@ from rlvr_jax.objectives.algebra.inputs import (
     check_answer,
     check_carried,
     check_inputs,
+    check_new_state,
     check_reads,
     check_recorded,
     on_mask,
@@ -143,6 +144,7 @@ def objective(
             signals, new_state, measured = answer
             stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
             signals = replace(signals, **stopped)
+            check_new_state(name, state.get(name, ()), new_state)
             if name in state:
                 state[name] = new_state
             for metric, value in measured.items():

@@ -5,6 +5,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool
@@ -21,6 +22,7 @@ __all__ = [
     "check_answer",
     "check_carried",
     "check_inputs",
+    "check_new_state",
     "check_reads",
     "check_recorded",
     "on_mask",
@@ -95,6 +97,28 @@ def check_carried(state: Any, key: Any) -> None:
     if key is None:
         raise ValueError("loss: key must be a key of jax.random, got None")
     checked_key("loss", key)
+
+
+def check_new_state(part: str, before: Any, after: Any) -> None:
+    """Refuses a state that does not keep its fields, shapes and dtypes, of which no checkpoint can
+    be read; where the call is compiled, before anything is changed."""
+    kinds = []
+    for state in (before, after):
+        leaves = jax.tree.leaves_with_path(jax.eval_shape(lambda state: state, state))
+        kinds.append({jax.tree_util.keystr(path): leaf for path, leaf in leaves})
+    for path in sorted(kinds[0].keys() | kinds[1].keys()):
+        old, new = (known.get(path) for known in kinds)
+        alike = old is not None and new is not None and old.shape == new.shape
+        # A number of Python takes the dtype of the array that it is to replace.
+        number = alike and new.weak_type and old.dtype.kind == new.dtype.kind
+        if alike and (old.dtype == new.dtype or number):
+            continue
+        had, has = (
+            "nothing" if kind is None else f"{kind.dtype}{[*kind.shape]}" for kind in (old, new)
+        )
+        raise ValueError(
+            f"loss: state{path} of {part} must stay {had}, as init makes it, got {has} from apply"
+        )
 
 
 def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader]) -> None:

@@ -52,6 +52,7 @@ class Pieces:
         cut: Sequence[int],
         limit: int | None = None,
         inject: Sequence[Sequence[int]] | None = None,
+        unanswered: Sequence[int] | None = None,
     ) -> np.ndarray:
         """Draws a piece for each ask; gives their numbers, int [n].
 
@@ -64,19 +65,22 @@ class Pieces:
           limit: tokens of the piece at most; None: up to the end.
           inject: tokens that stand behind those that are kept, given and not trained, of each
             piece; None: none.
+          unanswered: of each, see `Ask`; None: 0.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
         inject = [()] * len(asks) if inject is None else inject
+        unanswered = [0] * len(asks) if unanswered is None else unanswered
         own = [
             replace(
                 ask,
                 samples=1,
                 first_sample=int(number),
                 given=[*(ask.given if before < 0 else self._kept(before, place)), *told],
+                unanswered=int(own),
                 limit=limit,
             )
-            for ask, number, before, place, told in zip(
-                asks, sample, parent, cut, inject, strict=True
+            for ask, number, before, place, told, own in zip(
+                asks, sample, parent, cut, inject, unanswered, strict=True
             )
         ]
         drawn = self._actor.draw(own, self._key, self._sampling)

@@ -12,7 +12,7 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.prompts import row_texts
+from rlvr_jax.experience.prompts import row_texts, unknown_words
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.tools import Environment, Reply
@@ -44,6 +44,8 @@ class TurnRow(Row):
 
     Fields:
       turn: replies that it has been told.
+      asked: times that the environment was asked.
+      answered: tokens up to the end of the last reply; the turn behind them is not answered yet.
       inject: tokens of the last one, which its next turn begins behind.
       spare: tokens of the budget that a reply leaves, for which it is shortened; None: one without
         room for a further token is left out.
@@ -52,6 +54,8 @@ class TurnRow(Row):
 
     episode: Episode | None = None
     turn: int = 0
+    asked: int = 0
+    answered: int = 0
     inject: Sequence[int] = ()
     spare: int | None = None
     outcome: float = np.nan
@@ -86,6 +90,10 @@ def draw_turn(
         kept,
         limit,
         inject=[[*row.inject, *behind] for row in rows],
+        unanswered=[
+            max(0, row.cut + len(row.inject) - row.answered) if row.tip >= 0 and not behind else 0
+            for row in rows
+        ],
     )
     if until is not None:
         pieces.cut(drawn, until)
@@ -128,7 +136,9 @@ def unended(how: Driver, pieces: Pieces, rows: Sequence[TurnRow]) -> list[bool]:
     rollouts = pieces.batch.rollouts
     return [
         bool(rollouts.truncated[row.tip])
-        and not how.ends_action(rollouts.tokens[row.tip, : row.cut].tolist())
+        and not how.ends_action(
+            pieces.batch.tokenizer, rollouts.tokens[row.tip, row.answered : row.cut].tolist()
+        )
         for row in rows
     ]
 
@@ -161,15 +171,18 @@ def answer_turns(
         if row.turn < how.limit and not cut_off[place] and not (paused[place] and row.cut >= budget)
     ]
     # Neither what it was given nor the end of a response is a part of what it says.
-    said = (pieces.source[tips] == tips[:, None]) & (rollouts.origin[tips] == 0)
-    said &= np.arange(budget) < (rollouts.length[tips] - ~paused)[:, None]
+    places = np.arange(budget)
+    said = rollouts.origin[pieces.source[tips], places] == 0
+    said &= places >= np.array([row.answered for row in rows])[:, None]
+    said &= places < (rollouts.length[tips] - ~paused)[:, None]
     written = [rollouts.tokens[tips[place]][said[place]] for place in asked]
     texts = row_texts(pieces.batch.tokenizer, written)
     keys, waiting = {}, {}
     for place, text in zip(asked, texts, strict=True):
         row = rows[place]
         ask = asks[row.group]
-        keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.turn}"
+        keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.asked}"
+        row.asked += 1
         # All rows of a prompt are asked about by one process, which has the states of forks.
         future = how.ask(keys[place], row.episode, text, how.owns(row.group))
         if future is not None:
@@ -204,8 +217,12 @@ def _take(how: Driver, pieces: Pieces, row: TurnRow, reply: Reply, counts: Count
             rollouts.truncated[tip] = True
             return
         told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last, most=room)
-    row.active, row.inject, row.turn = True, told, row.turn + 1
+    row.active, row.inject = True, told
+    if reply.text is not None:
+        row.turn, row.answered = row.turn + 1, end + len(told)
     counts["tool_tokens"] += len(told)
+    if unknown := unknown_words(pieces.batch.tokenizer, told):
+        counts["unknown_words"] += unknown
 
 
 def brought_by(how: Driver, rows: Sequence[TurnRow], rewards: np.ndarray) -> Sequence[Grade | None]:

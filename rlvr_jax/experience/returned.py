@@ -1,0 +1,79 @@
+"""Checks of what the parts of an experience return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.batch import Batch
+
+__all__ = ["OF_APPLY", "answer_of", "check_batch", "keep_state", "like"]
+
+OF_APPLY = "batch", "state", "metrics"
+
+
+def answer_of(what: str, answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What a part returned, as many things as it has to.
+
+    Raises:
+      ValueError: anything else, or metrics that are not numbers by name.
+    """
+    wanted = f"{what} must return ({', '.join(names)})"
+    if not isinstance(answer, tuple) or len(answer) != len(names):
+        given = (
+            f"({', '.join(type(one).__name__ for one in answer)})"
+            if isinstance(answer, tuple)
+            else f"{type(answer).__name__} alone"
+        )
+        raise ValueError(f"{wanted}, got {given}")
+    metrics = answer[-1]
+    if not isinstance(metrics, Mapping):
+        raise ValueError(f"{wanted}, metrics a dict of numbers, got {type(metrics).__name__}")
+    for name, value in metrics.items():
+        if not isinstance(name, str) or np.ndim(value) or not _is_number(value):
+            raise ValueError(f"{wanted}, metrics a dict of numbers, got {name!r}: {value!r:.80}")
+    return answer
+
+
+def _is_number(value: Any) -> bool:
+    return np.issubdtype(np.asarray(value).dtype, np.number) or isinstance(value, bool | np.bool_)
+
+
+def check_batch(label: str, batch: Any, graded: bool = True) -> None:
+    if not isinstance(batch, Batch):
+        raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
+    rows = len(batch.rollouts.group)
+    for name, given in (("asks", batch.asks), *((("grades", batch.grades),) if graded else ())):
+        if len(given) != rows:
+            raise ValueError(
+                f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"
+            )
+    if not rows:
+        raise ValueError(f"{label}: apply must leave rows, got none")
+
+
+def keep_state(states: dict[str, Any], name: str, label: str, new: Any) -> None:
+    """Takes the new state of a part; of one that began without any there is none."""
+    state = like(label, states.get(name, ()), new)
+    if name in states:
+        states[name] = state
+
+
+def like(label: str, before: Any, after: Any) -> Any:
+    """The new state, which must be shaped as the old one: it has a place in checkpoints."""
+    after = jax.tree.map(np.asarray, after)
+    old, new = (
+        [(jax.tree_util.keystr(path), np.shape(x), np.asarray(x).dtype) for path, x in leaves]
+        for leaves in map(jax.tree.leaves_with_path, (before, after))
+    )
+    kinds = [
+        {path: f"{dtype}{list(shape)}" for path, shape, dtype in leaves} for leaves in (old, new)
+    ]
+    for path in sorted(kinds[0].keys() | kinds[1].keys()):
+        had, has = (known.get(path, "nothing") for known in kinds)
+        if had != has:
+            raise ValueError(f"{label}: state{path} must stay {had}, as init makes it, got {has}")
+    return after

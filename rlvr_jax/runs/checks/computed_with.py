@@ -1,0 +1,67 @@
+"""The policies that a run computes with, which its continuation must find as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlvr_jax import parallel, policy
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.loading import teacher_decay
+from rlvr_jax.types import Recipe
+
+__all__ = ["check_computed_with", "computed_with"]
+
+
+def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, dict[str, Any]]:
+    """`policy.fingerprint` of the folders that a run reads, each with its path, by what they are
+    for: the policy, which is the reference as well, a teacher, a judge. The first process reads
+    them for all.
+
+    Raises:
+      ValueError: as `policy.fingerprint`.
+    """
+    folders = {"policy": model}
+    if recipe.teacher not in (None, "start") and teacher_decay(recipe.teacher) is None:
+        folders["teacher"] = recipe.teacher
+    kind, _, name = config.judge.partition(":")
+    if kind == "folder":
+        folders["judge"] = name
+    found = {}
+    if parallel.is_first():
+        found = {role: {"path": path, **policy.fingerprint(path)} for role, path in folders.items()}
+    return parallel.gather(found)[0]
+
+
+def check_computed_with(
+    stored: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Refuses to go on with other values than those that the run began with.
+
+    Args:
+      stored: of the run; what its version did not write is not compared.
+      now: of what is there.
+    Raises:
+      ValueError: names the folder and what differs.
+    """
+    for role, before in stored.items():
+        after = now.get(role, before)
+        where = f"of the {role} {after['path']} must be"
+        mend = "restore the folder, or begin a new run in another --run-dir"
+        constants = before["configuration"].keys() & after["configuration"].keys()
+        for name in sorted(constants):
+            one, two = (values["configuration"][name] for values in (before, after))
+            if one != two:
+                raise ValueError(f"resume: {name} {where} {one} as in the run, got {two}; {mend}")
+        if before["stop_tokens"] != after["stop_tokens"]:
+            raise ValueError(
+                f"resume: the stop tokens {where} {before['stop_tokens']} as in the run, got"
+                f" {after['stop_tokens']} (eos_token of tokenizer_config.json, eos_token_id of"
+                f" generation_config.json); {mend}"
+            )
+        for name in ("weights", "tokenizer"):
+            if before[name] != after[name]:
+                raise ValueError(
+                    f"resume: the {name} {where} as in the run (fingerprint {before[name]}), got"
+                    f" other values ({after[name]}); {mend}"
+                )

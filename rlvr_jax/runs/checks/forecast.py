@@ -1,0 +1,135 @@
+"""Memory of a run: what is known of it before the first step, and sentences where it runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import jax
+
+from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.memory_check import cache_bytes, free_bytes, gibibytes
+from rlvr_jax.runs.run import Run
+from rlvr_jax.training.plan import BatchPlan
+
+__all__ = ["check_forecast", "names_memory"]
+
+NEAR = 0.8
+"""Fraction of the memory from which on a forecast is a warning: activations, logits and generated
+code come on top of it. Chosen, not measured."""
+
+_CACHE = "sampler's cache"
+
+
+def check_forecast(run: Run) -> str:
+    """Compares what is known of a run's memory with what there is; a warning if it is near.
+
+    Gradient and cache are not allocated at the same time. Devices of a CPU share the host's memory.
+
+    Raises:
+      ValueError: it does not fit, with the settings that would.
+    """
+    device = run.start.model.mesh.local_devices[0]
+    free = free_bytes(device)
+    if free is None:
+        return ""
+    shared = device.platform == "cpu"
+    mesh, sampling = (
+        len(model.mesh.local_devices) if shared else 1
+        for model in (run.start.model, run.start.sampler.model)
+    )
+    parts = {
+        name: size * (sampling if name == _CACHE else mesh) for name, size in run.memory().items()
+    }
+    held = run.start.params if run.start.params is not None else run.weights.loaded
+    loaded = sum(
+        shard.data.nbytes
+        for leaf in jax.tree.leaves(held)
+        for shard in leaf.addressable_shards
+        if shared or shard.device == device
+    )
+    room = free + loaded
+    beside = sum(size for name, size in parts.items() if name not in ("gradient", _CACHE))
+    wanted = beside + max(parts["gradient"], parts[_CACHE])
+    if wanted <= NEAR * room:
+        return ""
+    told = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items())
+    place = "this host" if shared else device.device_kind
+    said = (
+        f"the run needs {gibibytes(wanted)} of memory ({told}), found {gibibytes(room)} on {place}"
+    )
+    if wanted <= room:
+        return f"{said}; activations and logits come on top: {_smaller(run, sampling, 0)}"
+    raise ValueError(f"{said}; {_smaller(run, sampling, room - beside)}")
+
+
+def _smaller(run: Run, devices: int, room: int) -> str:
+    """Settings with which the cache takes less.
+
+    Args:
+      devices: whose caches lie in one memory.
+      room: bytes that there are for it; 0: any smaller cache is meant.
+    """
+    sampler, width = run.start.sampler, run.start.train_table.tokens.shape[1]
+    now = devices * cache_bytes(sampler, width)
+
+    def fits(other: Sampler) -> bool:
+        size = devices * cache_bytes(other, width)
+        return size <= room if room else 2 * size <= now
+
+    found = []
+    for number, wave in _waves(run.config, sampler.samples):
+        if fits(replace(sampler, wave=wave, at_once=None)):
+            found.append(f"--sample-waves {number}")
+            break
+    rows, parts = sampler.wave[0] * sampler.wave[1], sampler.model.mesh.size
+    while rows > parts:
+        rows = max(parts, rows // 2 // parts * parts)
+        if fits(replace(sampler, at_once=rows)):
+            found.append(f"--rows-at-once {rows}")
+            break
+    if found:
+        return f"{' or '.join(found)} {'fits' if room else 'takes half as much or less'}"
+    return (
+        "fewer --response-tokens, --compute-dtype bfloat16, a smaller policy or a --mesh of more"
+        " devices takes less"
+    )
+
+
+def _waves(config: TrainConfig, samples: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The values that `--sample-waves` may have beyond that of the run, and the wave of each."""
+    rows = config.prompts_per_step * samples
+    for number in range(max(config.sample_waves, 1) + 1, rows + 1):
+        if rows % number == 0:
+            try:
+                yield number, replace(config, sample_waves=number).wave(samples)
+            except ValueError:
+                continue
+
+
+@contextmanager
+def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
+    """Turns an allocation that fails into a sentence.
+
+    Args:
+      doing: what is computed.
+      flags: of the settings that take less, "sampling" or "update".
+    Raises:
+      ValueError: names the flags, with values.
+    """
+    try:
+        yield
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+            raise
+        mend = _smaller(run, 1, 0) if flags == "sampling" else _more_pieces(run.config.plan())
+        raise ValueError(f"memory ran out {doing}; {mend}") from error
+
+
+def _more_pieces(plan: BatchPlan) -> str:
+    pieces = max(plan.micro_batches, 1)
+    more = next((n for n in range(pieces + 1, plan.rows + 1) if plan.rows % n == 0), None)
+    told = [f"--micro-batches {more}"] if more else []
+    return f"{' or '.join([*told, '--remat layers'])} takes less"

@@ -1,0 +1,85 @@
+"""What a user's own code raises, told in one sentence with the part, the file and the line."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["names_own", "own_place", "sentence", "where_raised"]
+
+_PART = "part_that_called"
+
+# Python's own, what is installed, and this package with the folders that it links to.
+_LIBRARIES = {
+    Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+}
+_PACKAGE = Path(__file__).parents[1]
+_LIBRARIES |= {_PACKAGE, *((_PACKAGE / name).resolve() for name in ("experiments", "kernels"))}
+
+
+def own_place(error: BaseException) -> traceback.FrameSummary | None:
+    """The last line of a file of the user's that an error went through; None without any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((f for f in reversed(frames) if not _of_library(f.filename)), None)
+
+
+def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
+    """What was raised, its first line, and where."""
+    return f"{_named(error)} ({_line(place)})"
+
+
+@contextmanager
+def names_own(what: str) -> Iterator[None]:
+    """Notes on what the user's code raises which part called it, for `sentence`.
+
+    Args:
+      what: the part and what of it is called, such as "drop_half(): apply".
+    """
+    try:
+        yield
+    except Exception as error:
+        if own_place(error) is not None and not hasattr(error, _PART):
+            setattr(error, _PART, what)
+        raise
+
+
+def sentence(error: BaseException) -> str:
+    """An error in one sentence: in the library's own words, or else with the part, what was raised,
+    and the line of the user's file."""
+    cause = error.__cause__
+    # An error may be raised again with the step that it ended.
+    first = error if cause is None or type(cause) is not type(error) else cause
+    place = own_place(first)
+    if place is None or _in_our_words(first):
+        return str(error)
+    part = getattr(first, _PART, None)
+    told = f"{part} raised {where_raised(first, place)}" if part else _at(first, place)
+    return told if first is error else str(error).replace(str(first), told, 1)
+
+
+def _in_our_words(error: BaseException) -> bool:
+    """Whether a line of this library raised an error that it words for users."""
+    frames = traceback.extract_tb(error.__traceback__)
+    worded = isinstance(error, ValueError | FloatingPointError | RuntimeError)
+    return worded and bool(frames) and Path(frames[-1].filename).is_relative_to(_PACKAGE)
+
+
+def _at(error: BaseException, place: traceback.FrameSummary) -> str:
+    return f"{_line(place)}: {_named(error)}"
+
+
+def _named(error: BaseException) -> str:
+    reason = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {reason}"
+
+
+def _line(place: traceback.FrameSummary) -> str:
+    return f"{Path(place.filename).name}, line {place.lineno}, in {place.name}"
+
+
+def _of_library(name: str) -> bool:
+    frozen = name.startswith("<frozen ")
+    return frozen or any(Path(name).is_relative_to(folder) for folder in _LIBRARIES)

@@ -34,10 +34,10 @@ KEPT = {
 
 
 def loss_with(start, change):
-    def apply(signals, context, state):
+    def remember(signals, context, state):
         return signals, change(state), {}
 
-    part = Transform(lambda spec: start, apply, frozenset(), "remember(decay=0.5)")
+    part = Transform(remember, lambda spec: start)
     return objective(
         group_normalized(), transforms=[part], surrogate=reinforce(), aggregation=token_mean()
     )
@@ -49,7 +49,7 @@ def test_a_loss_names_the_part_and_both_kinds(name):
     made, batch = loss_with(start, change), golden.rollouts("b")
     state = made.init(golden.spec(batch))
     step = jax.jit(lambda stats, state: made.loss(stats, batch, state, jax.random.key(0)))
-    with pytest.raises(ValueError, match=r"state.* of remember must stay .* got ") as told:
+    with pytest.raises(ValueError, match=r"state.* of loss_with must stay .* got ") as told:
         step(golden.stats("b"), state)
     assert before in str(told.value) and after in str(told.value)
 
@@ -81,13 +81,13 @@ def part_with(kind, start, change):
         def staged(batch, actor, state, turn):
             return batch, new(state), {}
 
-        return {"stages": [Stage(staged, "remember(decay=0.5)", init)]}
+        return {"stages": [Stage(staged, init)]}
     if kind == "draw":
 
         def drawn(asks, actor, state, turn):
             return actor.draw(asks, turn.key), new(state), {}
 
-        return {"draw": Draw(drawn, "remember(decay=0.5)", init)}
+        return {"draw": Draw(drawn, init)}
 
     def observed(state, turn, seen, learned):
         return new(state), {}
@@ -95,7 +95,7 @@ def part_with(kind, start, change):
     def propose(asks, state, turn):
         return experience().curricula["shuffled_epochs"].propose(asks, state, turn)
 
-    return {"curriculum": Curriculum(propose, "remember(decay=0.5)", init, observed)}
+    return {"curriculum": Curriculum(propose, init, observed)}
 
 
 @pytest.mark.parametrize("kind", ["stage", "draw", "curriculum"])
@@ -103,6 +103,6 @@ def part_with(kind, start, change):
 def test_an_experience_names_the_part_and_both_kinds(kind, name):
     start, change, before, after = CHANGED[name]
     chain = experience(**part_with(kind, start, change))
-    with pytest.raises(ValueError, match=r"remember\(decay=0.5\): state.* must .* got ") as told:
+    with pytest.raises(ValueError, match=r"part_with: state.* must .* got ") as told:
         numpy_actor.walk(chain, steps=1)
     assert before in str(told.value) and after in str(told.value)

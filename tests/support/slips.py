@@ -18,14 +18,25 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.tools.environment import Reply
 from rlvr_jax.types import Recipe
+from rlvr_jax.types.parts import part
 
 
 def _grpo(**parts):
     return Recipe(recipe("grpo").objective, experience(**parts))
 
 
+def _slip(kind, apply, **fields):
+    """A part of a kind with the label slip()."""
+
+    def slip():
+        return kind(apply, **fields)
+
+    slip.__annotations__["return"] = kind
+    return part(slip)()
+
+
 def _staged(apply, **fields):
-    return _grpo(stages=[Stage(apply, "slip()", **fields)])
+    return _grpo(stages=[_slip(Stage, apply, **fields)])
 
 
 def batch_alone():
@@ -82,25 +93,25 @@ def stage_observes():
 
 
 def draw_raises():
-    return _grpo(draw=Draw(_divides, "slip()"))
+    return _grpo(draw=_slip(Draw, _divides))
 
 
 def draw_alone():
     def drawn(asks, actor, state, turn):
         return actor.draw(asks, turn.key)
 
-    return _grpo(draw=Draw(drawn, "slip()"))
+    return _grpo(draw=_slip(Draw, drawn))
 
 
 def curriculum_raises():
-    return _grpo(curriculum=Curriculum(_divides, "slip()"))
+    return _grpo(curriculum=_slip(Curriculum, _divides))
 
 
 def curriculum_gives_prompts():
     def propose(asks, state, turn):
         return list(turn.setting.task.train[:4])
 
-    return _grpo(curriculum=Curriculum(propose, "slip()"))
+    return _grpo(curriculum=_slip(Curriculum, propose))
 
 
 def init_raises():
@@ -117,9 +128,9 @@ def environment_raises():
 
 
 def loss_raises():
-    part = Transform(lambda spec: (), _divides, frozenset(), "slip()")
+    own = _slip(Transform, _divides)
     made = objective(
-        group_normalized(), transforms=[part], surrogate=reinforce(), aggregation=token_mean()
+        group_normalized(), transforms=[own], surrogate=reinforce(), aggregation=token_mean()
     )
     return Recipe(made)
 
@@ -129,8 +140,8 @@ def loss_broadcasts():
         weight = signals.weight + jnp.ones(5, jnp.float32)
         return dataclasses.replace(signals, weight=weight), state, {}
 
-    part = Transform(lambda spec: (), apply, frozenset(), "slip()")
+    own = _slip(Transform, apply)
     made = objective(
-        group_normalized(), transforms=[part], surrogate=reinforce(), aggregation=token_mean()
+        group_normalized(), transforms=[own], surrogate=reinforce(), aggregation=token_mean()
     )
     return Recipe(made)

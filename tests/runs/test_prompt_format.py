@@ -10,8 +10,10 @@ from tokenizers.processors import TemplateProcessing
 from training_runs import WORDS
 
 from rlvr_jax import methods, policy
-from rlvr_jax.experience import branch_turns, experience, summarized_turns, turn_rows, turns
+from rlvr_jax.experience import branch_turns, experience, turns
 from rlvr_jax.experience.prompts import encode_prompts, told_tokens
+from rlvr_jax.methods.agents.epo import turn_rows
+from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.runs import parse_config
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import make_run

@@ -16,6 +16,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from tiny_batch import BUDGET, REWARD, ROWS, batch, second_policy, tiny
 
 from rlvr_jax import methods, objectives
+from rlvr_jax.methods.entropy.entropy_bonus import adaptive_entropy_bonus
+from rlvr_jax.methods.exploration.passk_advantage import subset_normalized
 from rlvr_jax.objectives import Spec
 from rlvr_jax.policy import Model
 from rlvr_jax.training import TrainState, objective_gradient, update
@@ -30,7 +32,7 @@ ROUNDING = {"float64": 1e-12, "float32": 1e-6}
 # above the entropy where one is dropped, and groups have 4 rollouts.
 CHANGED = {
     "gtpo": {"entropy_threshold": 10.0},
-    "passk_advantage": {"advantage": objectives.subset_normalized(k=2)},
+    "passk_advantage": {"advantage": subset_normalized(k=2)},
     "clip_cov": {"fraction": 0.2, "covariance_low": 0.0},
     "kl_cov": {"fraction": 0.2},
     "capo_curvature": {"top_k": 5},
@@ -198,7 +200,7 @@ CUSTOM = objectives.objective(
     transforms=[objectives.drop_high_covariance(0.2, low=-1.0, high=9.0)],
     surrogate=objectives.ppo_clip(low=CLIP, high=CLIP),
     # It has state, and no gradient while its coefficient is 0.
-    regularizers=[objectives.adaptive_entropy_bonus(target=9.0, step=1e-3)],
+    regularizers=[adaptive_entropy_bonus(target=9.0, step=1e-3)],
     aggregation=objectives.token_mean(),
 )
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.01, weight_decay=0.1))

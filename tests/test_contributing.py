@@ -1,27 +1,61 @@
-"""The way that CONTRIBUTING.md shows is one that can be gone."""
+"""The way that CONTRIBUTING.md shows works to the letter, with two files and no other change."""
 
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-import golden_vectors as golden
-import numpy as np
-
-from rlvr_jax import methods
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+FILES = dict(re.findall(r"```python\n# ([\w/]+\.py)\n(.*?)```", PAGE, re.DOTALL))
+(COMMANDS,) = re.findall(r"nothing else has to change:\n\n((?:    .*\n)+)", PAGE)
 
 
-def test_the_file_of_the_page_is_a_method(tmp_path, monkeypatch):
-    ((name, text),) = re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
-    own = methods.method(name)
-    assert own.recipe.__name__ == name and own.changes == "advantage, surrogate"
-    done = golden.evaluate(own.recipe(), "a")
-    assert np.isfinite(done.loss) and np.any(done.dlogits)
-    plain = golden.evaluate(own.recipe(clip_high=0.2), "a")
-    assert done.loss != plain.loss
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A copy of the repository with the two files of the page."""
+    folder = tmp_path_factory.mktemp("clone")
+    for path in ROOT.iterdir():
+        if path.name in ("rlvr_jax", "tests"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(path, folder / path.name, symlinks=True, ignore=ignored)
+        elif path.name[0] != "." and path.name not in ("runs", "build"):
+            (folder / path.name).symlink_to(path)
+    for name, text in FILES.items():
+        assert not (folder / name).exists()
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_the_page_has_a_method_and_a_test():
+    assert [name.split("/")[:2] for name in FILES] == [
+        ["rlvr_jax", "methods"],
+        ["tests", "methods"],
+    ]
+    assert len(COMMANDS.splitlines()) == 4
+
+
+@pytest.mark.parametrize("line", COMMANDS.splitlines())
+def test_a_command_of_the_page_works(clone, line):
+    command = [*shlex.split(line)]
+    command = [sys.executable, *(["-m"] if command[0] == "pytest" else []), *command]
+    if "pytest" in command:
+        command += ["-n", "0", "-q", "-p", "no:cacheprovider"]
+    command = [word for word in command if word != "python"]
+    where = os.environ | {"PYTHONPATH": str(clone)}
+    done = subprocess.run(command, cwd=clone, env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    if "pytest" in command:
+        assert re.search(r"\d+ passed", done.stdout)
+    elif "train" in command:
+        assert (clone / "runs/certain/policy/config.json").exists()
+    else:
+        assert "soften_certain_tokens(strength=0.5)" in done.stdout
 
 
 def test_the_paths_of_the_page_are_there():

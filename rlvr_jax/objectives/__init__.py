@@ -30,6 +30,7 @@ from rlvr_jax.objectives.advantages import *
 from rlvr_jax.objectives.algebra import *
 from rlvr_jax.objectives.branch_budget import *
 from rlvr_jax.objectives.choice import *
+from rlvr_jax.objectives.compositions import *
 from rlvr_jax.objectives.offline_values import *
 from rlvr_jax.objectives.regularizers import *
 from rlvr_jax.objectives.rewards import *

@@ -14,7 +14,7 @@ from rlvr_jax.methods.agents.spear import (
     rising_cosine,
 )
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
-from rlvr_jax.objectives import Moment, Shaping, bounded, column, gated, plain_outcome, total
+from rlvr_jax.objectives import Moment, Shaping, bounded, column, plain_outcome, total
 from rlvr_jax.types import Rollouts
 
 NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))
@@ -83,14 +83,6 @@ def test_a_state_and_a_key_belong_to_one_part():
     assert np.any(drawn[0] != drawn[1])
 
 
-def test_gates_and_bounds_keep_state_and_needs():
-    gate = gated(column(1), lambda rollouts: rollouts.outcome > 0.5, closed=-1.0)
-    np.testing.assert_array_equal(gate(rollouts()), [1, -1, 1, -1])
-    assert gate.columns == 2
-    np.testing.assert_array_equal(bounded(column(0), 0.3, 0.6)(rollouts()), [0.5, 0.3, 0.6, np.nan])
-    assert bounded(counted(), 0, 9).init(5) == 5
-
-
 def test_factors_move_with_the_step_and_stay_at_the_end():
     falling, rising = falling_cosine(200), rising_cosine(300)
     assert (falling(0), falling(100), falling(200), falling(999)) == (1, 0.5, 0, 0)
@@ -121,6 +113,11 @@ def test_a_row_draws_the_same_in_any_order_and_another_in_another_step():
     assert np.any(later != whole) and 16 < whole.sum() < 48  # three deviations of 64 coins
 
 
+def test_bounds_keep_state():
+    np.testing.assert_array_equal(bounded(column(0), 0.3, 0.6)(rollouts()), [0.5, 0.3, 0.6, np.nan])
+    assert bounded(counted(), 0, 9).init(5) == 5
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -131,7 +128,6 @@ def test_a_row_draws_the_same_in_any_order_and_another_in_another_step():
         ),
         (lambda: total({"a": plain_outcome}, {"a": np.inf}), "must be finite, got inf"),
         (lambda: bounded(plain_outcome, 1.0, 0.0), "bounded: low must be at most high 0, got 1"),
-        (lambda: gated(plain_outcome, None, np.nan), "gated: closed must be finite, got nan"),
         (lambda: column(-1), "column: number must be at least 0, got -1"),
         (lambda: falling_cosine(0), "falling_cosine: steps must be at least 1, got 0"),
         (lambda: random_reward(2.0), r"random_reward: chance must be in \[0, 1\], got 2"),

@@ -169,7 +169,6 @@ class Counter:
         (Counter(), {"x": 1}, "2"),
         (Counter().method, {"x": [1, 2]}, "2"),
     ],
-    ids=str,
 )
 def test_a_call_gives_a_function_what_it_takes(function, arguments, text):
     made = tool(function)

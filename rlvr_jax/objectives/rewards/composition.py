@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, judged_mean, shaping
 from rlvr_jax.objectives.shaping import Reward
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 from rlvr_jax.types.parts import part
 
-__all__ = ["bounded", "column", "gated", "total"]
+__all__ = ["bounded", "column", "total"]
 
 Part = Reward | Shaping
 
@@ -46,25 +45,6 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, Finite] | None = None
         return sum(terms, start=jnp.zeros_like(values[0]))
 
     return combined(parts, add)
-
-
-@part
-def gated(
-    reward: Part, when: Callable[[Rollouts], Bool[Array, "B"]], closed: Finite = 0.0
-) -> Shaping:
-    """The reward where the gate is open, else `closed`.
-
-    Args:
-      when: (rollouts) -> bool [B], such as `right`.
-      closed: what the other rows earn.
-    """
-    own = as_shaping(reward)
-
-    def apply(rollouts, state, moment):
-        value, state, metrics = own.apply(rollouts, state, moment)
-        return jnp.where(when(rollouts), value, closed), state, metrics
-
-    return replace(own, apply=apply)
 
 
 @part

@@ -167,7 +167,6 @@ def returns(value):
         (returns("<f at 0x12>"), "<f at 0x12>"),
         (returns(3.5), "3.5"),
     ],
-    ids=str,
 )
 def test_what_a_function_returns_is_awaited_and_shown_as_text(function, wanted):
     made = tool(function, name="f")

@@ -15,7 +15,6 @@ from rlvr_jax.experience import experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import carried_over, chunks
-from rlvr_jax.methods.off_policy.spec_rl import from_drafts
 from rlvr_jax.objectives import (
     group_normalized,
     last_of_trace,
@@ -133,11 +132,6 @@ def test_a_carry_that_leaves_no_room_is_refused_when_a_run_begins():
     chain = experience(draw=chunks(most=2, head=1, carry=8))
     with pytest.raises(ValueError, match=r"response_tokens must be at least 9 .*got 8"):
         chain.init(numpy_actor.setting(chain))
-
-
-def test_drafts_of_chunks_are_refused():
-    with pytest.raises(ValueError, match="below must draw responses as a whole"):
-        from_drafts(0.5, below=chunks(most=2, head=1))
 
 
 # What is learned from them.

@@ -14,7 +14,6 @@ from rlvr_jax.experience import Turn, experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN, Ask
 from rlvr_jax.methods.off_policy.spec_rl import (
     accepted_prefix,
-    emitted_distance,
     from_drafts,
     residual,
 )
@@ -60,16 +59,7 @@ def test_tokens_before_the_first_rejected_one_are_accepted():
     np.testing.assert_array_equal(accepted_prefix(log_ratio, length, uniform, 2.0), [3, 2, 0])
 
 
-def test_an_unchanged_policy_writes_what_it_is_and_a_lenient_one_what_another_was():
-    p, q = np.log([0.7, 0.3]), np.log([0.4, 0.6])
-    assert emitted_distance(p, p, 0.0) == pytest.approx(0, abs=1e-15)
-    # q min(1, p/q) = (0.4, 0.3); the missing 0.3 is drawn from p again: (0.61, 0.39).
-    assert emitted_distance(p, q, 0.0) == pytest.approx(0.09)
-    # With e^b = 2 everything is accepted.
-    assert emitted_distance(p, q, np.log(2.0)) == pytest.approx(0.3)
-
-
-def test_without_drafts_it_is_the_draw_below():
+def test_without_drafts_it_is_plain_sampling():
     chain, own = chain_of()
     plainly = experience(draw=plain())
     (one,), (other,) = (numpy_actor.walk(c, steps=1, own=own) for c in (chain, plainly))
@@ -143,10 +133,7 @@ def test_rows_without_log_probs_leave_the_older_draft():
     np.testing.assert_array_equal(changed, np.tile([False, True], (ALL_OF_THEM, 2)))
 
 
-def test_draws_that_are_not_whole_responses_are_refused():
-    below = replace(plain(), of_policy=True)
-    with pytest.raises(ValueError, match=r"below must draw responses as a whole.*got"):
-        from_drafts(0.5, below)
+def test_a_lenience_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="from_drafts: lenience must be finite, got nan"):
         from_drafts(float("nan"))
 
@@ -256,7 +243,7 @@ def test_exact_needs_the_bytes_that_it_names():
     task = numpy_actor.numbered_task(ALL_OF_THEM)
     with pytest.raises(ValueError, match=r"exact_mb must be at least.*6,144 bytes\), got 0.001"):
         chain.init(numpy_actor.setting(chain, task))
-    with pytest.raises(ValueError, match=r"lenience must be 0 and below None, got 0.5"):
+    with pytest.raises(ValueError, match=r"with exact_mb lenience must be 0, got 0.5"):
         from_drafts(0.5, exact_mb=1)
     with pytest.raises(ValueError, match=r"exact_mb must be at least 0, got -1"):
         from_drafts(0, exact_mb=-1)

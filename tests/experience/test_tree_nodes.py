@@ -154,18 +154,18 @@ def test_more_entropy_is_more_branching_and_forks_damp_it():
 def test_the_worked_example_of_pruning():
     quality = np.array([0.9, 0.1, 0.6, 0.4, 0.8, 0.2])
     finished = np.zeros(6, bool)
-    found = pruned_choice(quality, finished, 6, 3, 0.5)
+    found = pruned_choice(quality, finished, 3, 0.5)
     assert_array_equal(found, [1, 1, 0, 0, 1, 0])
     finished[2] = True
-    found = pruned_choice(quality, finished, 6, 3, 0.5)
+    found = pruned_choice(quality, finished, 3, 0.5)
     assert_array_equal(found, [1, 1, 1, 0, 0, 0])
 
 
-def test_equal_qualities_keep_the_earlier_rows_of_each_group():
-    found = pruned_choice(np.full(8, 0.5), np.zeros(8, bool), 4, 2, 0.5)
-    assert_array_equal(found, [1, 1, 0, 0] * 2)
-    finished = np.array([True] * 3 + [False] * 5)
-    assert_array_equal(pruned_choice(np.zeros(8), finished, 4, 2, 0.5)[:4], [1, 1, 1, 0])
+def test_equal_qualities_keep_the_earlier_rows():
+    found = pruned_choice(np.full(4, 0.5), np.zeros(4, bool), 2, 0.5)
+    assert_array_equal(found, [1, 1, 0, 0])
+    finished = np.array([True] * 3 + [False])
+    assert_array_equal(pruned_choice(np.zeros(4), finished, 2, 0.5), [1, 1, 1, 0])
 
 
 def test_the_worked_example_of_the_head():

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from itertools import pairwise
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy_actor
 import pytest
@@ -12,7 +10,7 @@ import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import experience
-from rlvr_jax.methods.clipping.t_ppo import critic_of_finished, critic_targets, in_windows
+from rlvr_jax.methods.clipping.t_ppo import in_windows
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.runs.step import collect
 
@@ -73,16 +71,6 @@ def test_the_end_of_the_budget_is_no_cut():
     full = np.concatenate([rollouts.length == BUDGET for rollouts in seen])
     cut = np.concatenate([rollouts.truncated for rollouts in seen])
     assert full.any() and cut.any() and not np.any(full & cut)
-
-
-def test_a_critic_is_fitted_where_responses_are_finished():
-    rollouts = walked()[1].batch.rollouts
-    known = jax.tree.map(jnp.asarray, replace(rollouts, values=np.zeros(rollouts.mask.shape)))
-    critic = critic_of_finished(0.9)
-    targets, finished = critic_targets(known.reward, known.mask, known.truncated, 0.9)
-    assert_array_equal(critic.weigh(known), finished)
-    assert_array_equal(critic.returns(known), targets)
-    assert np.asarray(finished).any() and not np.asarray(finished[known.truncated]).any()
 
 
 def test_a_share_outside_its_range_is_refused():

@@ -11,7 +11,7 @@ import training_runs
 
 from rlvr_jax.experience import Stage, experience
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.agents.skill0 import most_skills, next_active, skill_reward
+from rlvr_jax.methods.agents.skill0 import most_skills, next_active
 from rlvr_jax.methods.curricula.cog_drift import Climb, climbed, easiest
 from rlvr_jax.methods.curricula.dr_sci import exchanged
 from rlvr_jax.methods.curricula.multi_domain import level_stage, one_level_at_a_time
@@ -493,8 +493,6 @@ def test_phases_allow_fewer_and_fewer_skills():
     assert next_active(gain, 3) == ["general", "d", "a"]
     assert next_active(gain, 6) == ["general", "d", "a", "b"]
     assert next_active(gain, 1) == ["general"] and next_active(gain, 0) == []
-    assert skill_reward(1, 2, 4.0, 8) == pytest.approx(0.813862944, abs=1e-9)
-    assert skill_reward(1, 2, 4.0, 9) == pytest.approx(0.8)
 
 
 def test_skills_are_shown_rated_and_taken_away():

@@ -160,8 +160,8 @@ def test_no_number_of_a_method_may_be_nan():
 @pytest.mark.parametrize(
     ("name", "number", "value", "message"),
     [
-        ("bapo", "balance_epsilon", -1.0, "balance_signs: epsilon must be at least 0, got -1"),
-        ("dapo", "overlong_factor", -1.0, "overlong_shaping: factor must be at least 0, got -1"),
+        ("bapo", "balance_epsilon", -1.0, "bapo: balance_epsilon must be at least 0, got -1"),
+        ("dapo", "overlong_factor", -1.0, "dapo: overlong_factor must be at least 0, got -1"),
         ("dcpo", "gap_cap", -1.0, "mix_in_tempered_policy: cap must be at least 0, got -1"),
         ("gdro", "max_weight", -1.0, "hard_bins_first: max_weight must be positive, got -1"),
         ("gdro", "mixing", 7.0, r"hard_bins_first: mixing must be in \[0, 1\], got 7"),
@@ -170,7 +170,7 @@ def test_no_number_of_a_method_may_be_nan():
         ("lite_ppo", "epsilon", 0.0, "lite_ppo: epsilon must be positive, got 0"),
         ("ma_rlhf", "reward_clip", -1.0, "macro_advantage: reward_clip must be positive, got -1"),
         ("ngrpo", "epsilon", 0.0, "ngrpo: epsilon must be positive, got 0"),
-        ("ngrpo", "num_virtual", -1, "with_virtual: number must be at least 0, got -1"),
+        ("ngrpo", "num_virtual", -1, "ngrpo: num_virtual must be at least 0, got -1"),
         ("ppo", "discount", 7.0, r"ppo: discount must be in \[0, 1\], got 7"),
         ("reinforce", "discount", -1.0, r"reinforce: discount must be in \[0, 1\], got -1"),
         ("riskpo", "epsilon", 0.0, "riskpo: epsilon must be positive, got 0"),

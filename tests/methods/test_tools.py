@@ -82,7 +82,7 @@ def test_r1_searcher_searches_a_corpus_and_is_paid_by_its_rules(tmp_path):
         state, _ = box.start(None)
         said = box.reply(state, "<|begin_of_query|>words<|end_of_query|>").text
         assert said == "\n<|begin_of_documents|>\n(1) two words\n<|end_of_documents|>\n\n"
-    with pytest.raises(ValueError, match="stage must be 1 or 2, got 3"):
+    with pytest.raises(ValueError, match="stage must be one of 1, 2, got 3"):
         recipe("r1_searcher", stage=3)
 
 

@@ -1,11 +1,11 @@
-"""Judged rewards, low-probability protection, rare events."""
+"""Judged rewards, low-probability protection, penalized outcomes."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.methods.baselines.w_grpo_pairing import penalized_outcome, rare_event_advantage
+from rlvr_jax.methods.baselines.w_grpo_pairing import penalized_outcome
 from rlvr_jax.methods.entropy.lp_reg import low_probability_candidates, min_p_proxy
 from rlvr_jax.methods.judges.cgpo import (
     ConstrainedReward,
@@ -88,12 +88,6 @@ def test_a_single_candidate_is_none():
     for fraction, number in ((0.5, 0), (1.0, 2)):
         found, k = low_probability_candidates(advantage, logp, mask, fraction, array([0], np.int32))
         assert np.asarray(found).sum() == number and k == max(number, 1)
-
-
-def test_rare_successes_and_failures_are_amplified():
-    outcome = array([1.0, 0.0, 0.0, 1.0, 1.0], np.float64)
-    root = np.sqrt(2)
-    assert_agrees(rare_event_advantage(outcome, GROUP), [root, -1 / root, -1 / root, 0, 0])
 
 
 def test_a_negative_penalty_is_refused():

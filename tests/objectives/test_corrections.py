@@ -11,7 +11,6 @@ from rlvr_jax.methods.off_policy.rollout_correction import (
     drop_by_divergence,
     drop_by_ratio,
     drop_drifted_failures,
-    mean_of_rollouts,
 )
 from rlvr_jax.objectives import Context, masked_mean
 from rlvr_jax.objectives.transforms.corrections import truncate_importance
@@ -20,7 +19,7 @@ from rlvr_jax.types import Signals, replace
 ALL = {
     "token": truncate_importance(2.0),
     "normalized": truncate_importance(2.0, normalizer=masked_mean),
-    "rollout": truncate_importance(2.0, product_ratio, mean_of_rollouts),
+    "rollout": truncate_importance(2.0, product_ratio),
     "band": band_importance(0.5, 2.0),
     "ratio": drop_by_ratio(0.9, 1.1),
     "product": drop_by_ratio(0.5, 2.0, product_ratio),
@@ -66,7 +65,6 @@ def test_silenced_tokens_stay_in_the_mask_and_rejected_rollouts_leave_it():
 def test_normalized_weights_have_mean_one():
     mask = strayed().mask
     assert_agrees(masked_mean(decided(ALL["normalized"])[0].weight, mask), 1.0)
-    assert_agrees(mean_of_rollouts(decided(ALL["rollout"])[0].weight, mask), 1.0)
 
 
 def test_corrections_multiply_and_intersect():

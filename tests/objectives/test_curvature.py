@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.methods.clipping.capo_curvature import drop_unstable_steps, is_stable, predicted_step
+from rlvr_jax.methods.clipping.capo_curvature import drop_unstable_steps, predicted_step
 
 RATE = 0.3
 
@@ -28,7 +28,7 @@ def predict(advantage, logp, ids, tokens, hidden):
 
 def test_closed_forms_are_those_of_explicit_matrices():
     advantage, logp, ids, tokens, hidden = case()
-    found = predict(advantage, logp, ids, tokens, hidden)
+    predicted_change, shift = predict(advantage, logp, ids, tokens, hidden)
     for b, t in np.ndindex(2, 3):
         p = np.exp(logp[b, t]) / np.exp(logp[b, t]).sum()
         v = (ids[b, t] == tokens[b, t]) - p
@@ -36,19 +36,15 @@ def test_closed_forms_are_those_of_explicit_matrices():
         u = gradient @ hidden[b, t]
         fisher = np.diag(p) - np.outer(p, p)
         curvature = advantage[b, t] * ((v @ u) ** 2 - u @ fisher @ u)
-        assert_agrees(found.squared_gradient[b, t], (gradient**2).sum())
-        assert_agrees(found.curvature[b, t], curvature)
         change = RATE * (gradient**2).sum() + RATE**2 * curvature / 2
-        assert_agrees(found.change[b, t], change)
-        assert_agrees(found.shift[b, t], RATE**2 * (v @ u) ** 2 / 2)
+        assert_agrees(predicted_change[b, t], change)
+        assert_agrees(shift[b, t], RATE**2 * (v @ u) ** 2 / 2)
 
 
-def test_without_advantage_every_step_is_stable():
+def test_without_advantage_nothing_changes():
     _, logp, ids, tokens, hidden = case()
-    found = predict(np.zeros((2, 3)), logp, ids, tokens, hidden)
-    for symmetric in (True, False):
-        steady, near = is_stable(found, 1e-9, 1e-9, symmetric)
-        assert steady.all() and near.all()
+    change, shift = predict(np.zeros((2, 3)), logp, ids, tokens, hidden)
+    assert not np.asarray(change).any() and not np.asarray(shift).any()
 
 
 def test_a_limit_that_is_not_positive_is_refused():

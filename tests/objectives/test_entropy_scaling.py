@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score, turn_entropies
+from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score
 from rlvr_jax.objectives.branch_budget import num_from_prompt
 
 
@@ -32,12 +32,3 @@ def test_equal_entropies_and_single_tokens_score_zero(tokens):
 def test_rollouts_from_the_prompt_are_at_least_one_and_at_most_all(root, tool, number):
     found = num_from_prompt(array(root, float), array(tool, float), 12, 0.5)
     assert found == number
-
-
-def test_a_row_without_later_turns_has_no_entropy_there():
-    entropy = array([[2.0, 4.0], [2.0, 4.0], [2.0, 4.0]], float)
-    mask = array([[1, 1], [1, 1], [0, 0]], bool)
-    turn = array([[0, 2], [0, 0], [-1, -1]], np.int32)
-    root, tool = turn_entropies(entropy, mask, turn, 10)
-    np.testing.assert_allclose(root * np.log(10), [2, 3, 0], rtol=1e-14)
-    np.testing.assert_allclose(tool * np.log(10), [4, 0, 0], rtol=1e-14)

@@ -3,26 +3,12 @@
 import numpy as np
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.methods.clipping.dpo_q import following_value, shaped_reward
 from rlvr_jax.methods.credit.implicit_prm import cumulative_reward, step_scores, worst_step
 from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.steps import find_steps
 
 MASK = array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
 STEP = array([[0, -1, 0, 3, -1], [-1] * 5], np.int32)
-
-
-def test_the_following_value_skips_holes():
-    values = array([[1, np.nan, 2, 3, np.nan], [np.nan] * 5], np.float64)
-    assert_agrees(following_value(values, MASK), [[2, 0, 3, 0, 0], [0] * 5])
-
-
-def test_shaped_rewards_telescope_across_holes():
-    random = np.random.default_rng(0)
-    reward, values = random.normal(size=(2, 2, 5))
-    reward, values = (array(np.where(MASK, x, 0), np.float64) for x in (reward, values))
-    total = np.asarray(shaped_reward(reward, values, MASK)).sum(axis=1)
-    assert_agrees(total, np.asarray(reward).sum(axis=1) + np.asarray(values)[:, 0])
 
 
 def test_steps_end_at_their_last_token_and_add_up():

@@ -15,11 +15,7 @@ from rlvr_jax.methods.exploration.dph_rl import (
     off_policy_divergence,
 )
 from rlvr_jax.methods.guidance.hpt import imitate_demonstrations, num_solved
-from rlvr_jax.methods.off_policy.rapid import (
-    capped_rollout_weight,
-    reweighted_value,
-    self_normalized_value,
-)
+from rlvr_jax.methods.off_policy.rapid import capped_rollout_weight
 from rlvr_jax.types import replace
 
 GENERATORS = (forward_kl_generator, jensen_shannon_generator, alpha_generator(0.2))
@@ -63,10 +59,3 @@ def test_huge_ratios_are_capped_before_they_overflow():
     mask = array([[1, 1], [1, 0]], bool)
     weight = capped_rollout_weight(logp, jnp.zeros_like(logp), mask, 2.0)
     assert_agrees(weight, [2, np.exp(-1)])
-
-
-def test_equal_rewards_are_their_own_value_only_if_self_normalized():
-    group, reward = array([0, 0, 1], np.int32), jnp.ones(3)
-    weight = array([2.0, 0.5, 0.25], np.float64)
-    assert_agrees(reweighted_value(reward, weight, group), [1.25, 1.25, 0.25])
-    assert_agrees(self_normalized_value(reward, weight, group), [1, 1, 1])

@@ -3,12 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.methods.agents.social_rl import (
-    alignment_term,
-    discounted_past,
-    partner_row,
-    past_mean,
-)
+from rlvr_jax.methods.agents.social_rl import alignment_term, partner_row, past_mean
 
 ATOL = 1e-14  # float64, sums of a few terms
 ADVANTAGE = np.random.default_rng(0).normal(size=(5, 4))
@@ -25,12 +20,7 @@ def test_partners_are_neighbours_by_rollout_id_and_the_last_of_an_odd_group_is_a
 
 
 def test_the_past_ends_before_the_present_turn():
-    mean, discounted = (
-        past_mean(jnp.asarray(ADVANTAGE)),
-        discounted_past(jnp.asarray(ADVANTAGE), 0.9),
-    )
+    mean = past_mean(jnp.asarray(ADVANTAGE))
     for t in range(4):
         before = ADVANTAGE[:, :t]
-        weights = 0.9 * 0.9 ** (t - np.arange(t))
         np.testing.assert_allclose(mean[:, t], before.mean(axis=1) if t else 0, atol=ATOL)
-        np.testing.assert_allclose(discounted[:, t], before @ weights, atol=ATOL)

@@ -6,7 +6,6 @@ import pytest
 from everyday import everyday
 from golden_vectors import array
 
-from rlvr_jax.methods.agents.automated_tool_envs import turn_without_calls
 from rlvr_jax.methods.exploration.rep_exploration import (
     leave_one_out_leverage,
     leverage,
@@ -153,10 +152,6 @@ def test_calls_solve_each_answer_once_and_for_their_own_tool():
     open_ = {"add": ["5", "7"]}
     assert counted_calls(["add"] * 3, ["5", "5", "7"], open_) == (3, 2)
     assert counted_calls(["sub"], ["7"], open_) == (1, 0)
-    assert turn_without_calls("It is 1,005.", "1005", 2) == 1 / 3
-    assert turn_without_calls("<tool_call> 1005", "1005", 2) == -0.3
-    assert turn_without_calls(" ", "1005", 0) == -0.5
-    assert (turn_without_calls("no", "1005", 0), turn_without_calls("no", "1005", 1)) == (0.5, 0)
 
 
 def test_the_rubrics_of_the_worked_example():

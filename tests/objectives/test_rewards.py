@@ -1,18 +1,11 @@
 """Rewards made of rewards: what is added, what a gate closes, what changes with the step."""
 
-import math
-
 import jax
 import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.methods.agents.spear import (
-    falling_cosine,
-    falling_exponential,
-    over_steps,
-    rising_cosine,
-)
+from rlvr_jax.methods.agents.spear import falling_cosine, over_steps
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
 from rlvr_jax.objectives import Moment, Shaping, bounded, column, plain_outcome, total
 from rlvr_jax.types import Rollouts
@@ -84,10 +77,8 @@ def test_a_state_and_a_key_belong_to_one_part():
 
 
 def test_factors_move_with_the_step_and_stay_at_the_end():
-    falling, rising = falling_cosine(200), rising_cosine(300)
+    falling = falling_cosine(200)
     assert (falling(0), falling(100), falling(200), falling(999)) == (1, 0.5, 0, 0)
-    assert (rising(0), rising(300), rising(999)) == (0, 1, 1)
-    assert falling_exponential(5.0, 10)(20) == math.exp(-5)
     own = over_steps(plain_outcome, falling_cosine(6))
     value, _, told = own.apply(rollouts(), (), NOW)
     np.testing.assert_allclose(value, [0.5, 0, 0.5, 0], rtol=1e-15)  # one cosine

@@ -9,7 +9,6 @@ from everyday import everyday
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.copg import group_pair_spread
 from rlvr_jax.methods.credit.apo import long_error_factor
 from rlvr_jax.methods.entropy.canon import in_high_half, mean_sampling_entropy
 from rlvr_jax.methods.entropy.ppl_position_shaping import standardized_perplexity
@@ -51,9 +50,6 @@ PARTS = {
         mean_sampling_entropy(batch), batch.group, batch.rollout_id, has_tokens(batch.mask)
     ),
     "others": lambda stats, batch: group_others_mean(
-        batch.values[:, 0], batch.group, has_tokens(batch.mask)
-    ),
-    "pairs": lambda stats, batch: group_pair_spread(
         batch.values[:, 0], batch.group, has_tokens(batch.mask)
     ),
     "length": lambda stats, batch: long_error_factor(

@@ -69,22 +69,13 @@ def test_a_turn_has_the_sum_of_its_rewards_and_the_value_of_its_first_token():
         assert_allclose(turn_values(rollouts)[row, :3], np.full(3, value[row, 0]))
 
 
-def test_alignment_over_turns_of_one_token_is_that_over_tokens():
-    rollouts = batch(2 * np.arange(TOKENS))
-    estimator = generalized_turn_advantage(0.9, 0.7)
-    for discount in (None, 0.8):
-        plain = advantage(aligned_with_partner(estimator, 0.5, discount), rollouts)
-        turned = advantage(aligned_with_partner(estimator, 0.5, discount, "turn"), rollouts)
-        assert_allclose(turned, plain, rtol=RTOL)
-
-
 def test_alignment_meets_the_partners_turn_of_the_same_number_wherever_it_stands():
     one = np.array([0, 0, 0, 1, 2, 2, 3, 4, -1, -1, -1, -1])
     two = np.array([0, 1, 1, 1, 2, 3, 4, 4, 4, 4, -1, -1])
     rollouts = batch(np.stack([one, two, one, two]))
     estimator = generalized_turn_advantage(1.0, 1.0)
     own = advantage(estimator, rollouts)
-    found = advantage(aligned_with_partner(estimator, 2.0, None, "turn"), rollouts)
+    found = advantage(aligned_with_partner(estimator, 2.0), rollouts)
     first = [[0, 4, 7], [0, 4, 6], [0, 4, 7], [0, 4, 6]]  # where the turns begin
     for row, partner in ((0, 1), (1, 0), (2, 3), (3, 2)):
         mine, other = own[row, first[row]], own[partner, first[partner]]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts
 
-from rlvr_jax.methods.agents.sweet_rl import turn_advantages, turn_sum_score
+from rlvr_jax.methods.agents.sweet_rl import turn_sum_score
 from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_against_rest,
     best_in_group,
@@ -20,8 +20,6 @@ BATCH = rollouts("b")
 def test_turns_are_averaged_by_their_ids_over_holes():
     ratio = jnp.asarray([[1.0, 2.0, np.nan, 4.0, 5.0]])
     turn, mask = jnp.asarray([[6, 2, 2, 6, 6]]), jnp.asarray([[True, True, False, True, True]])
-    found = turn_advantages(ratio, turn, mask)
-    np.testing.assert_allclose(found, [[10 / 3, 2.0, 0.0, 10 / 3, 10 / 3]], rtol=1e-15)
     batch = replace(BATCH, turn=turn, mask=mask)
     np.testing.assert_allclose(turn_sum_score(ratio, batch), [10 / 3 + 2.0], rtol=1e-15)
 

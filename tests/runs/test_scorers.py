@@ -195,7 +195,6 @@ def test_pieces_change_nothing(own, scorer):
             lambda: Scorer(None, None, None, writes="values"),
             "writes must be 'process_reward' or 'critic_values', got 'values'",
         ),
-        (lambda: pessimistic_scorer(heads=0), "heads must be"),
         (lambda: pessimistic_scorer(width=0.0), "width must be positive, got 0"),
     ],
 )

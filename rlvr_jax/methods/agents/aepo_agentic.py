@@ -1,4 +1,4 @@
-"""AEPO on tools: branches where they answer, and an update that trains uncertain tokens more.
+"""AEPO on tools: rollouts fork after tool replies, and uncertain tokens are trained more.
 
 Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
 
@@ -7,101 +7,53 @@ Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.
     loss = Σ max(-A* ρ, -A* clip(ρ, 1 - ε_low, (1 + ε_high) ρ/sg(ρ))) / Σ n_i
 
 with at most -3 A* where A* < 0. A token pushed up from above the trust region keeps the gradient of
-a ratio frozen at the bound; the value of the loss is that of the ordinary clip. The abstract speaks
-of tokens of high entropy, the authors' code does it for all. z < -5 turns the sign of an advantage.
-Their code takes z per micro-batch.
+a ratio frozen at the bound; the value of the loss is that of the ordinary clip. The abstract limits
+this to tokens of high entropy, the authors' code does it for all. z < -5 turns the sign of an
+advantage. The authors' code takes z per micro-batch.
 
-Half of a prompt's rows begin at it, the others are forked behind replies of tools, by the entropies
-of turns, as `aepo_rollout` says. `sensitivity` has a probe say how many begin, which the published
-scripts have switched off. l counts all forks of a prompt; one published version of the code sets it
-to 0 where other prompts of the batch forked and this one did not, the paper counts forks in a row.
+Half of a prompt's rows begin at the prompt; the others fork after replies of tools, by the
+entropies of turns, as in `aepo_rollout`. With `sensitivity` a probe sets the number that begins,
+which the published scripts have switched off. l counts all forks of a prompt. One published version
+of the code sets l to 0 where other prompts of the batch forked and this one did not; the paper
+counts forks in a row.
 """
 
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import branch_turns, experience
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_min
+from rlvr_jax.objectives.statistics.masked import masked_min
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon, Finite
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    Epsilon,
+    Finite,
+    NonNegative,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-def turn_entropies(
-    entropy: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    turn: Int[Array, "B T"],
-    vocabulary_size: int,
-) -> tuple[Float[Array, "B"], Float[Array, "B"]]:
-    """Mean entropy of the first turn and of all later ones, as shares of the largest, log V.
-
-    A stand-in for the authors' sums of the ten largest entropies of at most 50 tokens, and 20 after
-    a tool, with which `num_from_prompt` moves over nearly its whole range: means move it little.
-
-    Args:
-      entropy: of the policy at the token, nats.
-      mask: the tokens that count.
-      turn: which turn a token belongs to, from 0.
-      vocabulary_size: V.
-    Returns:
-      H_root and H_tool, [B]; 0 for a row without such tokens.
-    """
-    relative = entropy / jnp.log(jnp.asarray(vocabulary_size, entropy.dtype))
-    first = masked_mean(relative, mask & (turn == 0), axis=1)
-    return first, masked_mean(relative, mask & (turn > 0), axis=1)
-
-
-@part
-def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
-    """PPO's clip whose upper bound goes on training: the same value, another gradient.
-
-    max(-A ρ, -A f(ρ)) with f = (1 + ε_high) ρ/sg(ρ) above the trust region: a token pushed up from
-    there keeps the gradient of a ratio frozen at the bound. Below and inside, and for A < 0, it is
-    `ppo_clip` with its dual clip.
-
-    Args:
-      low, high: half-widths of the trust region (ε_low, ε_high), at least 0.
-      dual: c of the dual clip, above 1: at most -c A where A < 0.
-    """
-    plain = ppo_clip(low, high, dual=dual)
-
-    def loss(signals, context):
-        logp, bound = context.stats.logp, 1 + signals.clip_high
-        above = (signals.ratio > bound) & (signals.advantage > 0)
-        # exp(logp - sg(logp)) is ρ/sg(ρ) = 1, also where ρ overflows.
-        own = bound * jnp.exp(logp - jax.lax.stop_gradient(logp))
-        return jnp.where(above, -signals.advantage * own, plain.loss(signals, context))
-
-    return Surrogate(plain.prepare, loss, never_holds_back)
-
-
-def entropy_z_score(
-    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], rollouts: Rollouts
-) -> Float[Array, "B T"]:
-    """(H - mean) / std over the tokens of the batch, std with n - 1; 0 where all are equal."""
-    sets = within_batch(rollouts)
-    spread = scoped_std(entropy, mask, sets, ddof=1)
-    deviation = entropy - scoped_mean(entropy, mask, sets)
-    return jnp.where(mask, deviation / jnp.where(spread > 0, spread, 1), 0)
-
-
 @part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
 def scale_by_entropy(coefficient: Finite) -> Transform:
-    """Favours uncertain tokens: A' = A (1 + c z), z the `entropy_z_score` of the batch.
+    """Favours uncertain tokens: A* = A (1 + c z), z the `entropy_z_score` of the batch.
 
-    Nothing is floored: where z < -1/c the sign of the advantage turns.
+    There is no floor: where z < -1/c the sign of the advantage turns.
 
     Args:
       coefficient: c.
@@ -118,41 +70,69 @@ def scale_by_entropy(coefficient: Finite) -> Transform:
     return apply
 
 
+def entropy_z_score(
+    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], rollouts: Rollouts
+) -> Float[Array, "B T"]:
+    """z = (H - mean) / std over the tokens of the batch, std with n - 1; 0 where all are equal."""
+    sets = within_batch(rollouts)
+    spread = scoped_std(entropy, mask, sets, ddof=1)
+    deviation = entropy - scoped_mean(entropy, mask, sets)
+    return jnp.where(mask, deviation / jnp.where(spread > 0, spread, 1), 0)
+
+
+@part
+def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
+    """PPO's clip whose upper bound keeps a gradient: the value of `ppo_clip`, another gradient.
+
+    max(-A ρ, -A f(ρ)) with f = (1 + ε_high) ρ/sg(ρ) above the trust region. Below and inside, and
+    for A < 0, it is `ppo_clip` with its dual clip.
+    """
+    plain = ppo_clip(low, high, dual=dual)
+
+    def loss(signals, context):
+        logp, bound = context.stats.logp, 1 + signals.clip_high
+        above = (signals.ratio > bound) & (signals.advantage > 0)
+        # exp(logp - sg(logp)) is ρ/sg(ρ) = 1, also where ρ overflows.
+        own = bound * jnp.exp(logp - jax.lax.stop_gradient(logp))
+        return jnp.where(above, -signals.advantage * own, plain.loss(signals, context))
+
+    return Surrogate(plain.prepare, loss, never_holds_back)
+
+
 def aepo_agentic(
-    entropy_coefficient: float = 0.2,
+    entropy_coefficient: Finite = 0.2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    dual: float = 3.0,
+    dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = ("python",),
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
-    share: float = 0.5,
-    sensitivity: float | None = None,
-    weight: float = 0.2,
-    base: float = 0.5,
-    penalty: float = 0.05,
-    top: int = 10,
-    window: int = 20,
+    share: Unit = 0.5,
+    sensitivity: NonNegative | None = None,
+    weight: NonNegative = 0.2,
+    base: Unit = 0.5,
+    penalty: NonNegative = 0.05,
+    top: Count = 10,
+    window: Count = 20,
 ) -> Recipe:
     """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
 
     Args:
-      entropy_coefficient: how much the entropy's standard score scales an advantage.
-      dual: bound of the loss where A < 0, in units of -A.
+      entropy_coefficient: scale of the entropy's standard score.
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
-      share: of a group's rows, that begin at the prompt; without `sensitivity`.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
+      share: fraction of a group's rows that begins at the prompt; without `sensitivity`.
       sensitivity: of the number of rows that begin at the prompt (β), by a probe; None: no probe.
       weight: of the difference of entropies in the probability of a fork (γ).
-      base: that probability at equal entropies, before any fork.
-      penalty: each fork of a prompt damps the next ones by so much.
-      top: likeliest tokens that an entropy is of.
+      base: probability of a fork at equal entropies, before any fork.
+      penalty: by which each fork of a prompt damps the next ones.
+      top: likeliest tokens that an entropy sums over.
       window: first tokens of a turn that count.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)

@@ -1,4 +1,4 @@
-"""Agent-RLVR: what fails is tried again with guidance, and successes are preferred to failures.
+"""Agent-RLVR: failed tasks are tried again with guidance, and successes are preferred to failures.
 
 "Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards", of which
 the abstract and the page were read.
@@ -9,9 +9,9 @@ the abstract and the page were read.
     loss = mean over pairs of -log σ(β (Δ_success - Δ_failure)), 0 without pairs
 
 "RLVR" means here that tests choose the sides. The choice of the pair, the prompt under which it is
-scored, β and the test of leaks are ours: guidance in which eight consecutive words of the solution
-stand is not used. The reward model that chooses among answers later is the trained policy beside
-the one it began as (`experiments.evaluate --scorer implicit_prm`). Sums over thousands of tokens
+scored, β and the test of leaks are ours: guidance with eight consecutive words of the solution is
+not used. The paper's reward model, which chooses among responses, is the ratio of the trained to
+the initial policy (`experiments.evaluate --scorer implicit_prm`). Sums over thousands of tokens
 saturate σ.
 """
 
@@ -20,27 +20,25 @@ from __future__ import annotations
 from rlvr_jax.experience import PLAIN, all_wrong, experience, redraw, turns
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import (
-    implicit_reward_loss,
-)
+from rlvr_jax.objectives import implicit_reward_loss
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import leaks
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive
 from rlvr_jax.types.parts import part
 
 
-@part
+@part(reads={"hints"})
 def guidance(words: Count = 8) -> View:
-    """Shows all hints of a prompt, in order, unless they give its solution away (`leaks`).
+    """Shows all hints of a prompt, in order, unless they reveal its solution (`leaks`).
 
-    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. The solution
-    is the worked one, or the gold response where there is none. A prompt whose hints are not used
-    is shown as it is.
+    The hints are shown by `Task.show_hint`, else in a sentence after the prompt's text. The
+    solution is the worked one, or the gold response where there is none. A prompt without usable
+    hints is shown unchanged.
 
     Args:
-      words: of the solution, one after the other, that may not stand in the hints.
+      words: of the solution, one after the other, that hints may not have.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -50,23 +48,23 @@ def guidance(words: Count = 8) -> View:
             return Shown(prompt.text)
         return with_note(text).show(prompt, task)
 
-    return View(show, frozenset({"hints"}))
+    return show
 
 
 def agent_rlvr(
-    coefficient: float = 0.1,
-    attempts: int = 1,
-    leak_words: int = 8,
-    max_turns: int = 0,
-    reply_tokens: int = 512,
+    coefficient: Positive = 0.1,
+    attempts: NonNegativeInt = 1,
+    leak_words: Count = 8,
+    max_turns: NonNegativeInt = 0,
+    reply_tokens: Count = 512,
 ) -> Recipe:
     """DPO on a success and a failure of each task, guided where nothing succeeded.
 
     Args:
       coefficient: scale of the log-ratios (β).
-      attempts: with guidance, of a task without a success.
+      attempts: with guidance, of a task without a success; 0: the size of a group.
       leak_words: consecutive words of the solution that guidance may not have.
-      max_turns: of an answer in turns with the task's environment; 0: answers are one text.
+      max_turns: of a response in turns with the task's environment; 0: responses are one text.
       reply_tokens: of the environment's reply, at most.
     """
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None

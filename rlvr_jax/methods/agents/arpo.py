@@ -1,4 +1,4 @@
-"""ARPO: rollouts branch where the policy is less sure than it was at their beginning.
+"""ARPO: rollouts fork where the policy is less certain than at their beginning.
 
 Dong et al. 2025, "Agentic Reinforced Policy Optimization", https://arxiv.org/abs/2507.19849
 
@@ -7,13 +7,14 @@ Dong et al. 2025, "Agentic Reinforced Policy Optimization", https://arxiv.org/ab
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over the M rows of the prompt
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -3 A where A < 0
 
-Half of the M rows begin at the prompt, the others are forks or, where nothing goes on, begin anew.
-A shared prefix is trained in every row that has it; with `hard` its advantage is the mean of those
-rows in each of them, which has the same gradient where nothing is clipped apart. The authors keep
-E_0 of the first batch for ever, and fill up with copies of the last row; here it is that of the
-row, and there are no copies. With `tools` a round ends where one is called, as theirs do, and what
-it says has mask 0; without, after `round_tokens`. Their reward, which adds 0.1 for a right answer
-with both of two tools, is left to the task.
+Half of the M rows begin at the prompt. The others are forks, or begin at the prompt where no row
+can be forked. A shared prefix is trained in every row that has it. With `hard` its advantage is the
+mean of those rows in each of them, which has the same gradient where the rows clip alike.
+
+The authors use E_0 of the first batch in all later ones, and fill groups up with copies of the last
+row; here E_0 is that of the row, and there are no copies. With `tools` a round ends at a call, as
+in the authors' code, and replies have mask 0; without, after `round_tokens`. The authors' reward,
+which adds 0.1 for a correct answer with both of two tools, is left to the task.
 """
 
 from collections.abc import Sequence
@@ -29,18 +30,40 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.trees import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    Epsilon,
+    NonNegative,
+    Unit,
+)
 from rlvr_jax.types.parts import part
+
+
+@part(writes={"advantage"}, once=True)
+def average_over_copies() -> Transform:
+    """A token that several rows share gets the mean of their advantages in each of them."""
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        parent = parent_rows(rollouts.parent, rollouts.rollout_id)
+        owner = token_owner(parent, rollouts.branch_position, mask.shape[1])
+        own = mean_of_copies(signals.advantage, mask, owner)
+        return replace(signals, advantage=own), state, {}
+
+    return apply
 
 
 def token_owner(
     parent: Int[Array, "B"], branch_position: Int[Array, "B"], tokens: int
 ) -> Int[Array, "B T"]:
-    """The row that drew each token: the row itself, or that of its ancestors which it shares.
+    """The row that sampled each token: the row itself, or an ancestor.
 
     Args:
       parent: rows, of `parent_rows`.
-      branch_position: the first token that is the row's own; read where it has a parent.
+      branch_position: the first token that is the row's own; read where the row has a parent.
       tokens: T.
     """
     rows = parent.shape[0]
@@ -62,7 +85,7 @@ def token_owner(
 def mean_of_copies(
     values: Float[Array, "B T"], mask: Bool[Array, "B T"], owner: Int[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """The mean of a number over the rows that have the same token; 0 off the mask.
+    """The mean of a number over the rows that share a token; 0 off the mask.
 
     Args:
       owner: of `token_owner`.
@@ -75,58 +98,40 @@ def mean_of_copies(
     return jnp.where(mask, mean, 0)
 
 
-@part(writes={"advantage"}, once=True)
-def average_over_copies() -> Transform:
-    """A token that several rows have gets the mean of their advantages in each of them.
-
-    Its gradient is that of the rows' own advantages as long as they are averaged and clipped alike.
-    """
-
-    def apply(signals, context, state):
-        rollouts, mask = context.rollouts, signals.mask
-        parent = parent_rows(rollouts.parent, rollouts.rollout_id)
-        owner = token_owner(parent, rollouts.branch_position, mask.shape[1])
-        own = mean_of_copies(signals.advantage, mask, owner)
-        return replace(signals, advantage=own), state, {}
-
-    return apply
-
-
 def arpo(
-    round_tokens: int = 64,
-    share: float = 0.5,
-    weight: float = 0.2,
-    base: float = 0.5,
-    top: int = 10,
-    window: int = 20,
+    round_tokens: Count = 64,
+    share: Unit = 0.5,
+    weight: NonNegative = 0.2,
+    base: Unit = 0.5,
+    top: Count = 10,
+    window: Count = 20,
     hard: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    dual: float = 3.0,
+    dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
     """GRPO on rows that are forked after rounds of more entropy than their first one.
 
     Args:
       round_tokens: tokens of a round, without tools.
-      share: of a group's rows, that begin at the prompt.
+      share: fraction of a group's rows that begins at the prompt.
       weight: of the difference of entropies in the probability of a fork (w).
-      base: that probability at equal entropies.
-      top: likeliest tokens that an entropy is of.
+      base: probability of a fork at equal entropies.
+      top: likeliest tokens that an entropy sums over.
       window: first tokens of a round that count.
       hard: shared tokens get the mean advantage of their rows.
-      dual: bound of the loss where A < 0, in units of -A.
-      tools: that may be called, by name (`named_toolbox`), rounds being turns between calls; none:
-        rounds end after `round_tokens`; None: the task has an environment.
+      tools: that may be called, by name (`named_toolbox`); rounds are then turns between calls;
+        none: rounds end after `round_tokens`; None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_branches(
         tools,
@@ -164,7 +169,7 @@ METHOD = Method(
         "half of the tool calls"
     ),
     traps=(
-        "an entropy is a sum over up to 20 tokens, so a short round looks sure; the released code "
+        "an entropy sums up to 20 tokens, so a short round looks certain; the released code "
         "compares with the E_0 of its first batch and fills groups up with copies, which count "
         "twice"
     ),

@@ -6,13 +6,14 @@ Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
     w    = π_old / π_behaviour, 0 above 5, without gradient
     loss = Σ w max(-A ρ, -A clip(ρ, 0.6, 1.4)) / Σ n_i, ρ = π / π_old
 
-The scorer's log-probs at the weights before the update take the place of the proximal ones, those
-of the sampler are what a token was drawn with, at whichever weights. The bias goes again in the
-normalization over tokens. Groups without any right answer teach nothing. With `tools` a response is
-written in turns, and is one row, whose context is read as it was written; theirs becomes several
-rows where a page is cut short behind the turn that read it. With `staleness` (η) responses go on
-under newer weights for so many steps (`queued`), which turns do not: they are written in one step.
-The reward, F1 times form, is left to the task.
+π_old is the scorer's policy at the weights before the update, in the place of the proximal policy.
+π_behaviour is the distribution that sampled a token, under any earlier weights. The bias cancels in
+the normalization over tokens. Groups without a correct response are not trained on.
+
+With `tools` a response is written in turns and is one row, whose context is read as it was written;
+the authors' becomes several rows where a page is truncated after the turn that read it. With
+`staleness` (η) responses continue under newer weights for that many steps (`queued`); responses in
+turns cannot, as they are written in one step. The reward, F1 times form, is left to the task.
 """
 
 from collections.abc import Sequence
@@ -24,14 +25,22 @@ from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import standardize_advantage
 from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
 from rlvr_jax.objectives.transforms.corrections import SAMPLED
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Finite, Positive
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Finite,
+    NonNegativeInt,
+    Positive,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -40,9 +49,9 @@ def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf)
     """A_i = clip((R_i - mean + bias) · scale, ± limit) over the rollouts of a prompt.
 
     Args:
-      scale: factor, positive.
-      bias: added to every centered reward; what whitens the advantages behind takes it away again.
-      limit: bound of the advantage, positive.
+      scale: factor.
+      bias: added to every centered reward; a later whitening removes it.
+      limit: bound of the advantage.
     Source: ASearcher, https://github.com/inclusionAI/ASearcher (`ppo/actor.py`).
     """
 
@@ -56,12 +65,12 @@ def scaled_centered(scale: Positive, bias: Finite = 0.0, limit: Bound = jnp.inf)
 def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio) -> Transform:
     """Weighs each token by its importance, and silences those outside a band.
 
-    weight' = weight · r · 1[low ≤ r ≤ high].
+    weight' = weight · r · 1[low ≤ r ≤ high], r = old_logp's probability over behaviour_logp's.
 
     Args:
       low, high: the band, 0 ≤ low ≤ high.
       ratio: as in `truncate_importance`.
-    Metrics: silenced_share.
+    Metrics: silenced_share (fraction of the tokens).
     Raises:
       ValueError: an empty band or a negative bound.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
@@ -86,18 +95,18 @@ def check_band(function, low, high):
 
 
 def asearcher(
-    scale: float = 10.0,
-    bias: float = -0.5,
-    limit: float = 20.0,
+    scale: Positive = 10.0,
+    bias: Finite = -0.5,
+    limit: Bound = 20.0,
     clip_low: ClipLow = 0.4,
     clip_high: ClipHigh = 0.4,
-    cap: float = 5.0,
+    cap: Bound = 5.0,
     epsilon: Epsilon = 1e-5,
-    staleness: int = 0,
+    staleness: NonNegativeInt = 0,
     tools: Sequence[str] | None = (),
     style: str = "json",
-    max_turns: int = 32,
-    reply_tokens: int = 512,
+    max_turns: Count = 32,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
     """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
@@ -105,17 +114,16 @@ def asearcher(
     Args:
       scale, bias, limit: of the centered rewards.
       cap: tokens of a larger importance weight are left out of the loss.
-      staleness: steps that a group may wait for its responses (η, theirs is 4); 0: none does.
+      staleness: steps that a group may wait for its responses (η, 4 in the paper); 0: none.
       tools: that may be called, by name (`named_toolbox`), such as search:CORPUS; none: a response
         is one text; None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     Raises:
       ValueError: staleness of responses that are written in turns.
     """
-    check_count(0, "asearcher", staleness=staleness)
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     if draw is not None and staleness:
         raise ValueError(
@@ -130,7 +138,7 @@ def asearcher(
             advantage=scaled_centered(scale, bias, limit),
             transforms=[standardize_advantage(epsilon, ddof=0), band_importance(0.0, cap)],
         ),
-        # Dropped groups keep their places, without a mask.
+        # Dropped groups stay in the batch, without a mask.
         experience=experience(draw=draw, stages=[refill(all_wrong, rounds=1)]),
     )
 
@@ -140,8 +148,8 @@ METHOD = Method(
     "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
     "https://arxiv.org/abs/2508.07976",
     changes="sampling, selection, advantage, weight",
-    left_out="the reward of F1 and form; pages that are cut short behind the turn that read them;"
-    " turns that go on under newer weights",
+    left_out="the reward of F1 and form; pages that are truncated after the turn that read them;"
+    " turns that continue under newer weights",
     reports=(
         "QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40 "
         "tool calls and 150k tokens"

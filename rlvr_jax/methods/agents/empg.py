@@ -1,4 +1,4 @@
-"""EMPG: scale the credit of an agent's step by how sure it was, and pay for sure steps after it.
+"""EMPG: scale the credit of an agent's step by its certainty, and pay for certain steps after it.
 
 "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents"
 
@@ -8,11 +8,10 @@
     A'_s = A_s - mean of A over all steps, each counted once
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A step is a turn of the agent, its entropies are those of sampling time; what the environment says
-is in none. Made from a description of
-the paper and two ports of its listing, which have k = k' = 1 and ζ = 0.1 or 0.05; the paper tunes
-them per task. That the mean is over steps is the ports' reading. Groups of equal rewards are
-trained on too; filter them first if that is not wanted.
+A step is a turn of the agent, its entropies are those of sampling time; replies of the environment
+are in no step. A reconstruction from a description of the paper and two ports of its listing, which
+have k = k' = 1 and ζ = 0.1 or 0.05; the paper tunes them per task. The mean over steps is the
+ports' reading. Groups of equal rewards are trained on; a filter before the update would drop them.
 """
 
 from collections.abc import Sequence
@@ -30,57 +29,22 @@ from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, n
 from rlvr_jax.objectives.transforms.step_credit import Table
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-class StepUncertainty(NamedTuple):
-    """Tables over the steps of a batch (see `steps`).
-
-    Fields:
-      entropy: mean entropy of the tokens of the step, nats.
-      scaled: the same, min-max over all steps of the batch.
-      scale: exp(-k scaled) over its mean: 1 on average, larger for sure steps.
-      clarity: exp(-k' scaled) of the step that follows; 0 for the last one.
-    """
-
-    entropy: Table
-    scaled: Table
-    scale: Table
-    clarity: Table
-
-
-def step_uncertainty(
-    entropy: Float[Array, "B T"], steps: Steps, rollouts: Rollouts, rate: float, future_rate: float
-) -> StepUncertainty:
-    """How unsure each step is among all steps of the batch; ε = 1e-8 in both denominators.
-
-    Args:
-      entropy: of the tokens, nats.
-      rate, future_rate: k and k', of the exponentials of scale and clarity.
-    """
-    mean = step_mean(entropy, steps)
-    scaled = min_max(mean, steps.exists, within_batch(rollouts), epsilon=1e-8)
-    sure = jnp.exp(-rate * scaled)
-    scale = sure / (masked_mean(sure, steps.exists) + 1e-8)
-    clarity = next_step(jnp.exp(-future_rate * scaled), steps)
-    return StepUncertainty(mean, scaled, jnp.where(steps.exists, scale, 0), clarity)
-
-
 @part(writes={"advantage"}, once=True)
 def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: str) -> Transform:
-    """Scales the advantage of a step by how sure it was, and pays for a sure step after it.
+    """Scales the advantage of a step by its certainty, and adds a bonus for a certain next step.
 
-    A'_s = A g_s + ζ f_{s+1} (`step_uncertainty`; nothing is paid to the last step). Entropies are
-    those when the tokens were sampled. Tokens in no step get 0. Groups of equal rewards do not
-    stay at 0.
+    A_s = A_i scale_s + ζ clarity_s (`step_uncertainty`). Tokens in no step get 0. Groups of equal
+    rewards do not stay at 0.
 
     Args:
       rate, future_rate: k and k'.
       bonus: ζ.
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
-    Source: EMPG, "Harnessing Uncertainty".
     """
 
     def apply(signals, context, state):
@@ -93,9 +57,42 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
     return Transform(apply, reads={ids, "sampled_entropy"})
 
 
+class StepUncertainty(NamedTuple):
+    """Tables over the steps of a batch (`rlvr_jax.objectives.statistics.steps`).
+
+    Fields:
+      entropy: mean entropy of the tokens of the step, nats.
+      scaled: Ĥ, the entropy min-max scaled over all steps of the batch.
+      scale: exp(-k Ĥ) over its mean: 1 on average, larger for certain steps.
+      clarity: exp(-k' Ĥ) of the next step; 0 for the last one.
+    """
+
+    entropy: Table
+    scaled: Table
+    scale: Table
+    clarity: Table
+
+
+def step_uncertainty(
+    entropy: Float[Array, "B T"], steps: Steps, rollouts: Rollouts, rate: float, future_rate: float
+) -> StepUncertainty:
+    """Entropy, scale and clarity of each step of the batch; ε = 1e-8 in both denominators.
+
+    Args:
+      entropy: of the tokens, nats.
+      rate, future_rate: k and k'.
+    """
+    mean = step_mean(entropy, steps)
+    scaled = min_max(mean, steps.exists, within_batch(rollouts), epsilon=1e-8)
+    certain = jnp.exp(-rate * scaled)
+    scale = certain / (masked_mean(certain, steps.exists) + 1e-8)
+    clarity = next_step(jnp.exp(-future_rate * scaled), steps)
+    return StepUncertainty(mean, scaled, jnp.where(steps.exists, scale, 0), clarity)
+
+
 @part(writes={"advantage"}, once=True)
 def center_over_steps(ids: str) -> Transform:
-    """Takes away the mean advantage of all steps of the batch, each counted once.
+    """Subtracts the mean advantage of all steps of the batch, each counted once.
 
     Args:
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
@@ -111,30 +108,30 @@ def center_over_steps(ids: str) -> Transform:
 
 
 def empg(
-    scale_rate: float = 1.0,
-    clarity_rate: float = 1.0,
-    clarity_bonus: float = 0.1,
+    scale_rate: Finite = 1.0,
+    clarity_rate: Finite = 1.0,
+    clarity_bonus: Finite = 0.1,
     ids: str = "turn",
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     tools: Sequence[str] | None = None,
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
     """GRPO's advantages, modulated step by step, on DAPO's clip and token mean.
 
     Args:
-      scale_rate: how fast the weight of a step falls with its entropy (k).
-      clarity_rate: how fast the bonus falls with the entropy of the next step (k').
+      scale_rate: rate at which the weight of a step falls with its entropy (k).
+      clarity_rate: rate at which the bonus falls with the entropy of the next step (k').
       clarity_bonus: largest bonus (ζ).
-      ids: what a step is, "turn" or "step".
+      ids: unit of a step, "turn" or "step".
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(

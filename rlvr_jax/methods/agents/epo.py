@@ -6,15 +6,18 @@ https://github.com/WujiangXu/EPO
     loss = Σ PPO clip with dual clip / Σ n_i - λ [mean H - β w mean P]
     P_t  = 0 if κ_l H̄_s < H_t < κ_r H̄_s, else a;   w falls from 1 to 0.04 over training
 
-H̄_s is the mean over past updates of the mean entropy at step s of an episode; a row is one step, a
-turn of the policy behind all that was said before, and has the reward of its episode.
+H̄_s is the mean over past updates of the mean entropy at step s of an episode. A row is one step: a
+turn of the policy after all earlier turns and replies, with the reward of its episode.
+
 P is a comparison and has no gradient: as coded, EPO trains like an entropy bonus of λ, and this
 recipe follows the code. `hinge=True` is ours: P is a times the distance to the band and acts on the
-policy, against the bonus too where β w a is above 1. `per_rollout=True` compares the mean entropy
-of the row (their code averages it over pads, we over tokens). The penalty waits for rows in the
-second half of an episode. Past means and w move with every update, theirs once per batch and per
-epoch. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the
-README; a is 0.05 for ScienceWorld. Their weight w stands behind a switch, here it always acts.
+policy, also against the bonus where β w a is above 1. `per_rollout=True` compares the mean entropy
+of the row (the authors' code averages it over pads, we over tokens).
+
+The penalty waits for rows in the second half of an episode. Past means and w change with every
+update; the authors' change once per batch and once per epoch. Their κ is 0.8 / 1.2 in the config,
+0.5 / 1.5 in the scripts and 0 / 2 in the README; a is 0.05 for ScienceWorld. They switch the weight
+w on by a flag; here it always acts.
 """
 
 from __future__ import annotations
@@ -35,7 +38,6 @@ from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
@@ -49,6 +51,7 @@ from rlvr_jax.types.hyperparameters import (
     ClipLow,
     Count,
     DualClip,
+    EntropyCoefficient,
     Epsilon,
     Finite,
     NonNegative,
@@ -57,166 +60,7 @@ from rlvr_jax.types.hyperparameters import (
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
-
-@part
-def turn_rows(
-    environment: Environment | Game | None = None,
-    limit: int = 8,
-    reply_tokens: int = 512,
-    **sampling: Any,
-) -> Draw:
-    """Writes answers as `turns` does, and makes a row of each turn of the policy.
-
-    A row is what was written and said up to the end of the turn, of which the turn alone is
-    learned from, in the context in which it was drawn; its `env_step` counts the turns of its
-    answer from 0. The rows of an answer have one `trace`, stand in order, and are graded by the
-    last of them; `truncated` says of all of them whether the answer as a whole was cut.
-
-    Args:
-      environment, limit, reply_tokens, sampling: as for `turns`; an answer has `limit` + 1 rows at
-        most.
-    Metrics: those of `turns`.
-    """
-    whole = turns(environment, limit, reply_tokens, **sampling)
-
-    def apply(asks, actor, state, turn):
-        batch, state, told = whole.apply(asks, actor, state, turn)
-        last = np.where(batch.rollouts.turn % 2 == 0, batch.rollouts.turn // 2, -1).max(axis=1)
-        parts, traces = [], []
-        for step in range(int(last.max(initial=0)) + 1):
-            rows = np.flatnonzero(np.maximum(last, 0) >= step)
-            parts.append(_rows_of(batch.take(rows), step, last[rows] <= step))
-            traces.append(rows)
-        made = by_trace(parts, np.concatenate(traces), asks)
-        return replace(made, sample_seconds=batch.sample_seconds), state, told
-
-    return replace(
-        whole, apply=apply, most=float(limit + 1), splits=True, writes=whole.writes | {"env_step"}
-    )
-
-
-def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
-    """The rows of one turn.
-
-    Args:
-      last: bool [B], answers that end with it.
-    """
-    rollouts = batch.rollouts
-    places = np.arange(rollouts.tokens.shape[1])[None]
-    own = rollouts.turn == 2 * step
-    length = np.where(last, rollouts.length, np.max(np.where(own, places + 1, 0), axis=1))
-    there = places < length[:, None]
-    before = there & ~own & (rollouts.origin == 0)
-    changed: dict[str, Any] = {}
-    for name, (_, axes) in axes_of(Rollouts).items():
-        array = getattr(rollouts, name)
-        if axes[:2] != ("B", "T") or array is None or name in ("turn", "origin", "temperature"):
-            continue
-        # Tokens stay as context; what is recorded of earlier ones belongs to other rows.
-        kept = there if name == "tokens" else own
-        changed[name] = np.where(
-            kept.reshape(*kept.shape, *[1] * (array.ndim - 2)), array, array.dtype.type(0)
-        )
-    return batch.with_rollouts(
-        **changed,
-        length=length.astype(np.int32),
-        turn=np.where(there, rollouts.turn, -1).astype(np.int32),
-        origin=np.where(there, np.where(before, GIVEN, rollouts.origin), 0).astype(np.int32),
-        env_step=np.full(len(batch), step, np.int32),
-    )
-
-
-class BandState(NamedTuple):
-    """What was seen at each step of an episode.
-
-    Fields:
-      total: [S], sum over past updates of the mean entropy at the step, nats.
-      count: [S], int, updates that had rows at the step.
-      update: number of updates so far.
-    """
-
-    total: Float[Array, "S"]
-    count: Int[Array, "S"]
-    update: Int[Array, ""]
-
-
-def step_entropy(
-    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], env_step: Int[Array, "B"], steps: int
-) -> tuple[Float[Array, "S"], Bool[Array, "S"]]:
-    """Mean entropy of all tokens of the rows of each step of an episode, 0 where there are none.
-
-    Args:
-      entropy: nats.
-      env_step: of each row; later ones count as the last.
-      steps: S, longest episode.
-    Returns:
-      The means, and at which steps there are tokens.
-    """
-    env_step = jnp.clip(env_step, 0, steps - 1)
-    total = jax.ops.segment_sum(masked_sum(entropy, mask, axis=1), env_step, num_segments=steps)
-    count = jax.ops.segment_sum(masked_count(mask, axis=1), env_step, num_segments=steps)
-    return total / jnp.maximum(count, 1).astype(total.dtype), count > 0
-
-
-def phase_weight(
-    epoch: Int[Array, "..."], max_epochs: int, dtype: DTypeLike = float
-) -> Float[Array, "..."]:
-    """1 - 0.2 (1 - e^(-2 p)) in the first half of training, 0.8 e^(-3 p') in the second.
-
-    p and p' run from 0 to 1 over their half; it jumps from 0.827 to 0.8 in the middle.
-
-    Args:
-      epoch: up to `max_epochs`.
-      max_epochs: at least 2.
-    """
-    half = max_epochs // 2
-    epoch = jnp.asarray(epoch).astype(dtype)
-    early = 1 - 0.2 * (1 - jnp.exp(-2 * epoch / half))
-    late = 0.8 * jnp.exp(-3 * (epoch - half) / (max_epochs - half))
-    return jnp.where(epoch <= half, early, late)
-
-
-def band_penalty(
-    entropy: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    env_step: Int[Array, "B"],
-    state: BandState,
-    *,
-    low: float,
-    high: float,
-    size: float,
-    per_rollout: bool = False,
-    hinge: bool = False,
-) -> Float[Array, "B T"]:
-    """P: 0 where κ_l H̄_s < H < κ_r H̄_s, else a, with H̄_s the past mean at the row's step s.
-
-    0 everywhere in a batch without a row of s ≥ ⌊S / 2⌋; else 1 everywhere before anything was
-    seen, and 0 at steps that were never seen. It compares and so has no gradient. A hinge has one:
-    outside the band it is a times the distance to it.
-
-    Args:
-      entropy: H, nats.
-      env_step: s, of each row.
-      state: of the past; S is its length.
-      low, high: κ_l, κ_r.
-      size: a.
-      per_rollout: H is the mean over the tokens of the row instead of the token's own.
-      hinge: ours; a is then per nat.
-    """
-    steps = state.count.shape[0]
-    past = state.total.astype(entropy.dtype) / jnp.maximum(state.count, 1).astype(entropy.dtype)
-    wanted, seen = past[env_step][:, None], (state.count > 0)[env_step][:, None]
-    if per_rollout:
-        own = jnp.broadcast_to(masked_mean(entropy, mask, axis=1)[:, None], mask.shape)
-    else:
-        own = entropy
-    inside = (low * wanted < own) & (own < high * wanted)
-    outside = jnp.asarray(size, entropy.dtype)
-    if hinge:
-        outside = size * jnp.where(own < high * wanted, low * wanted - own, own - high * wanted)
-    penalty = jnp.where(seen & ~inside, outside, 0)
-    late = jnp.any(has_tokens(mask) & (env_step >= steps // 2))
-    return jnp.where(late, jnp.where(jnp.any(state.count > 0), penalty, 1), 0)
+AtLeastTwo = Annotated[int, Range(2)]
 
 
 @part(writes={"penalty"})
@@ -227,35 +71,35 @@ def banded_entropy_bonus(
     high: float = 1.2,
     size: NonNegative = 0.1,
     steps: Count = 50,
-    max_epochs: Annotated[int, Range(2)] = 150,
+    max_epochs: AtLeastTwo = 150,
     per_rollout: bool = False,
     hinge: bool = False,
 ) -> Transform:
     """An entropy bonus less a penalty outside the band: penalty' = penalty - λ (H - β w P).
 
-    P is `band_penalty`, w the `phase_weight` with an epoch per update. Without a hinge P is a
-    comparison: it changes the loss that is reported and no gradient, so that the update is that of
-    `entropy_bonus(λ)`. With one it pulls entropies back to the band. The entropies of the sampler
-    are remembered after they were compared with.
+    P is `band_penalty`, w the `phase_weight` of an epoch per update. Without a hinge P changes only
+    the reported loss, and the gradient is that of `entropy_bonus(λ)`. With a hinge P pulls
+    entropies back to the band. The state is updated after the comparison, by the entropies of
+    sampling time.
 
     Args:
-      coefficient: λ.
-      smooth: β.
-      low, high, size, per_rollout, hinge: of `band_penalty`; the size at least 0.
-      steps: S, longest episode; what comes later counts as its last step.
-      max_epochs: of `phase_weight`; later updates keep the last weight.
+      coefficient, smooth: λ, β.
+      low, high: κ_l, κ_r, edges of the band relative to the past mean.
+      size: a, with a hinge per nat.
+      steps: S, longest episode; later steps count as the last one.
+      max_epochs: updates over which w falls; later updates have the last weight.
+      per_rollout: H is the mean over the tokens of the row instead of the token's own.
     Metrics: band_penalty, the mean of P; band_weight, w.
     Raises:
-      ValueError: low not below high, steps not positive, max_epochs below 2, coefficient or smooth
-        not finite, or a negative size.
+      ValueError: low not below high.
     """
     if not low < high:
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
 
     def init(spec):
         del spec
-        none = jnp.zeros((), jnp.int32)
-        return BandState(jnp.zeros(steps, float), jnp.zeros(steps, jnp.int32), none)
+        no_updates = jnp.zeros((), jnp.int32)
+        return BandState(jnp.zeros(steps, float), jnp.zeros(steps, jnp.int32), no_updates)
 
     def apply(signals, context, state):
         entropy, mask = context.stats.entropy, signals.mask
@@ -274,7 +118,7 @@ def banded_entropy_bonus(
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
         change = coefficient * (entropy - smooth * weight * outside)
         mean, there = step_entropy(context.rollouts.entropy, mask, env_step, steps)
-        # It enters no loss that would show that it is no number.
+        # The state enters no loss, where NaN would be noticed.
         there = there & jnp.isfinite(mean)
         state = BandState(
             state.total + jnp.where(there, mean, 0).astype(state.total.dtype),
@@ -287,43 +131,195 @@ def banded_entropy_bonus(
     return Transform(apply, init=init, reads={"entropy", "env_step", "sampled_entropy"})
 
 
-def epo(
-    entropy_coefficient: float = 0.001,
-    smooth_coefficient: float = 1.0,
-    band_low: float = 0.8,
-    band_high: float = 1.2,
-    penalty: float = 0.1,
+class BandState(NamedTuple):
+    """Entropies of past updates at each step of an episode.
+
+    Fields:
+      total: [S], sum over past updates of the mean entropy at the step, nats.
+      count: [S], int, updates that had rows at the step.
+      update: number of updates so far.
+    """
+
+    total: Float[Array, "S"]
+    count: Int[Array, "S"]
+    update: Int[Array, ""]
+
+
+def band_penalty(
+    entropy: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    env_step: Int[Array, "B"],
+    state: BandState,
+    *,
+    low: float,
+    high: float,
+    size: float,
     per_rollout: bool = False,
     hinge: bool = False,
-    max_steps: int = 50,
-    max_epochs: int = 150,
+) -> Float[Array, "B T"]:
+    """P: 0 where κ_l H̄_s < H < κ_r H̄_s, else a, with H̄_s the past mean at the row's step s.
+
+    In a batch without a row of s ≥ ⌊S / 2⌋ P is 0. Before the first update it is 1, and at steps
+    that never occurred it is 0. It has no gradient. The hinge has one: outside the band it is a
+    times the distance to the band.
+
+    Args:
+      entropy: H, nats.
+      env_step: s, of each row.
+      state: of the past; S is its length.
+      low, high, size: κ_l, κ_r, a.
+    """
+    steps = state.count.shape[0]
+    past = state.total.astype(entropy.dtype) / jnp.maximum(state.count, 1).astype(entropy.dtype)
+    wanted, seen = past[env_step][:, None], (state.count > 0)[env_step][:, None]
+    if per_rollout:
+        own = jnp.broadcast_to(masked_mean(entropy, mask, axis=1)[:, None], mask.shape)
+    else:
+        own = entropy
+    inside = (low * wanted < own) & (own < high * wanted)
+    outside = jnp.asarray(size, entropy.dtype)
+    if hinge:
+        outside = size * jnp.where(own < high * wanted, low * wanted - own, own - high * wanted)
+    penalty = jnp.where(seen & ~inside, outside, 0)
+    late = jnp.any(has_tokens(mask) & (env_step >= steps // 2))
+    return jnp.where(late, jnp.where(jnp.any(state.count > 0), penalty, 1), 0)
+
+
+def phase_weight(
+    epoch: Int[Array, "..."], max_epochs: int, dtype: DTypeLike = float
+) -> Float[Array, "..."]:
+    """w = 1 - 0.2 (1 - e^(-2 p)) in the first half of training, 0.8 e^(-3 p') in the second.
+
+    p and p' run from 0 to 1 over their half; w jumps from 0.827 to 0.8 in the middle.
+
+    Args:
+      epoch: at most `max_epochs`.
+    """
+    half = max_epochs // 2
+    epoch = jnp.asarray(epoch).astype(dtype)
+    early = 1 - 0.2 * (1 - jnp.exp(-2 * epoch / half))
+    late = 0.8 * jnp.exp(-3 * (epoch - half) / (max_epochs - half))
+    return jnp.where(epoch <= half, early, late)
+
+
+def step_entropy(
+    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], env_step: Int[Array, "B"], steps: int
+) -> tuple[Float[Array, "S"], Bool[Array, "S"]]:
+    """Mean entropy of the tokens at each step of an episode, and at which steps there are any.
+
+    Args:
+      env_step: of each row; later ones count as the last.
+      steps: S.
+    """
+    env_step = jnp.clip(env_step, 0, steps - 1)
+    total = jax.ops.segment_sum(masked_sum(entropy, mask, axis=1), env_step, num_segments=steps)
+    count = jax.ops.segment_sum(masked_count(mask, axis=1), env_step, num_segments=steps)
+    return total / jnp.maximum(count, 1).astype(total.dtype), count > 0
+
+
+@part
+def turn_rows(
+    environment: Environment | Game | None = None,
+    limit: Count = 8,
+    reply_tokens: Count = 512,
+    **sampling: Any,
+) -> Draw:
+    """Writes responses as `turns` does, and makes a row of each turn of the policy.
+
+    A row holds all text up to the end of its turn, and trains only that turn, in the context in
+    which it was sampled. `env_step` counts the turns of a response from 0. The rows of a response
+    have one `trace`, are in order, and are graded by the last of them. `truncated` is the same for
+    all of them: whether the response as a whole was truncated.
+
+    Args:
+      environment, limit, reply_tokens, sampling: as for `turns`; a response has at most `limit` + 1
+        rows.
+    Metrics: those of `turns`.
+    """
+    whole = turns(environment, limit, reply_tokens, **sampling)
+
+    def apply(asks, actor, state, turn):
+        batch, state, metrics = whole.apply(asks, actor, state, turn)
+        last = np.where(batch.rollouts.turn % 2 == 0, batch.rollouts.turn // 2, -1).max(axis=1)
+        parts, traces = [], []
+        for step in range(int(last.max(initial=0)) + 1):
+            rows = np.flatnonzero(np.maximum(last, 0) >= step)
+            parts.append(_rows_of(batch.take(rows), step, last[rows] <= step))
+            traces.append(rows)
+        made = by_trace(parts, np.concatenate(traces), asks)
+        return replace(made, sample_seconds=batch.sample_seconds), state, metrics
+
+    return replace(
+        whole, apply=apply, most=float(limit + 1), splits=True, writes=whole.writes | {"env_step"}
+    )
+
+
+def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
+    """The rows of one turn.
+
+    Args:
+      last: bool [B], responses that end with it.
+    """
+    rollouts = batch.rollouts
+    places = np.arange(rollouts.tokens.shape[1])[None]
+    own = rollouts.turn == 2 * step
+    length = np.where(last, rollouts.length, np.max(np.where(own, places + 1, 0), axis=1))
+    there = places < length[:, None]
+    before = there & ~own & (rollouts.origin == 0)
+    changed: dict[str, Any] = {}
+    for name, (_, axes) in axes_of(Rollouts).items():
+        array = getattr(rollouts, name)
+        if axes[:2] != ("B", "T") or array is None or name in ("turn", "origin", "temperature"):
+            continue
+        # Earlier tokens stay as context; their records belong to other rows.
+        on = there if name == "tokens" else own
+        on = on.reshape(*on.shape, *[1] * (array.ndim - 2))
+        changed[name] = np.where(on, array, array.dtype.type(0))
+    return batch.with_rollouts(
+        **changed,
+        length=length.astype(np.int32),
+        turn=np.where(there, rollouts.turn, -1).astype(np.int32),
+        origin=np.where(there, np.where(before, GIVEN, rollouts.origin), 0).astype(np.int32),
+        env_step=np.full(len(batch), step, np.int32),
+    )
+
+
+def epo(
+    entropy_coefficient: EntropyCoefficient = 0.001,
+    smooth_coefficient: Finite = 1.0,
+    band_low: float = 0.8,
+    band_high: float = 1.2,
+    penalty: NonNegative = 0.1,
+    per_rollout: bool = False,
+    hinge: bool = False,
+    max_steps: AtLeastTwo = 50,
+    max_epochs: AtLeastTwo = 150,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = None,
     style: str = "json",
-    reply_tokens: int = 512,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
     Args:
       entropy_coefficient: weight of the bracket (λ).
-      smooth_coefficient: weight of the penalty within it (β).
+      smooth_coefficient: weight of the penalty in the bracket (β).
       band_low, band_high: edges of the band, relative to the past mean (κ_l, κ_r).
-      penalty: outside the band (a); with a hinge per nat of the distance to it.
+      penalty: outside the band (a); with a hinge per nat of the distance to the band.
       per_rollout: compare the mean entropy of a row instead of each token's.
       hinge: whether the penalty grows with the distance and has a gradient (ours).
-      max_steps: longest episode, at least 2; 50 is the default of the authors' code. A batch may
-        have so many rows for each answer, and updates are compiled for them.
+      max_steps: longest episode; 50 is the default of the authors' code. A batch may have that many
+        rows for each response, and updates are compiled for them.
       max_epochs: updates over which w falls: epochs times updates per epoch.
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
-    check_count(2, "epo", max_steps=max_steps)
     replies = max_steps - 1
     world = named_toolbox(tools, style, most=replies, describe=describe)
     bonus = banded_entropy_bonus(
@@ -360,7 +356,6 @@ METHOD = Method(
     ),
     traps=(
         "without `hinge` the penalty has no gradient: it trains as an entropy bonus and only moves "
-        "the loss's curve; the band stands around an all-time mean, which lags behind a falling "
-        "entropy"
+        "the loss's curve; the band is around an all-time mean, which lags a falling entropy"
     ),
 )

@@ -1,18 +1,18 @@
-"""Fission-GRPO: a failed answer is split off as a new problem: it failed for this reason, go on.
+"""Fission-GRPO: a failed response becomes a new prompt, with the reason of its failure.
 
 "Robust Tool Use via Fission-GRPO: Learning to Recover from Execution Errors",
 https://github.com/zxzadm/Fission-GRPO
 
-    context = prompt, failed answer, feedback; kept in a buffer, newest first
+    context = prompt, failed response, feedback; stored in a buffer, newest first
     G' recoveries of each context, by the current policy; the context is never trained
-    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, within a group of answers or of recoveries
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, within a group of responses or of recoveries
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-A reconstruction: sizes, trigger and clip are ours. With `tools` wrong answers that were told an
-error are gone on from, behind the tool's own words, where the paper has an error simulator write
-them; without tools all wrong ones are, behind one sentence. `recover(feedback=…)` takes any.
-Recoveries are on-policy, however old the failed answer is. Groups of recoveries whose outcomes are
-equal are dropped.
+A reconstruction: sizes, trigger and clip are ours. With `tools` a context is an incorrect response
+that got an error, and the feedback is the tool's message; in the paper an error simulator writes
+it. Without tools every incorrect response is a context, and the feedback is one sentence.
+Recoveries are on-policy, however old the failed response is. Groups of recoveries with equal
+outcomes are dropped.
 """
 
 from __future__ import annotations
@@ -39,33 +39,139 @@ from rlvr_jax.types.parts import part
 
 _ERROR = re.compile(r"Error: [^\n<]*")
 
-
 Feedback = Callable[[Prompt, Response], str | None]
-"""(prompt, response) -> what is said of it; None: nothing, it is no failure to recover from."""
-
-
-def told_wrong(prompt: Prompt, response: Response) -> str | None:
-    """The same sentence for every answer."""
-    del prompt, response
-    return " That is wrong. "
-
-
-def last_error(told: str) -> str | None:
-    """What is said of an answer to which a `toolbox` has told an error; None: it told none.
-
-    Args:
-      told: all that tools have told it.
-    """
-    errors = _ERROR.findall(told)
-    return f" The call failed. {errors[-1].strip()} Try again. " if errors else None
-
+"""(prompt, response) -> text after a failed response; None: no failure to recover from."""
 
 Contexts = dict[str, np.ndarray]
 
 
+def fixed_feedback(prompt: Prompt, response: Response) -> str | None:
+    """One sentence for every response."""
+    del prompt, response
+    return " That is wrong. "
+
+
+def last_error(replies: str) -> str | None:
+    """The last error that a `toolbox` replied; None: it replied none.
+
+    Args:
+      replies: text of all replies to the response.
+    """
+    errors = _ERROR.findall(replies)
+    return f" The call failed. {errors[-1].strip()} Try again. " if errors else None
+
+
+@part
+def recover(
+    feedback: Feedback | None = fixed_feedback,
+    samples: Count | None = None,
+    capacity: Count | None = None,
+    per_prompt: Count = 2,
+    contexts: Count | None = None,
+) -> Stage:
+    """Samples groups that continue failed responses after feedback.
+
+    An incorrect response and its feedback are a context, which is stored in a buffer. When the
+    buffer holds enough contexts, the newest ones are prompts of further groups. These begin with
+    the failed response and the feedback, which are given and never trained, and are sampled by the
+    current policy in the context that they are trained in. A group of equal outcomes is dropped.
+    Groups of recoveries have their own baselines. `parent` is not set, as the failed row may be of
+    an earlier step.
+
+    Where the draw has an environment, a recovery begins a new episode after the context: variables
+    of an interpreter are lost. A context counts in the budget of the response; one that leaves less
+    than a quarter of the budget is not stored. Only responses to unmodified train prompts are
+    stored.
+
+    Args:
+      feedback: text after a failed response; None: the last error that tools have replied
+        (`last_error`).
+      samples: recoveries of a context (G'); None: the size of a group.
+      capacity: contexts that are stored, the newest ones; None: the prompts of a step.
+      per_prompt: stored contexts of a prompt at most.
+      contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
+        prompts.
+    Reads: outcome, texts. Writes: origin. Draws: `samples` for each context.
+    Metrics: failed_rows, recovery_groups, recovered_share (fraction of correct recoveries).
+    Raises:
+      ValueError: when a run begins, more samples than a group has.
+    """
+
+    def init(setting):
+        if samples is not None and samples > setting.samples:
+            raise ValueError(
+                f"recover: samples must be at most the {setting.samples} of a group, got {samples}"
+            )
+        return empty_contexts(capacity or setting.prompts, setting.response_tokens)
+
+    def apply(batch, actor, state, turn):
+        setting = turn.setting
+        known, failed = _with_failures(batch, actor, state, setting, feedback, per_prompt)
+        wanted = contexts or max(setting.prompts // 4, 1)
+        wanted = min(wanted, setting.prompts, len(known["number"]))
+        metrics = {"failed_rows": float(failed), "recovery_groups": 0.0, "recovered_share": 0.0}
+        if np.sum(known["number"] >= 0) < wanted:
+            return batch, known, metrics
+        places, left = newest_contexts(known, wanted)
+        number = samples or setting.samples
+        asks = [
+            Ask(
+                setting.task.train[known["number"][place]],
+                int(known["number"][place]),
+                number,
+                given=known["tokens"][place, : known["length"][place]].tolist(),
+                # Two contexts of a prompt have different random numbers, and so has the prompt.
+                first_sample=(1 + order) * number,
+            )
+            for order, place in enumerate(places)
+        ]
+        sampled = actor.grade(actor.draw(asks, turn.key))
+        metrics["recovery_groups"] = float(len(asks))
+        metrics["recovered_share"] = float(sampled.rollouts.outcome.mean())
+        equal = uniform(sampled.outcomes())
+        sampled = sampled.without(equal[sampled.rollouts.group])
+        return concatenate([batch, sampled]), left, metrics
+
+    return Stage(apply, init, writes={"origin"}, most=2.0, by_row=True)
+
+
+def _with_failures(
+    batch: Batch, actor, state: Contexts, setting, feedback: Feedback | None, per_prompt: int
+) -> tuple[Contexts, int]:
+    """The buffer with the failed rows of a batch, and the number of those rows."""
+    rollouts = batch.rollouts
+    room = setting.response_tokens - max(setting.response_tokens // 4, 1)
+    responses, failed = batch.responses, 0
+    incorrect = repeatable(batch, setting) & batch.decided & (rollouts.outcome <= 0.5)
+    for row in np.flatnonzero(incorrect).tolist():
+        ask = batch.asks[row]
+        if feedback is None:
+            text = last_error(_replies(batch, row))
+        else:
+            text = feedback(ask.prompt, responses[row])
+        if text is None:
+            continue
+        failed += 1
+        tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
+        if tokens and tokens[-1] == actor.stop_token():
+            tokens.pop()
+        tokens += list(actor.encode(text))
+        if len(tokens) <= room:
+            state = push_context(state, ask.number, tokens, per_prompt)
+    return state, failed
+
+
+def _replies(batch: Batch, row: int) -> str:
+    """The replies of tools to a row."""
+    rollouts = batch.rollouts
+    if rollouts.origin is None:
+        return ""
+    tokens = rollouts.tokens[row][rollouts.origin[row] == TOOL].tolist()
+    return batch.tokenizer.batch_decode([tokens], clean_up_tokenization_spaces=False)[0]
+
+
 def empty_contexts(capacity: int, tokens: int) -> Contexts:
-    """Room for failed contexts: tokens [C, T], length, the prompt's number (-1: no context), and
-    order, the later the newer."""
+    """An empty buffer; a place without a context has the number and the order -1."""
     none = np.full(capacity, -1, np.int32)
     return {
         "tokens": np.zeros((capacity, tokens), np.int32),
@@ -76,12 +182,13 @@ def empty_contexts(capacity: int, tokens: int) -> Contexts:
 
 
 def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt: int) -> Contexts:
-    """With another context; where there is no room the oldest one goes, of the same prompt first if
-    that has as many as it may.
+    """The buffer with another context.
+
+    A full buffer loses its oldest context; a prompt with `per_prompt` contexts loses its own
+    oldest.
 
     Args:
       number: of the prompt.
-      per_prompt: contexts of a prompt at most.
     """
     held, order = contexts["number"], contexts["order"]
     own = np.flatnonzero(held == number)
@@ -102,7 +209,7 @@ def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt:
 
 
 def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Contexts]:
-    """The places of the newest contexts, newest first, and the others without them.
+    """The places of the newest contexts, newest first, and the buffer without them.
 
     Args:
       count: at most.
@@ -116,139 +223,30 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
     return places, left
 
 
-@part
-def recover(
-    feedback: Feedback | None = told_wrong,
-    samples: Count | None = None,
-    capacity: Count | None = None,
-    per_prompt: Count = 2,
-    contexts: Count | None = None,
-) -> Stage:
-    """Draws groups that go on from failed answers and what was said of them.
-
-    A wrong answer and its feedback are a context, kept in a buffer; when that holds as many as a
-    step wants, the newest ones are asked: their groups stand behind the others, begin with the
-    failed answer and the feedback (given, never trained), and are drawn by the current policy in
-    the very context that they are trained in. A group of equal outcomes is dropped. Groups of
-    recoveries have baselines of their own; `parent` is not known, for the failed row may be of an
-    earlier step.
-
-    Where the draw has an environment, a recovery begins a new episode of it behind the context:
-    names that an interpreter knew are gone. A context counts in the budget of the response; one
-    that leaves less than a quarter of it is not kept. Only rows of train prompts as they are can
-    fail.
-
-    Args:
-      feedback: what is said of a failed answer, such as a simulator's words; None: the last error
-        that tools have told it (`last_error`).
-      samples: recoveries of a context (G'); None: as many as a group has.
-      capacity: contexts that are kept, the newest ones; None: as many as a step has prompts.
-      per_prompt: contexts of a prompt that are kept at most.
-      contexts: groups of recoveries of a step, which the buffer waits for; None: a quarter of its
-        prompts.
-    Reads: outcome, texts. Writes: origin. Draws: `samples` for each context. Metrics:
-      failed_rows, recovery_groups, recovered_share (right ones among the recoveries).
-    Raises:
-      ValueError: a count below 1; when a run begins, more samples than a group has.
-    """
-
-    def init(setting):
-        if samples is not None and samples > setting.samples:
-            raise ValueError(
-                f"recover: samples must be at most the {setting.samples} of a group, got {samples}"
-            )
-        return empty_contexts(capacity or setting.prompts, setting.response_tokens)
-
-    def apply(batch, actor, state, turn):
-        setting = turn.setting
-        known, failed = _with_failures(batch, actor, state, setting, feedback, per_prompt)
-        wanted = contexts or max(setting.prompts // 4, 1)
-        wanted = min(wanted, setting.prompts, len(known["number"]))
-        told = {"failed_rows": float(failed), "recovery_groups": 0.0, "recovered_share": 0.0}
-        if np.sum(known["number"] >= 0) < wanted:
-            return batch, known, told
-        places, left = newest_contexts(known, wanted)
-        number = samples or setting.samples
-        asks = [
-            Ask(
-                setting.task.train[known["number"][place]],
-                int(known["number"][place]),
-                number,
-                given=known["tokens"][place, : known["length"][place]].tolist(),
-                # Two contexts of a prompt are not answered alike, nor as the prompt is.
-                first_sample=(1 + order) * number,
-            )
-            for order, place in enumerate(places)
-        ]
-        drawn = actor.grade(actor.draw(asks, turn.key))
-        told["recovery_groups"] = float(len(asks))
-        told["recovered_share"] = float(drawn.rollouts.outcome.mean())
-        equal = uniform(drawn.outcomes())
-        drawn = drawn.without(equal[drawn.rollouts.group])
-        return concatenate([batch, drawn]), left, told
-
-    return Stage(apply, init, writes={"origin"}, most=2.0, by_row=True)
-
-
-def _with_failures(
-    batch: Batch, actor, state: Contexts, setting, feedback: Feedback | None, per_prompt: int
-) -> tuple[Contexts, int]:
-    """The buffer with the failed rows of a batch, and how many there are."""
-    rollouts = batch.rollouts
-    room = setting.response_tokens - max(setting.response_tokens // 4, 1)
-    responses, failed = batch.responses, 0
-    wrong = repeatable(batch, setting) & batch.decided & (rollouts.outcome <= 0.5)
-    for row in np.flatnonzero(wrong).tolist():
-        ask = batch.asks[row]
-        if feedback is None:
-            said = last_error(_told(batch, row))
-        else:
-            said = feedback(ask.prompt, responses[row])
-        if said is None:
-            continue
-        failed += 1
-        tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
-        if tokens and tokens[-1] == actor.stop_token():
-            tokens.pop()
-        tokens += list(actor.encode(said))
-        if len(tokens) <= room:
-            state = push_context(state, ask.number, tokens, per_prompt)
-    return state, failed
-
-
-def _told(batch: Batch, row: int) -> str:
-    """What tools have told a row."""
-    rollouts = batch.rollouts
-    if rollouts.origin is None:
-        return ""
-    tokens = rollouts.tokens[row][rollouts.origin[row] == TOOL].tolist()
-    return batch.tokenizer.batch_decode([tokens], clean_up_tokenization_spaces=False)[0]
-
-
 def fission_grpo(
-    per_prompt: int = 2,
+    per_prompt: Count = 2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
-    """GRPO on answers, and on recoveries from failed ones.
+    """GRPO on responses, and on recoveries from failed ones.
 
     Args:
-      per_prompt: failed answers of a prompt that are kept at most.
+      per_prompt: stored failed responses of a prompt at most.
       tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
-    feedback = None if draw else told_wrong
+    feedback = None if draw else fixed_feedback
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
@@ -267,7 +265,7 @@ METHOD = Method(
     reports="Qwen3-8B on BFCL v4 multi-turn: 42.75 to 46.75; recovery from errors 5.7 points up",
     traps=(
         "without tools the feedback is one fixed sentence that knows nothing of the error; a "
-        "failed answer counts in the budget of its recoveries, so long ones leave no room and are "
-        "not kept"
+        "failed response counts in the budget of its recoveries, so long ones leave no room and "
+        "are not stored"
     ),
 )

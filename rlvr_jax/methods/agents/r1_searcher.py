@@ -1,26 +1,27 @@
-"""R1-Searcher: learning to search, first that one calls, then that one uses what was found.
+"""R1-Searcher: learning to search, first to make queries, then to use the documents.
 
 "R1-Searcher: Incentivizing the Search Capability in LLMs via Reinforcement Learning",
 https://github.com/RUCAIBox/R1-Searcher
 
-    a response goes on behind the documents that a query finds, at most 8 times
+    a response continues after the documents that a query finds, at most 8 times
     stage 1  R = ±1 (every word of the answer is there) + ½ (a well-formed query) + ½ (form)
     stage 2  R = F1 of the answer - 2 (a rule of the form is broken)
     A    = (R - mean of the prompt's rows - mean) / std, over the batch's own tokens
     loss = Σ max(-A ρ, -A clip(ρ, 0.8, 1.2)) / Σ n_i
 
-Documents are read, not learned from; their mask is made as they are given, where the authors look
-for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A response
-that writes 512 tokens without a query or an end is over.
+Documents are read and not trained. Their mask is made when they are inserted, where the authors
+look for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A
+response ends if it writes 512 tokens without a query or an end.
 """
+
+from typing import Literal
 
 from rlvr_jax.experience import experience, grade_also, shape, turns
 from rlvr_jax.methods.baselines.reinforce_plus_plus import reinforce_plus_plus
 from rlvr_jax.objectives import column
-from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, KLCoefficient, Unit
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.texts.r1_searcher import BEGIN, DOCUMENTS, DOCUMENTS_END, END
 
@@ -29,33 +30,29 @@ RULES = "rlvr_jax.verifiers.texts.r1_searcher"
 
 def r1_searcher(
     corpus: str = "",
-    stage: int = 2,
-    documents: int = 5,
-    max_queries: int = 8,
-    reply_tokens: int = 1024,
+    stage: Literal[1, 2] = 2,
+    documents: Count = 5,
+    max_queries: Count = 8,
+    reply_tokens: Count = 1024,
     kl_coefficient: KLCoefficient = 0.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    top_p: float = 0.95,
-    segment_tokens: int = 512,
+    top_p: Unit = 0.95,
+    segment_tokens: Count = 512,
 ) -> Recipe:
     """REINFORCE++ with a group baseline on responses that search.
 
     Args:
-      corpus: a JSONL file or a folder of texts that is searched; "": the task has an environment.
+      corpus: JSONL file or folder of texts that is searched; "": the task has an environment.
       stage: 1 or 2, which of the rewards.
       documents: of a reply.
       max_queries: of a response.
-      reply_tokens: of a reply at most.
+      reply_tokens: tokens of a reply at most.
       top_p: mass that is sampled from.
-      segment_tokens: that are written up to a query or the end, at most.
+      segment_tokens: tokens up to a query or the end, at most.
     Raises:
-      ValueError: a stage that is neither 1 nor 2; a corpus without texts.
+      ValueError: a corpus without texts.
     """
-    if stage not in (1, 2):
-        raise ValueError(f"r1_searcher: stage must be 1 or 2, got {stage!r}")
-    check_within(0, 1, "r1_searcher", top_p=top_p)
-    check_count(1, "r1_searcher", documents=documents, max_queries=max_queries)
     world = None
     if corpus:
         style = between(BEGIN, END, "search", f"\n{DOCUMENTS}\n", f"\n{DOCUMENTS_END}\n\n")
@@ -77,10 +74,7 @@ def r1_searcher(
         ).objective,
         experience=experience(
             draw=draw,
-            stages=[
-                grade_also(rules, ["reward", "queries"]),
-                shape(column(0)),
-            ],
+            stages=[grade_also(rules, ["reward", "queries"]), shape(column(0))],
         ),
     )
 
@@ -94,7 +88,7 @@ METHOD = Method(
         "RL alone, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique"
     ),
     traps=(
-        "stage 1 comes first, in a run of its own; while forms are broken the -2 outweighs F1; "
+        "stage 1 comes first, in a separate run; while forms are broken the -2 outweighs F1; "
         "the paper's stage 1 pays no answer, its code does; top_p 0.95 is not corrected for"
     ),
 )

@@ -1,4 +1,4 @@
-"""Advantage alignment: an agent that did well so far favours what is good for the other one.
+"""Advantage alignment: an agent whose past turns were good favours the good of the other agent.
 
 "Learning Robust Social Strategies with Large Language Models", after the released code of
 https://github.com/jduquevan/advantage-alignment
@@ -8,11 +8,12 @@ https://github.com/jduquevan/advantage-alignment
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
 The task's environment is a game, whose two players are neighbouring rows of a group and have the
-same weights: one policy is trained, on both sides, with the moves of the other side as context. A
-turn is all tokens of one move, r_n what the game pays for it; V_n is the critic's value of its
-first token. Advantages are whitened over tokens. Constants are those of the released code, whose
-turns are single actions. Its paper writes β γ Σ γ^{n-m} A_m in place of the mean
-(`aligned_with_partner(…, discount=γ)`). The language-model paper replaces the critic by a mean over
+same weights: one policy is trained on both sides, with the moves of the other side as context. A
+turn is all tokens of one move, r_n the payoff of the move, V_n the critic's value of its first
+token. Advantages are whitened over tokens.
+
+Constants are those of the released code, whose turns are single actions. Its paper has β γ Σ
+γ^{n-m} A_m in place of the mean. The language-model paper replaces the critic by a mean over
 parallel games, for which we have `leave_one_out()`; its exact form was not found.
 """
 
@@ -21,18 +22,50 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.objectives.advantages.critics import critic_of
-from rlvr_jax.objectives.advantages.returns import discounted_returns, generalized_advantages
+from rlvr_jax.objectives.advantages.returns import generalized_advantages
 from rlvr_jax.objectives.advantages.whitening import whitened
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_mean, step_sum
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, Finite, TraceDecay, Unit
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Finite, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
+
+
+@part(writes={"advantage"})
+def aligned_with_partner(estimator: Transform, weight: Finite = 1.0) -> Transform:
+    """A'_n = A_n + w · past_n · A^other_n, the advantage-alignment term of the released code.
+
+    A_n is the mean over the tokens of a turn, and all of them get A'_n. Products of normalized
+    advantages have heavy tails.
+
+    Args:
+      estimator: of the own advantage A.
+      weight: w.
+    Metrics: the estimator's.
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        signals, state, metrics = estimator.apply(signals, context, state)
+        turns = find_steps(rollouts.turn, signals.mask)
+        own = step_mean(jnp.where(signals.mask, signals.advantage, 0), turns)
+        partner = partner_row(rollouts.group, rollouts.rollout_id)
+        aligned = own + weight * alignment_term(past_mean(own), own, partner)
+        return replace(signals, advantage=at_tokens(aligned, turns)), state, metrics
+
+    # The partner's row is read, whose old log-probs may be those of the current pass.
+    pooled = {"batch_statistics"} if "logp" in estimator.reads else set()
+    return Transform(
+        apply,
+        init=estimator.init,
+        reads=estimator.reads | pooled | {"turn"},
+        remark=estimator.remark,
+        options=estimator.options,
+    )
 
 
 def partner_row(group: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -46,96 +79,33 @@ def partner_row(group: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Int[Arra
 
 
 def past_mean(advantage: Float[Array, "B T"]) -> Float[Array, "B T"]:
-    """(1/t) Σ_{s < t} A_s; 0 in the first column."""
+    """(1/n) Σ_{m < n} A_m; 0 in the first column."""
     before = jnp.cumsum(advantage, axis=1) - advantage
-    turn = jnp.arange(advantage.shape[1]).astype(advantage.dtype)
-    return before / jnp.maximum(turn, 1)[None]
-
-
-def discounted_past(advantage: Float[Array, "B T"], discount: float) -> Float[Array, "B T"]:
-    """γ Σ_{s < t} γ^{t-s} A_s: the turn before has weight γ²."""
-    everywhere = jnp.ones(advantage.shape, bool)
-    backwards = discounted_returns(advantage[:, ::-1], everywhere, discount)[:, ::-1]
-    return discount**2 * jnp.pad(backwards[:, :-1], ((0, 0), (1, 0)))
+    number = jnp.arange(advantage.shape[1]).astype(advantage.dtype)
+    return before / jnp.maximum(number, 1)[None]
 
 
 def alignment_term(
     past: Float[Array, "B T"], advantage: Float[Array, "B T"], partner: Int[Array, "B"]
 ) -> Float[Array, "B T"]:
-    """The own past times the other agent's present advantage; 0 for a row that is alone.
+    """The past times the other agent's present advantage; 0 for a row without partner.
 
     Args:
-      past: of the own advantages, `past_mean` or `discounted_past`.
+      past: `past_mean` of the row's own advantages.
       advantage: 0 where there is none.
       partner: of `partner_row`.
     """
     return jnp.where((partner >= 0)[:, None], past * advantage[partner], 0)
 
 
-@part(writes={"advantage"})
-def aligned_with_partner(
-    estimator: Transform,
-    weight: Finite = 1.0,
-    discount: float | None = None,
-    ids: str | None = None,
-) -> Transform:
-    """A'_t = A_t + w · past_t · A^other_t, the advantage-alignment term of the released code.
-
-    Products of normalized advantages have heavy tails.
-
-    Args:
-      estimator: of the own advantage A.
-      weight: w.
-      discount: γ of `discounted_past`, in [0, 1], the written form; None: `past_mean`, the
-        released one.
-      ids: field of `Rollouts` that numbers the turns, such as "turn"; A of a turn is then the mean
-        over its tokens, and all of them get A'. None: each token is one.
-    Metrics: the estimator's.
-    Raises:
-      ValueError: weight not finite, or discount outside [0, 1].
-    """
-    if discount is not None:
-        check_within(0, 1, "aligned_with_partner", discount=discount)
-
-    def apply(signals, context, state):
-        signals, state, metrics = estimator.apply(signals, context, state)
-        own = jnp.where(signals.mask, signals.advantage, 0)
-        if ids is not None:
-            turns = find_steps(getattr(context.rollouts, ids), signals.mask)
-            own = step_mean(own, turns)
-        partner = partner_row(context.rollouts.group, context.rollouts.rollout_id)
-        past = past_mean(own) if discount is None else discounted_past(own, discount)
-        aligned = own + weight * alignment_term(past, own, partner)
-        if ids is None:
-            advantage = jnp.where(signals.mask, aligned, 0)
-        else:
-            advantage = at_tokens(aligned, turns)
-        return replace(signals, advantage=advantage), state, metrics
-
-    of_turns = {} if ids is None else {"ids": ids}
-    # The partner's row is read, whose old log-probs may be those of the current pass.
-    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
-    reads |= {*of_turns.values()}
-    return Transform(
-        apply, init=estimator.init, reads=reads, remark=estimator.remark, options=estimator.options
-    )
-
-
-def turn_values(rollouts: Rollouts) -> Float[Array, "B T"]:
-    """V of the turn's first token, before anything of it is written, at each of its tokens."""
-    turns = find_steps(rollouts.turn, rollouts.mask)
-    return at_tokens(_first(rollouts.values, turns), turns)
-
-
-@part(writes={"advantage"}, once=True)
+@part(reads={"process_reward", "values", "turn"}, writes={"advantage"}, once=True)
 def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) -> Transform:
     """Â_n = δ_n + γλ Â_{n+1}, δ_n = r_n + γ V_{n+1} - V_n over the turns n, at every token of n.
 
-    r_n is the sum of the turn's `process_reward`, V_n the value of its first token; after the last
-    turn V and Â are 0. With turns of one token it is the recurrence over tokens.
+    r_n is the sum of the turn's `process_reward`; after the last turn V and Â are 0.
 
     Args:
-      discount, trace_decay: γ and λ per turn, in [0, 1].
+      discount, trace_decay: γ and λ, per turn.
     """
 
     def apply(signals, context, state):
@@ -146,8 +116,13 @@ def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) ->
         table = generalized_advantages(rewards, values, turns.exists, discount, trace_decay)
         return replace(signals, advantage=at_tokens(table, turns)), state, {}
 
-    reads = {"process_reward", "values", "turn"}
-    return Transform(apply, reads=reads)
+    return apply
+
+
+def turn_values(rollouts: Rollouts) -> Float[Array, "B T"]:
+    """V_n, the value of the turn's first token, at each of its tokens."""
+    turns = find_steps(rollouts.turn, rollouts.mask)
+    return at_tokens(_first(rollouts.values, turns), turns)
 
 
 def _first(values: Float[Array, "B T"], turns: Steps) -> Float[Array, "B T"]:
@@ -162,21 +137,22 @@ def _first(values: Float[Array, "B T"], turns: Steps) -> Float[Array, "B T"]:
 
 
 def social_rl(
-    weight: float = 1.0,
-    discount: Discount = 0.99,
-    trace_decay: TraceDecay = 0.95,
+    weight: Finite = 1.0,
+    discount: Unit = 0.99,
+    trace_decay: Unit = 0.95,
     clip_low: ClipLow = 0.1,
     clip_high: ClipHigh = 0.1,
-    max_turns: int = 16,
-    reply_tokens: int = 64,
-    value_clip: float = 0.2,
+    max_turns: Count = 16,
+    reply_tokens: Count = 64,
+    value_clip: Bound = 0.2,
 ) -> Recipe:
-    """Whitened advantages plus the product of the own past and the other's present ones.
+    """Whitened advantages plus the product of the agent's past and the other's present ones.
 
     Args:
       weight: of the product (w).
+      discount, trace_decay: γ and λ, per turn.
       max_turns: replies to a player at most.
-      reply_tokens: of a reply at most.
+      reply_tokens: tokens of a reply at most.
       value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_turn_advantage(discount, trace_decay)
@@ -184,7 +160,7 @@ def social_rl(
         objective=clipped_objective(
             clip_low=clip_low,
             clip_high=clip_high,
-            advantage=aligned_with_partner(whitened(estimator), weight, ids="turn"),
+            advantage=aligned_with_partner(whitened(estimator), weight),
         ),
         experience=experience(draw=turns(limit=max_turns, reply_tokens=reply_tokens)),
         critic=critic_of(estimator, value_clip, turn_values),

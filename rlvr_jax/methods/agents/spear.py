@@ -1,20 +1,21 @@
-"""SPEAR: a bonus for tool calls that fades, and a replay of good answers that comes up.
+"""SPEAR: a bonus for tool calls that fades, and a replay of good responses that grows.
 
 "Learn the Ropes, Then Trust the Wins: Self-imitation with Progressive Exploration for Agentic
 Reinforcement Learning", https://github.com/TencentYoutuResearch/SPEAR
 
     R      = ±1 + μ(s) min(0.1 calls, 1), μ falls by a cosine to 0 at step 200
     A_i    = R_i - mean of the group;  b = median of the last group means
-    replay once more than 1.5 × 32 kept rows have R > b: at most 32 of them, with A = R - b > 0,
+    replay once more than 1.5 × 32 stored rows have R > b: at most 32 of them, with A = R - b > 0,
            times γ(s), which rises by a cosine to 1 at step 300
     loss   = mean_i (1/T) Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), T the budget, without a
            few tokens of high covariance: 0.02 % of the new ones, 2 % of the replayed ones
 
-Kept are rows that were better than their group, for five steps, with the old log-probs of when they
-were drawn; where there are calls, rows with one. Calls are a reward of the task (`calls`), or where
-rows call `tools` the replies that they have read. In the authors' branch for mathematics the
-thresholds for replayed tokens are commented out, and their loop over small batches replays the last
-new one; their sum is not divided by the rows.
+Rows that were better than their group are stored for five steps, with their old log-probs of
+sampling time; where there are calls, only rows with a call. Calls are a reward of the task
+(`calls`), or the replies that a row has read where rows call `tools`.
+
+In the authors' branch for mathematics the thresholds for replayed tokens are commented out. Their
+loop over small batches replays the last new one; their sum is not divided by the rows.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ from rlvr_jax.objectives import (
     total,
 )
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.composition import Part
 from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, shaping
@@ -50,49 +50,35 @@ from rlvr_jax.objectives.rewards.tool_calls import replies_read
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegativeInt, Share
 from rlvr_jax.types.parts import Function, part
 
-FULL = 1.5
-"""A replay begins when so many times its rows are good."""
 
+@part
+def over_steps(reward: Part, factor: Callable[[int], float]) -> Shaping:
+    """μ(s) r: a reward whose weight changes with the step s; 0 for μ = 0, even if r is NaN.
 
-PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp")
-
-
-PER_ROW = ("outcome", "reward")
-
-
-class ReplayState(NamedTuple):
-    """What is kept between steps.
-
-    Fields:
-      store: good rows with their old log-probs.
-      means: float32 [Q], rewards of the last groups, NaN before there are any.
+    Args:
+      factor: μ, such as `falling_cosine(200)`.
+    Metrics: reward_factor (μ), and those of the reward.
     """
+    own = as_shaping(reward)
 
-    store: Store
-    means: np.ndarray
+    def apply(rollouts, state, moment):
+        value, state, metrics = own.apply(rollouts, state, moment)
+        weight = float(factor(moment.step))
+        weighed = weight * value if weight else jnp.zeros_like(value)
+        return weighed, state, {**metrics, "reward_factor": weight}
 
-
-def usual_reward(means: np.ndarray) -> float:
-    """The median of the known means; NaN without any."""
-    known = means[~np.isnan(means)]
-    return float(np.median(known)) if len(known) else float("nan")
-
-
-def replay_size(number: int, most: int) -> int:
-    """The largest power of two up to both numbers; 0 of none."""
-    number = min(number, most)
-    return 2 ** (number.bit_length() - 1) if number > 0 else 0
+    return replace(own, apply=apply)
 
 
 @part
 def falling_cosine(steps: Count) -> Function:
-    """(cos(π s / S) + 1) / 2: from 1 down to 0 at step S, and 0 from there.
+    """μ(s) = (cos(π s / S) + 1) / 2: from 1 to 0 at step S, and 0 from there.
 
     Args:
-      steps: S, at least 1.
+      steps: S.
     """
 
     def falling_cosine_of_step(step):
@@ -102,14 +88,41 @@ def falling_cosine(steps: Count) -> Function:
 
 
 @part
-def rising_cosine(steps: Count) -> Function:
-    """(1 - cos(π s / S)) / 2: from 0 up to 1 at step S, and 1 from there; as `falling_cosine`."""
-    falling = falling_cosine(steps)
+def call_bonus(bonus: Finite = 0.1, column: NonNegativeInt | None = None) -> Shaping:
+    """`bonus` for each tool call.
 
-    def rising_cosine_of_step(step):
-        return 1 - falling(step)
+    Args:
+      column: of the task's rewards, the number of calls; None: the turns of a row, where rows have
+        any.
+    Reads: component_rewards, or turn.
+    """
 
-    return rising_cosine_of_step
+    def reward(rollouts):
+        if column is not None:
+            return bonus * rollouts.component_rewards[:, column]
+        if rollouts.turn is None:
+            return jnp.zeros_like(rollouts.outcome)
+        last = jnp.max(jnp.where(rollouts.mask, rollouts.turn, -1), axis=1)
+        return bonus * (last + 1).astype(rollouts.outcome.dtype)
+
+    return shaping(reward, columns=0 if column is None else column + 1)
+
+
+@part
+def reply_bonus(bonus: Finite = 0.1) -> Shaping:
+    """`bonus` for each reply that a row has read, of rows that are written in turns.
+
+    Reads: turn, length.
+    """
+    return shaping(lambda rollouts: bonus * replies_read(rollouts))
+
+
+FULL = 1.5
+"""A replay needs this multiple of its rows above the usual reward."""
+
+PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp")
+
+PER_ROW = ("outcome", "reward")
 
 
 @part
@@ -117,27 +130,27 @@ def replay_good(
     rows: Count = 32,
     age: Count = 5,
     groups: Count = 32,
-    rise: Callable[[int], float] = rising_cosine(300),  # noqa: B008 (a function)
+    steps: Count = 300,
     where: Callable[[Batch, Task], np.ndarray] | None = None,
 ) -> Stage:
-    """Keeps answers that were better than their group, and learns from them later in an update of
-    their own.
+    """Stores responses that were better than their group, and trains on them again later.
 
     The usual reward b is the median of the mean rewards of the last groups, those of this step
     included; rows without a reward (NaN) are in no mean. Once more than 1.5 times `rows` of the
-    kept answers have a reward above b, as many of them as a power of two, drawn without order, are
-    a further update with the advantage R - b, the weight γ(step) and their old log-probs; then
-    nothing is kept. Only answers to train prompts as they are can be kept.
+    stored responses have a reward above b, a random power of two of them, at most `rows`, are a
+    further update with the advantage R - b, the weight γ(s) = (1 - cos(π s / S)) / 2 and their old
+    log-probs. The store is then empty. Only responses to unmodified train prompts can be stored.
 
     Args:
-      rows: of a further update at most; of the kept ones there are twice as many at most.
-      age: steps that an answer is kept.
-      groups: whose mean rewards are remembered.
-      rise: γ, of the step.
-      where: (batch, task) -> bool [B], rows that may be kept; None: all.
+      rows: of a further update at most; the store has room for twice as many.
+      age: steps that a response is stored.
+      groups: number of groups whose mean rewards are stored.
+      steps: S, step from which γ is 1.
+      where: (batch, task) -> bool [B], rows that may be stored; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
-      kept_rows, replayed_rows, replay_weight (γ).
+      kept_rows (stored ones), replayed_rows, replay_weight (γ).
     """
+    falling = falling_cosine(steps)
 
     def init(setting):
         tokens = (setting.response_tokens,)
@@ -172,19 +185,43 @@ def replay_good(
             store = push(store, _records(batch.take(np.flatnonzero(good)), actor), turn.step)
         places = oldest(store)
         places = places[store.rows["reward"][places] > usual]
-        further, weight = list(batch.further), float(rise(turn.step))
-        told = {"usual_reward": usual, "replay_weight": weight, "replayed_rows": 0.0}
+        further, weight = list(batch.further), 1 - falling(turn.step)
+        metrics = {"usual_reward": usual, "replay_weight": weight, "replayed_rows": 0.0}
         if len(places) > FULL * rows:
             size = replay_size(len(places), rows)
             own = taken(store, np.sort(turn.random().permutation(places)[:size]))
             written = rewritten(actor, turn.setting.task, own)
             further.append(_replayed(written, own, usual, weight))
             store = store._replace(held=np.int32(0))
-            told["replayed_rows"] = float(size)
-        told["kept_rows"] = float(store.held)
-        return replace(batch, further=further), ReplayState(store, means), told
+            metrics["replayed_rows"] = float(size)
+        metrics["kept_rows"] = float(store.held)
+        return replace(batch, further=further), ReplayState(store, means), metrics
 
     return Stage(apply, init, updates=1, by_row=True)
+
+
+class ReplayState(NamedTuple):
+    """What is stored between steps.
+
+    Fields:
+      store: good rows with their old log-probs.
+      means: float32 [Q], rewards of the last groups, NaN before there are any.
+    """
+
+    store: Store
+    means: np.ndarray
+
+
+def usual_reward(means: np.ndarray) -> float:
+    """The median of the known means; NaN without any."""
+    known = means[~np.isnan(means)]
+    return float(np.median(known)) if len(known) else float("nan")
+
+
+def replay_size(number: int, most: int) -> int:
+    """The largest power of two up to both numbers; 0 of none."""
+    number = min(number, most)
+    return 2 ** (number.bit_length() - 1) if number > 0 else 0
 
 
 def _younger(store: Store, step: int) -> Store:
@@ -196,7 +233,7 @@ def _younger(store: Store, step: int) -> Store:
 
 
 def _records(good: Batch, actor) -> dict[str, np.ndarray]:
-    """What is kept of rows, their log-probs at the weights that sampled among it."""
+    """The records of rows that are stored, with log-probs under the weights that sampled them."""
     good = good.with_rollouts(old_logp=actor.score(good, ["logp"])["logp"])
     names = ("tokens", "length", "mask", "truncated", "weight_version", *PER_TOKEN, *PER_ROW)
     known = {name: getattr(good.rollouts, name) for name in names}
@@ -204,7 +241,7 @@ def _records(good: Batch, actor) -> dict[str, np.ndarray]:
 
 
 def _replayed(written: Batch, rows: dict[str, np.ndarray], usual: float, weight: float) -> Batch:
-    """Stored rows as a batch that brings what was decided about it."""
+    """Stored rows as a batch with its own advantages, weights and grades."""
     kind = written.rollouts.reward.dtype
     numbers = {name: rows[name].astype(kind) for name in (*PER_TOKEN, *PER_ROW)}
     other = {name: rows[name] for name in ("mask", "truncated", "weight_version")}
@@ -223,101 +260,14 @@ def _replayed(written: Batch, rows: dict[str, np.ndarray], usual: float, weight:
 
 
 @part
-def over_steps(reward: Part, factor: Callable[[int], float]) -> Shaping:
-    """μ(s) r: a reward whose weight changes with the step s of the run; 0 where μ is, known or not.
-
-    Args:
-      factor: μ, such as `falling_cosine(200)`.
-    Metrics: reward_factor (μ), and what the part tells.
-    """
-    own = as_shaping(reward)
-
-    def apply(rollouts, state, moment):
-        value, state, metrics = own.apply(rollouts, state, moment)
-        weight = float(factor(moment.step))
-        weighed = weight * value if weight else jnp.zeros_like(value)
-        return weighed, state, {**metrics, "reward_factor": weight}
-
-    return replace(own, apply=apply)
-
-
-@part
-def falling_exponential(rate: NonNegative, steps: Count) -> Function:
-    """exp(-k s / S), s at most S.
-
-    Args:
-      rate: k, at least 0.
-      steps: S, at least 1.
-    """
-
-    def falling_exponential_of_step(step):
-        return math.exp(-rate * min(step, steps) / steps)
-
-    return falling_exponential_of_step
-
-
-@part
-def call_bonus(bonus: Finite = 0.1, column: int | None = None) -> Shaping:
-    """`bonus` for each tool call.
-
-    Args:
-      bonus: of one call.
-      column: of the task's rewards, the number of calls; None: the turns of a row, as far as rows
-        have any.
-    Reads: component_rewards, or turn.
-    Raises:
-      ValueError: a bonus that is not finite, or a negative column.
-    """
-    if column is not None:
-        check_count(0, "call_bonus", column=column)
-
-    def reward(rollouts):
-        if column is not None:
-            return bonus * rollouts.component_rewards[:, column]
-        if rollouts.turn is None:
-            return jnp.zeros_like(rollouts.outcome)
-        last = jnp.max(jnp.where(rollouts.mask, rollouts.turn, -1), axis=1)
-        return bonus * (last + 1).astype(rollouts.outcome.dtype)
-
-    return shaping(reward, columns=0 if column is None else column + 1)
-
-
-@part
-def reply_bonus(bonus: Finite = 0.1) -> Shaping:
-    """`bonus` for each reply that a row has read, of rows that are written in turns.
-
-    Args:
-      bonus: of one reply.
-    Reads: turn, length.
-    """
-    return shaping(lambda rollouts: bonus * replies_read(rollouts))
-
-
-@part
-def rollout_mean_fixed_length(length: Count) -> Aggregation:
-    """Mean over the rollouts with tokens of the sum over their tokens by a constant: Σ l / (S L).
-
-    Args:
-      length: L, one constant for the whole run: the budget of response tokens.
-    """
-
-    def weights(mask, dtype):
-        return jnp.full(mask.shape, 1 / length, dtype) / at_least_one(
-            rollouts_with_tokens(mask), dtype
-        )
-
-    return Aggregation(weights)
-
-
-@part
 def by_stored(new: Transform, stored: Transform) -> Transform:
     """One transform for new rows, another for rows of an earlier step (`Rollouts.stored`).
 
-    Each sees the tokens of its own rows alone; a batch that does not say has new rows.
+    Each reads only the tokens of its rows. A batch without the record has new rows.
 
     Args:
-      new, stored: without state, which change no more than numbers of tokens.
-    Metrics: those of `new`, and stored/<name> of the other where there are such rows.
+      new, stored: without state; they change only signals of tokens.
+    Metrics: those of `new`, and stored/<name> of `stored` where there are such rows.
     Raises:
       ValueError: a transform with a state.
     """
@@ -335,26 +285,42 @@ def by_stored(new: Transform, stored: Transform) -> Transform:
         two, _, more = stored.apply(replace(signals, mask=signals.mask & rows), context, ())
         names = ("advantage", "weight", "chosen", "clip_low", "clip_high", "ratio", "penalty")
         merged = {name: jnp.where(rows, getattr(two, name), getattr(one, name)) for name in names}
-        told = {f"stored/{name}": value for name, value in more.items()}
-        return replace(signals, **merged), state, {**metrics, **told}
+        of_stored = {f"stored/{name}": value for name, value in more.items()}
+        return replace(signals, **merged), state, {**metrics, **of_stored}
 
     return Transform(apply, reads=new.reads | stored.reads)
 
 
+@part
+def rollout_mean_fixed_length(length: Count) -> Aggregation:
+    """Mean over the rollouts with tokens of (1/T) Σ_t l_t.
+
+    Args:
+      length: T, one constant for the whole run: the budget of response tokens.
+    """
+
+    def weights(mask, dtype):
+        return jnp.full(mask.shape, 1 / length, dtype) / at_least_one(
+            rollouts_with_tokens(mask), dtype
+        )
+
+    return Aggregation(weights)
+
+
 def spear(
-    max_length: int = 4096,
-    calls: int | None = None,
-    bonus: float = 0.1,
+    max_length: Count = 4096,
+    calls: NonNegativeInt | None = None,
+    bonus: Finite = 0.1,
     bonus_cap: float = 1.0,
-    bonus_steps: int = 200,
-    replay_rows: int = 32,
-    replay_age: int = 5,
-    replay_groups: int = 32,
-    replay_steps: int = 300,
-    fraction: float = 2e-4,
+    bonus_steps: Count = 200,
+    replay_rows: Count = 32,
+    replay_age: Count = 5,
+    replay_groups: Count = 32,
+    replay_steps: Count = 300,
+    fraction: Share = 2e-4,
     covariance_low: float = 1.0,
     covariance_high: float = 5.0,
-    replay_fraction: float = 0.02,
+    replay_fraction: Share = 0.02,
     replay_covariance_low: float = 1.0,
     replay_covariance_high: float = 40.0,
     clip_low: ClipLow = 0.2,
@@ -362,31 +328,31 @@ def spear(
     choice: Callable = random_choice,
     tools: Sequence[str] | None = (),
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
     """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
 
     Args:
       max_length: budget of response tokens (T).
-      calls: of the task's rewards, the number of tool calls; None: the replies that a row has read,
-        without tools its turns.
-      bonus, bonus_cap: of a call, and of all.
-      bonus_steps: at which the bonus is gone.
-      replay_rows: of an update of replayed answers at most.
-      replay_age: steps that an answer is kept.
-      replay_groups: whose mean rewards make the usual one (b).
-      replay_steps: at which replayed answers count in full.
+      calls: column of the task's rewards, the number of tool calls; None: the replies that a row
+        has read, without tools its turns.
+      bonus, bonus_cap: of a call, and of all calls of a response.
+      bonus_steps: step at which the bonus is 0.
+      replay_rows: rows of a replay update at most.
+      replay_age: steps that a response is stored.
+      replay_groups: groups whose mean rewards give the usual reward (b).
+      replay_steps: step at which replayed responses count in full.
       fraction, covariance_low, covariance_high: of Clip-Cov on new tokens.
-      replay_fraction, replay_covariance_low, replay_covariance_high: on replayed ones.
+      replay_fraction, replay_covariance_low, replay_covariance_high: on replayed tokens.
       choice: which of the eligible tokens are dropped.
       tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
 
@@ -423,7 +389,7 @@ def spear(
                     replay_rows,
                     replay_age,
                     replay_groups,
-                    rising_cosine(replay_steps),
+                    replay_steps,
                     called if draw or calls is not None else None,
                 ),
             ],

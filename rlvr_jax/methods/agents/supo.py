@@ -3,15 +3,18 @@
 Lu et al. 2025, "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
 https://arxiv.org/abs/2510.06727
 
-    a segment of L tokens that does not end is summed up; the next one begins with the summary
-    A    = (R - mean) / (std + 1e-6) over the answers to a prompt, std with n - 1, of all segments
-    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n over segments of finished answers
+    a segment of L tokens that does not end is summarized; the next one begins with the summary
+    A    = (R - mean) / (std + 1e-6) over the responses to a prompt, std with n - 1, of all segments
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n over segments of finished responses
 
-A reconstruction: clip, aggregation, L (half a row) and S = 2 summaries are ours. An answer that was
-cut, or used up its turns or summaries, is out of the loss and counts in its group's statistics.
-Each segment is trained in its own context; the instruction, the copied summary and what tools say
-are not learned from. With `tools` an answer is written in turns, as theirs are: after each turn it
-is seen whether a segment is beyond L, and the tools go on from one segment to the next.
+A reconstruction: clip, aggregation, L (half a row) and S = 2 summaries are ours. A truncated
+response, or one that used up its turns or summaries, is out of the loss and counts in the
+statistics of its group.
+
+Each segment is trained in its own context; the instruction, the copied summary and the replies of
+tools have no loss. With `tools` a response is written in turns, as in the paper: the length of a
+segment is compared with L after each turn, and the episode of the tools continues from one segment
+to the next.
 """
 
 from __future__ import annotations
@@ -41,161 +44,55 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
 from rlvr_jax.experience.parts import Actor, Draw, Turn
 from rlvr_jax.objectives import trace_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
 from rlvr_jax.types.parts import part
 
 SEGMENT = 1 << 20
-"""Apart from the samples of a prompt, of which there are fewer."""
+"""Offset of a segment's sample numbers; a prompt has fewer samples."""
 
-
-@dataclass(frozen=True)
-class Segment:
-    """One segment of the answers that go on.
-
-    Fields:
-      rows: int [n], numbers of the answers.
-      asks: of every answer, going on or not, with what this segment begins with.
-      sample: int [n], numbers of the samples: a segment draws other numbers than the one before it
-        at the same places.
-      begun: int [n], tokens that the segment begins with.
-      whole: bool [n], what is written to its end: there is no room for a summary, or none is left.
-    """
-
-    rows: np.ndarray
-    asks: Sequence[Ask]
-    sample: np.ndarray
-    begun: np.ndarray
-    whole: np.ndarray
-
-
-@dataclass(frozen=True)
-class Segments:
-    """How answers are cut into segments; the fields are arguments of `summaries`."""
-
-    most: int
-    instruction: str
-    context: int | None
-    summary: int | None
-
-    def check(self, draw: str) -> None:
-        """Refuses numbers that are no counts.
-
-        Args:
-          draw: whose arguments they are, for the error.
-        """
-        check_count(0, draw, most=self.most)
-        given = {"context": self.context, "summary": self.summary}
-        check_count(1, draw, **{name: value for name, value in given.items() if value is not None})
-
-    def sizes(self, draw: str, actor: Actor, budget: int) -> tuple[int, int, list[int]]:
-        """L, the tokens of a summary at most, and those of the instruction.
-
-        Raises:
-          ValueError: L that leaves no room for an instruction and a summary, or is no longer than a
-            summary.
-        """
-        size = max(budget // 4, 1) if self.summary is None else self.summary
-        until = budget // 2 if self.context is None else self.context
-        asked = list(actor.encode(self.instruction))
-        if self.most and not size < until <= budget - len(asked) - size:
-            raise ValueError(
-                f"{draw}: context must be above {size}, the tokens of a summary, and at most"
-                f" {budget - len(asked) - size}, which leaves room for one, got {until}"
-            )
-        return until, size, asked
-
-    def grow(
-        self,
-        asks: Sequence[Ask],
-        actor: Actor,
-        turn: Turn,
-        pieces: Pieces,
-        room: int,
-        write: Callable[[Segment], tuple[np.ndarray, np.ndarray]],
-        sum_up: Callable[[Segment, np.ndarray, np.ndarray], np.ndarray],
-    ) -> Batch:
-        """The segments of all answers, as rows.
-
-        Args:
-          room: tokens of a segment at most, behind which there is room to sum it up.
-          write: writes a segment; gives the pieces that it ends with, and which are summed up.
-          sum_up: (segment, bool [n], pieces of these) -> the pieces behind them with a summary.
-        """
-        answers, task = numbered_answers(asks), turn.setting.task
-        going = np.arange(len(answers))
-        opening = [len(ask.view.show(ask.prompt, task).begun(actor.encode)) for ask, _ in answers]
-        own = [ask for ask, _ in answers]
-        parts, traces = [], []
-        for segment in range(self.most + 1):
-            begun = np.array([opening[row] + len(own[row].given) for row in going])
-            part = Segment(
-                going,
-                own,
-                np.array([answers[row][1] + segment * SEGMENT for row in going]),
-                begun,
-                (begun >= room) | (segment == self.most),
-            )
-            tips, on = write(part)
-            if on.any():
-                tips[on] = sum_up(part, on, tips[on])
-            parts.append(pieces.responses(tips, [replace(own[row], samples=1) for row in going]))
-            traces.append(going)
-            for row, tip in zip(going[on], tips[on], strict=True):
-                own[row] = replace(own[row], given=_summary(pieces, tip, actor.stop_token()))
-            going = going[on]
-            if not len(going):
-                break
-        batch = by_trace(parts, np.concatenate(traces), asks)
-        return replace(batch, sample_seconds=pieces.batch.sample_seconds)
-
-
-def _summary(pieces: Pieces, tip: int, stop_token: int) -> list[int]:
-    """The tokens of a summary, without the one that ended it."""
-    rollouts = pieces.batch.rollouts
-    tokens = rollouts.tokens[tip][pieces.new_tokens(np.array([tip]))[0]].tolist()
-    return [token for token in tokens if token != stop_token]
+QUARTERS = 4
+"""Turns are sampled with limits in quarters of the budget, so few functions are compiled."""
 
 
 @part
 def summaries(
-    most: int = 2,
+    most: NonNegativeInt = 2,
     instruction: str = " Summarise. ",
-    context: int | None = None,
-    summary: int | None = None,
+    context: Count | None = None,
+    summary: Count | None = None,
     **sampling: Any,
 ) -> Draw:
-    """Writes each answer in segments; between them the policy sums up what it has done.
+    """Writes each response in segments, between which the policy summarizes its work.
 
-    A segment that has not ended after `context` tokens gets the instruction behind it, and the
-    policy writes a summary of at most `summary` tokens: that ends the segment. The next one has the
-    summary behind the prompt, and so on; the last one, behind `most` summaries, has the run's whole
-    budget. A segment is a row that is trained in the context in which it was drawn: the policy's
-    tokens and its summary; the instruction and the copied summary are given. The rows of an answer
-    have one `trace`, stand in order, and are graded by the last of them; `truncated` says of all of
-    them whether the answer as a whole was cut.
+    A segment that has not ended after `context` tokens gets the instruction, and the policy writes
+    a summary of at most `summary` tokens, which ends the segment. The next segment has the summary
+    after the prompt, and so on. The last one, after `most` summaries, has the run's whole budget.
+
+    A segment is a row that is trained in the context in which it was sampled: the policy's tokens
+    and its summary are trained; the instruction and the copied summary are given. The rows of a
+    response have one `trace`, are in order, and are graded by the last of them. `truncated` is the
+    same for all of them: whether the response as a whole was truncated.
 
     Args:
-      most: summaries of an answer at most (S).
-      instruction: text that asks for one.
+      most: summaries of a response at most (S).
+      instruction: text that requests a summary.
       context: tokens of a segment before it (L), the copied summary included; None: half the run's
         budget.
       summary: tokens of a summary at most; None: a quarter of the budget.
       sampling: settings of the sampler that are prescribed, as in `plain`.
-    Metrics: answers, segments (numbers, so that their quotient is the mean).
+    Metrics: answers, segments (counts, so that their quotient is the mean).
     """
     how = Segments(most, instruction, context, summary)
-    how.check("summaries")
 
     def apply(asks, actor, state, turn):
         budget = turn.setting.response_tokens
-        until, size, asked = how.sizes("summaries", actor, budget)
+        until, size, request = how.sizes("summaries", actor, budget)
         pieces = Pieces(actor, turn.key)
 
         def write(part):
@@ -206,21 +103,25 @@ def summaries(
 
         def sum_up(part, on, tips):
             cut = pieces.batch.rollouts.length[tips]
-            told = [part.asks[row] for row in part.rows[on]]
-            return pieces.draw(told, part.sample[on], tips, cut, size, inject=[asked] * len(told))
+            own = [part.asks[row] for row in part.rows[on]]
+            return pieces.draw(own, part.sample[on], tips, cut, size, inject=[request] * len(own))
 
-        room = budget - len(asked) - size
+        room = budget - len(request) - size
         batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
-        answers = sum(ask.samples for ask in asks)
-        return batch, state, {"answers": float(answers), "segments": float(len(batch))}
+        responses = sum(ask.samples for ask in asks)
+        return batch, state, {"answers": float(responses), "segments": float(len(batch))}
 
     return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
 
 
 def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:
-    """The first piece of each segment, of so many tokens at most; 0: up to the end."""
+    """The first piece of each segment.
+
+    Args:
+      limits: int [n], tokens of the piece at most; 0: up to the end.
+    """
     tips = np.empty(len(part.rows), int)
-    # Copied summaries differ in length: one call for each room.
+    # Copied summaries differ in length: one call for each limit.
     for room in np.unique(limits):
         at = np.flatnonzero(limits == room)
         none, nothing = np.full(len(at), -1), np.zeros(len(at), int)
@@ -229,52 +130,47 @@ def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:
     return tips
 
 
-QUARTERS = 4
-"""Turns are drawn with limits in quarters of the budget: few programs, and what exceeds is cut."""
-
-
 @part
 def summarized_turns(
     environment: Environment | None = None,
     limit: Count = 8,
     reply_tokens: Count = 512,
-    most: int = 2,
+    most: NonNegativeInt = 2,
     instruction: str = " Summarise. ",
-    context: int | None = None,
-    summary: int | None = None,
+    context: Count | None = None,
+    summary: Count | None = None,
     **sampling: Any,
 ) -> Draw:
-    """Writes each answer in turns with an environment, as `turns`, and in segments, as `summaries`.
+    """Writes responses in turns with an environment, as `turns`, and in segments, as `summaries`.
 
-    After each turn with its reply the segment is looked at: one of `context` tokens or more gets
-    the instruction behind it, and the policy writes a summary, which ends the segment. The next one
-    begins with the prompt and the summary alone, while the episode goes on: the environment knows
-    what was said before. A turn may go on beyond `context`, into half of the room before the
-    instruction or as far as a reply of `reply_tokens` has room behind it; one that is not at the
-    end of a call there is summed up where it stands. A reply is shortened to what leaves room for
-    the instruction and the summary. In the last segment, behind `most` summaries, a reply without
-    room ends the answer, cut.
+    A segment of `context` tokens or more after a turn and its reply gets the instruction, and the
+    policy writes a summary, which ends the segment. The next segment begins with only the prompt
+    and the summary, while the episode continues: the environment keeps its state.
+
+    A turn may exceed `context`: by half of the room before the instruction, or as far as a reply of
+    `reply_tokens` has room after it. A turn that does not end with a call there is summarized as it
+    is. A reply is shortened to leave room for the instruction and the summary. In the last segment,
+    after `most` summaries, a reply without room ends the response, which is truncated. A summary
+    that makes a call ends there, and the call gets no reply.
 
     Rows, traces and grades are those of `summaries`; a reply is given, as the instruction and the
-    copied summary are, and `origin` says that it is a tool's. Turns are numbered through the
-    answer: a summary belongs to the policy's turn behind the last reply. Where the environment
-    judges, it judges the answer as a whole, with the rewards of all its segments. All prompts go on
-    together, so that drawing waits for replies. A summary that makes a call ends there, and is not
-    answered.
+    copied summary are, and its `origin` is a tool. Turns are numbered through the response: a
+    summary belongs to the policy's turn after the last reply. An environment that judges grades the
+    response as a whole, with the rewards of all its segments. All prompts are sampled together, so
+    sampling waits for replies.
 
     Args:
       environment: None: that of the task (`Task.environment`).
-      limit: replies of an answer at most, in all its segments together; behind the last one the
-        policy goes on, and is not asked again.
-      reply_tokens: of a reply at most; what is longer loses its middle.
+      limit: replies of a response at most, in all its segments together; after the last one the
+        policy writes one more turn.
+      reply_tokens: of a reply at most; a longer one loses its middle.
       most, instruction, context, summary: as for `summaries`.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward, as `turns`.
     Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
-      (shortened or left out), lost_answers, and the sums of what the environment counts.
+      (shortened or left out), lost_answers, and the sums of the environment's counts.
     """
     how = Segments(most, instruction, context, summary)
-    how.check("summarized_turns")
 
     def init(setting):
         lone_environment("summarized_turns", environment, setting.task)
@@ -283,8 +179,8 @@ def summarized_turns(
     def apply(asks, actor, state, turn):
         budget, counts = turn.setting.response_tokens, Counter[str]()
         world = lone_environment("summarized_turns", environment, turn.setting.task)
-        until, size, asked = how.sizes("summarized_turns", actor, budget)
-        room = budget - len(asked) - size
+        until, size, request = how.sizes("summarized_turns", actor, budget)
+        room = budget - len(request) - size
         rows = [
             TurnRow(number, sample, episode=Episode(ask.prompt))
             for number, (ask, sample) in enumerate(numbered_answers(asks))
@@ -304,15 +200,15 @@ def summarized_turns(
                     some = [own[place] for place in going]
                     _write_turn(pieces, part.asks, some, part.begun[going], ends[going], budget)
                     answer_turns(driver, pieces, part.asks, some, counts)
-                    told = np.array([row.active for row in some])
+                    replied = np.array([row.active for row in some])
                     beyond = [row.cut + len(row.inject) for row in some] >= full[going]
-                    on[going] = np.where(told, beyond, unended(driver, pieces, some))
-                    going = going[told & ~beyond]
+                    on[going] = np.where(replied, beyond, unended(driver, pieces, some))
+                    going = going[replied & ~beyond]
                 return np.array([row.tip for row in own]), on & ~part.whole
 
             def sum_up(part, on, tips):
-                told = [rows[number] for number in part.rows[on]]
-                return draw_turn(pieces, part.asks, told, size, behind=asked)
+                own = [rows[number] for number in part.rows[on]]
+                return draw_turn(pieces, part.asks, own, size, behind=request)
 
             batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
         trace = batch.rollouts.trace
@@ -336,7 +232,7 @@ def summarized_turns(
 
 
 def _begun(rows: Sequence[TurnRow], part: Segment, spare: int) -> list[TurnRow]:
-    """The rows of a segment, which begin anew; their episodes go on.
+    """The rows of a new segment; their episodes continue.
 
     Args:
       spare: tokens that a reply leaves for the instruction and the summary.
@@ -357,7 +253,7 @@ def _write_turn(
     ends: np.ndarray,
     budget: int,
 ) -> None:
-    """Writes a turn of some rows, which are cut at `ends` [n].
+    """Writes a turn of some rows, which are truncated at `ends` [n].
 
     Args:
       begun: int [n], tokens that their segments begin with.
@@ -368,11 +264,111 @@ def _write_turn(
     draw_turn(pieces, asks, rows, -(-int(left.max()) // quarter) * quarter, ends)
 
 
+@dataclass(frozen=True)
+class Segment:
+    """One segment of the responses that continue.
+
+    Fields:
+      rows: int [n], numbers of the responses.
+      asks: requests of all responses, with the tokens that this segment begins with.
+      sample: int [n], numbers of the samples; each segment has its own, so that its random numbers
+        differ from those of the segment before.
+      begun: int [n], tokens that the segment begins with.
+      whole: bool [n], segments that are written to their end: there is no room for a summary, or no
+        summary is left.
+    """
+
+    rows: np.ndarray
+    asks: Sequence[Ask]
+    sample: np.ndarray
+    begun: np.ndarray
+    whole: np.ndarray
+
+
+@dataclass(frozen=True)
+class Segments:
+    """How responses are split into segments; the fields are arguments of `summaries`."""
+
+    most: int
+    instruction: str
+    context: int | None
+    summary: int | None
+
+    def sizes(self, draw: str, actor: Actor, budget: int) -> tuple[int, int, list[int]]:
+        """L, the tokens of a summary at most, and those of the instruction.
+
+        Raises:
+          ValueError: L leaves no room for instruction and summary, or is no longer than a summary.
+        """
+        size = max(budget // 4, 1) if self.summary is None else self.summary
+        until = budget // 2 if self.context is None else self.context
+        request = list(actor.encode(self.instruction))
+        if self.most and not size < until <= budget - len(request) - size:
+            raise ValueError(
+                f"{draw}: context must be above {size}, the tokens of a summary, and at most"
+                f" {budget - len(request) - size}, which leaves room for one, got {until}"
+            )
+        return until, size, request
+
+    def grow(
+        self,
+        asks: Sequence[Ask],
+        actor: Actor,
+        turn: Turn,
+        pieces: Pieces,
+        room: int,
+        write: Callable[[Segment], tuple[np.ndarray, np.ndarray]],
+        sum_up: Callable[[Segment, np.ndarray, np.ndarray], np.ndarray],
+    ) -> Batch:
+        """The segments of all responses, as rows.
+
+        Args:
+          room: tokens of a segment at most, after which there is room to summarize it.
+          write: writes a segment; returns the pieces that it ends with, and which are to be
+            summarized.
+          sum_up: (segment, bool [n], pieces of these) -> the pieces with a summary after them.
+        """
+        responses, task = numbered_answers(asks), turn.setting.task
+        going = np.arange(len(responses))
+        opening = [len(ask.view.show(ask.prompt, task).begun(actor.encode)) for ask, _ in responses]
+        own = [ask for ask, _ in responses]
+        parts, traces = [], []
+        for segment in range(self.most + 1):
+            begun = np.array([opening[row] + len(own[row].given) for row in going])
+            part = Segment(
+                going,
+                own,
+                np.array([responses[row][1] + segment * SEGMENT for row in going]),
+                begun,
+                (begun >= room) | (segment == self.most),
+            )
+            tips, on = write(part)
+            if on.any():
+                tips[on] = sum_up(part, on, tips[on])
+            parts.append(pieces.responses(tips, [replace(own[row], samples=1) for row in going]))
+            traces.append(going)
+            for row, tip in zip(going[on], tips[on], strict=True):
+                own[row] = replace(own[row], given=_summary(pieces, tip, actor.stop_token()))
+            going = going[on]
+            if not len(going):
+                break
+        batch = by_trace(parts, np.concatenate(traces), asks)
+        return replace(batch, sample_seconds=pieces.batch.sample_seconds)
+
+
+def _summary(pieces: Pieces, tip: int, stop_token: int) -> list[int]:
+    """The tokens of a summary, without the stop token."""
+    rollouts = pieces.batch.rollouts
+    tokens = rollouts.tokens[tip][pieces.new_tokens(np.array([tip]))[0]].tolist()
+    return [token for token in tokens if token != stop_token]
+
+
 @part(writes={"mask"})
 def drop_truncated() -> Transform:
-    """Takes rollouts that the token budget ended out of the loss and out of its denominators.
+    """Takes truncated rollouts out of the loss and out of its denominators.
 
-    Their reward stays in the statistics of their group.
+    Their rewards stay in the statistics of their groups.
+
     Metrics: dropped_rollouts_share (of those with tokens).
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
     """
@@ -380,40 +376,40 @@ def drop_truncated() -> Transform:
     def apply(signals, context, state):
         truncated = context.rollouts.truncated
         mask = signals.mask & ~truncated[:, None]
-        share = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
-        metrics = {"dropped_rollouts_share": share}
+        dropped = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
+        metrics = {"dropped_rollouts_share": dropped}
         return replace(signals, mask=mask), state, metrics
 
     return apply
 
 
 def supo(
-    most: int = 2,
+    most: NonNegativeInt = 2,
     instruction: str = " Summarise. ",
-    context: int | None = None,
-    summary: int | None = None,
+    context: Count | None = None,
+    summary: Count | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
     tools: Sequence[str] | None = (),
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
-    """A clipped ratio on the segments of answers, between which the policy sums up.
+    """A clipped ratio on the segments of responses, between which the policy summarizes.
 
     Args:
-      most: summaries of an answer at most (S).
-      instruction: text that asks for one.
+      most: summaries of a response at most (S).
+      instruction: text that requests a summary.
       context: tokens of a segment before it (L); None: half the run's response_tokens.
-      summary: tokens of a summary at most; None: a quarter of them.
+      summary: tokens of a summary at most; None: a quarter of response_tokens.
       tools: that may be called, by name (`named_toolbox`); none: a segment is one text; None: the
         task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of an answer at most, in all its segments together.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      max_turns: replies of a response at most, in all its segments together.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     lengths = (most, instruction, context, summary)
     draw = summaries(*lengths)
@@ -442,9 +438,9 @@ METHOD = Method(
         "summaries at test time help further"
     ),
     traps=(
-        "answers that end within half the budget are never summed up, and it is GRPO; a mean over "
-        "segments would favour answers of many summaries; answers that use up theirs leave the "
-        "loss, not the group; without tools an answer is one text, and with them a call that was "
-        "not closed when its segment ended is lost"
+        "responses that end within half the budget are never summarized, and it is GRPO; a mean "
+        "over segments would favour responses of many summaries; responses that use up theirs "
+        "leave the loss, not the group; without tools a response is one text, and with them a call "
+        "that was not closed when its segment ended is lost"
     ),
 )

@@ -6,14 +6,12 @@ https://github.com/facebookresearch/sweet_rl
     A_n  = mean over the tokens of turn n of logp - reference_logp
     loss = mean over pairs of -log σ(β (S_best - S_other)), S = mean over all tokens of a trajectory
 
-This is the first of two steps, the fit of the critic, which is the policy of this recipe: in every
-group the trajectory of highest reward against each of lower reward. Trajectories are drawn from the
-prompt, by the same weights, where the authors collect them once; critic and reference read them
-behind the prompt and its right answer. S is that of the authors' code; the paper's is the sum over
-the turns of A_n, `score=turn_sum_score`. β is theirs. Afterwards
-`turn_advantages` of the critic rank 16 candidates of a turn, and the policy is trained on four
-pairs of one from the upper and one from the lower half, by the same loss on single turns plus 0.01
-of the mean -logp of the better one.
+This is the first of two steps, the fit of the critic, which is the policy of this recipe. In every
+group the trajectory of highest reward is paired with each of lower reward. Trajectories are sampled
+from the prompt by the current weights, where the authors collect them once; critic and reference
+read them after the prompt and its correct answer. S is that of the authors' code; the paper's is
+the sum over the turns of A_n (`score=turn_sum_score`). β is the authors'. The second step is
+`sweet_rl_policy`.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.experience.asks import View
@@ -34,19 +32,25 @@ from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_against_rest,
     token_mean_score,
 )
-from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
+from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Count, Positive
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-@part
-def train_under(view: View) -> Stage:
-    """Learns from all rows under another view of their prompts, as whoever knows more would.
+def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
+    """The sum of A_n over the turns: turns of any length count equally."""
+    return jnp.sum(step_mean(log_ratio, find_steps(rollouts.turn, rollouts.mask)), axis=1)
 
-    The rows are marked `off_policy`; their old log-probs are of the context they were drawn in,
-    those of a reference and of the update of the one they are trained in.
+
+@part(writes={"off_policy"})
+def train_under(view: View) -> Stage:
+    """Trains all rows under another view of their prompts, which shows more.
+
+    The rows are marked `off_policy`. Their old log-probs are of the context of sampling; those of
+    reference and update are of the context of training.
 
     Args:
       view: such as `with_reference()`.
@@ -57,42 +61,29 @@ def train_under(view: View) -> Stage:
         del turn
         return under_another_view(batch, actor, view), state, {}
 
-    gives = frozenset({"off_policy"})
-    return Stage(apply, reads=view.reads, views=(view,), writes=gives)
-
-
-def turn_advantages(
-    log_ratio: Float[Array, "B T"], turn: Int[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """Mean of logp - reference_logp over the tokens of the turn, at each of them."""
-    turns = find_steps(turn, mask)
-    return at_tokens(step_mean(log_ratio, turns), turns)
-
-
-def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
-    """Sum over the turns of their mean log ratios: turns count alike. Needs `rollouts.turn`."""
-    return jnp.sum(step_mean(log_ratio, find_steps(rollouts.turn, rollouts.mask)), axis=1)
+    return Stage(apply, reads=view.reads, views=(view,))
 
 
 def sweet_rl(
-    coefficient: float = 0.1,
+    coefficient: Positive = 0.1,
     score: Score = token_mean_score,
     tools: Sequence[str] | None = None,
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
-    """The preference loss that fits the critic of turns, which knows the answer.
+    """The preference loss that fits the critic of turns, which sees the answer.
 
     Args:
       coefficient: scale of the scores (β).
-      score: of a trajectory, from the log ratios of its tokens.
+      score: of a trajectory, from the log ratios of its tokens: `token_mean_score` or
+        `turn_sum_score`.
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(

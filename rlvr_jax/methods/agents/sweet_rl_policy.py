@@ -1,16 +1,16 @@
-"""SWEET-RL, the second step: a policy learns which turns a critic that knows the answer prefers.
+"""SWEET-RL, the second step: a policy learns which turns a critic that sees the answer prefers.
 
 "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
 https://github.com/facebookresearch/sweet_rl
 
-    A    = mean over a turn's tokens of critic's logp - reference_logp, both behind the answer
-    pairs: of 16 ways to take a turn, 4 of the better half with 4 of the worse half
+    A    = mean over a turn's tokens of critic's logp - reference_logp, both after the answer
+    pairs: of 16 candidates of a turn, 4 of the better half with 4 of the worse half
     loss = mean over pairs of -log σ(β (S_better - S_worse)) - 0.01 · mean logp of the better ones
 
 S is the mean log ratio of policy and reference over the turn's tokens, without the answer in the
-prompt. The critic is a folder, what a run of `sweet_rl` has trained; with "start" it prefers
-nothing. One turn of each group is drawn again at a time, by the policy as it is; the authors draw
-all turns once.
+prompt. The critic is the policy folder of a `sweet_rl` run; with "start" it prefers nothing. One
+turn of each group is sampled again in a step, by the current policy; the authors sample all turns
+once.
 """
 
 from __future__ import annotations
@@ -32,31 +32,33 @@ from rlvr_jax.objectives.regularizers.imitation import imitate
 from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, Rollouts
-from rlvr_jax.types.hyperparameters import Count, Range
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Range
 from rlvr_jax.types.parts import part
+
+AtLeastTwo = Annotated[int, Range(2)]
 
 
 @part(by_row=True, counts=True)
-def pair_turns(view: View, candidates: Annotated[int, Range(2)] = 16, pairs: Count = 4) -> Stage:
-    """Draws one turn of each group again, many times, and pairs better with worse ones.
+def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Stage:
+    """Samples one turn of each group again, many times, and pairs better with worse candidates.
 
-    Of all turns of a group's answers one is chosen at random. What stands before it is given, and
-    the recipe's draw takes the turn `candidates` times; what follows on it is played to its end and
-    left out (an environment with a state begins it anew).
+    One of all turns of a group is chosen at random. The text before it is given, and the recipe's
+    draw takes the turn `candidates` times. The rest of each episode is played to its end and left
+    out (an environment with a state begins anew).
 
-    The critic is the recipe's teacher: a turn is worth the mean over its tokens of the teacher's
-    log-prob less that of the first policy, both behind the prompt under the view. Of the better
-    half and of the worse half so many are drawn as there are pairs. A pair is a group, its better
-    turn has the reward 1 and the other one 0; the turn alone is on the mask.
+    The critic is the recipe's teacher. The worth of a turn is the mean over its tokens of the
+    teacher's log-prob less that of the initial policy, both after the prompt under the view.
+    `pairs` turns are sampled from the better half, and `pairs` from the worse half. A pair is a
+    group: its better turn has the reward 1 and the other one 0. Only the turn is on the mask.
 
     Args:
-      view: what critic and first policy read, such as `with_reference()`.
-      candidates: of a turn, at least two.
+      view: prompt that critic and initial policy read, such as `with_reference()`.
+      candidates: of a turn.
       pairs: of a turn, at most half the candidates.
     Draws: `candidates` rows for each group. Writes: mask, turn, reward.
     Metrics: turn_gap (mean worth of the better turns of pairs less that of the others, nats).
     Raises:
-      ValueError: numbers outside of what is said.
+      ValueError: more pairs than half the candidates.
     """
     if 2 * pairs > candidates:
         raise ValueError(
@@ -72,19 +74,19 @@ def pair_turns(view: View, candidates: Annotated[int, Range(2)] = 16, pairs: Cou
             begun = len(ask.view.show(ask.prompt, task).begun(actor.encode))
             given = batch.rollouts.tokens[row, begun:start].tolist() if start > begun else ask.given
             asks.append(replace(ask, samples=candidates, given=given))
-        drawn = _first_turns(actor.grade(actor.draw(asks, turn.key)))
-        worth = _worth(drawn, actor, view)
+        sampled = _first_turns(actor.grade(actor.draw(asks, turn.key)))
+        worth = _worth(sampled, actor, view)
         chosen, half = [], candidates // 2
-        for rows in drawn.groups:
+        for rows in sampled.groups:
             order = rows[np.argsort(-worth[rows], kind="stable")]
             better = random.permutation(order[:half])[:pairs]
             worse = random.permutation(order[-half:])[:pairs]
             chosen.append(np.stack([better, worse], axis=1))
         places = np.concatenate(chosen)
         gap = worth[places[:, 0]] - worth[places[:, 1]]
-        paired = drawn.take(places.reshape(-1)).with_rollouts(
+        paired = sampled.take(places.reshape(-1)).with_rollouts(
             group=np.repeat(np.arange(len(places), dtype=np.int32), 2),
-            reward=np.tile([1, 0], len(places)).astype(drawn.rollouts.reward.dtype),
+            reward=np.tile([1, 0], len(places)).astype(sampled.rollouts.reward.dtype),
         )
         return paired.renumbered(), state, {"turn_gap": float(gap.mean())}
 
@@ -92,7 +94,7 @@ def pair_turns(view: View, candidates: Annotated[int, Range(2)] = 16, pairs: Cou
 
 
 def _some_turn(batch: Batch, rows: np.ndarray, random: np.random.Generator) -> tuple[int, int]:
-    """A turn of the policy among those of some rows: its row, and where it begins."""
+    """A random turn of the policy among those of some rows: its row, and its first token."""
     own = _turns(batch)[rows]
     found = [
         (row, n) for row, line in zip(rows, own, strict=True) for n in np.unique(line[line >= 0])
@@ -104,19 +106,19 @@ def _some_turn(batch: Batch, rows: np.ndarray, random: np.random.Generator) -> t
 
 
 def _turns(batch: Batch) -> np.ndarray:
-    """The turn of each token on the mask, -1 elsewhere; an answer without turns is one."""
+    """The turn of each token on the mask, -1 elsewhere; a response without turns is one turn."""
     turn = 0 if batch.rollouts.turn is None else batch.rollouts.turn
     return np.where(batch.rollouts.mask, turn, -1)
 
 
-def _first_turns(drawn: Batch) -> Batch:
-    """The rows up to the end of the first turn that was drawn, which alone is on the mask."""
-    rollouts = drawn.rollouts
-    own = _turns(drawn) == 0
+def _first_turns(sampled: Batch) -> Batch:
+    """The rows up to the end of the first sampled turn, with only that turn on the mask."""
+    rollouts = sampled.rollouts
+    own = _turns(sampled) == 0
     places = np.arange(own.shape[1], dtype=np.int32)[None]
     length = np.max(np.where(own, places + 1, 0), axis=1).astype(np.int32)
     there = places < length[:, None]
-    return drawn.with_rollouts(
+    return sampled.with_rollouts(
         mask=own,
         length=length,
         tokens=np.where(there, rollouts.tokens, 0),
@@ -124,12 +126,12 @@ def _first_turns(drawn: Batch) -> Batch:
     )
 
 
-def _worth(drawn: Batch, actor: Actor, view: View) -> np.ndarray:
-    """The critic's advantage of each turn, [B]; 0 of one without tokens."""
-    tokens, length = actor.prompts([replace(ask, view=view) for ask in drawn.asks])
-    read = drawn.with_rollouts(prompt_tokens=tokens, prompt_length=length)
+def _worth(sampled: Batch, actor: Actor, view: View) -> np.ndarray:
+    """The critic's advantage A of each turn, [B]; 0 for a turn without tokens."""
+    tokens, length = actor.prompts([replace(ask, view=view) for ask in sampled.asks])
+    read = sampled.with_rollouts(prompt_tokens=tokens, prompt_length=length)
     critic, first = (actor.score(read, ["logp"], of)["logp"] for of in ("teacher", "start"))
-    mask = drawn.rollouts.mask
+    mask = sampled.rollouts.mask
     total = np.where(mask, np.asarray(critic) - np.asarray(first), 0).sum(axis=1)
     return total / np.maximum(mask.sum(axis=1), 1)
 
@@ -141,37 +143,35 @@ def better_turns(rollouts: Rollouts) -> Bool[Array, "B T"]:
 
 def sweet_rl_policy(
     critic: str = "start",
-    candidates: int = 16,
-    pairs: int = 4,
-    coefficient: float = 0.1,
-    imitation: float = 0.01,
+    candidates: AtLeastTwo = 16,
+    pairs: Count = 4,
+    coefficient: Positive = 0.1,
+    imitation: NonNegative = 0.01,
     tools: Sequence[str] | None = None,
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
 ) -> Recipe:
     """A preference loss on pairs of turns, and the likelihood of the better ones.
 
     Args:
-      critic: folder of a policy that `sweet_rl` has trained, with the policy's tokens and shape.
-      candidates: ways to take a turn.
-      pairs: of them.
+      critic: policy folder of a `sweet_rl` run, with the policy's tokens and shape; "start": the
+        initial policy.
+      candidates: samples of a turn.
+      pairs: of candidates, at most half of their number.
       coefficient: scale of the scores (β).
       imitation: weight of the mean -logp of the better turns.
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most.
-      describe: a system message says what tools there are; it needs a chat template.
+      reply_tokens: tokens of a reply at most.
+      describe: list the tools in a system message, which needs a chat template.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective_of_terms(
-            [
-                best_against_rest(coefficient),
-                imitate(imitation, where=better_turns, reads=()),
-            ]
+            [best_against_rest(coefficient), imitate(imitation, where=better_turns, reads=())]
         ),
         experience=experience(
             draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),
@@ -191,8 +191,8 @@ METHOD = Method(
         "GPT-4o"
     ),
     traps=(
-        "with the default critic, the start, all turns score alike and pairs say nothing: train "
-        "`sweet_rl` first; each group has 16 more rows drawn for one turn; a mean over tokens "
-        "keeps the loss almost linear"
+        "with the default critic, the initial policy, all turns score alike and pairs carry no "
+        "information: train `sweet_rl` first; each group samples 16 more rows for one turn; a mean "
+        "over tokens keeps the loss almost linear"
     ),
 )

@@ -1,14 +1,14 @@
-"""VerlTool: GRPO on responses that call tools, with what tools say off the loss.
+"""VerlTool: GRPO on responses that call tools, without the tools' replies in the loss.
 
 "VerlTool: Towards Holistic Agentic Reinforcement Learning with Tool Use",
 https://github.com/TIGER-AI-Lab/verl-tool
 
-    a response goes on behind what a tool says, at most max_turns times; replies have mask 0
+    a response continues after a tool's reply, at most max_turns times; replies have mask 0
     A    = (R - mean) / (std + 1e-6) in the group, std with n - 1
     loss = mean over unmasked tokens of max(-A ρ, -A clip(ρ, 1 - 0.2, 1 + 0.28)), dual clip 3
 
-Two switches take rows out of the loss whose rewards stay in their groups: those that never ended,
-and those with neither a call nor an answer.
+Two switches take rows out of the loss, whose rewards stay in their groups: truncated rows, and rows
+with neither a call nor an answer.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Epsilon
 from rlvr_jax.types.parts import part
 
 
-@part
+@part(of_task=frozenset({"answers"}))
 def mask_void() -> Stage:
-    """Takes responses that asked no environment and gave no answer out of the loss; their rewards
-    stay in their groups.
+    """Takes responses with neither a call nor an answer out of the loss.
 
-    Reads: turn, and the answers of the grades (`Task.answers`). Writes: mask. Metrics: void_share.
+    Their rewards stay in their groups.
+
+    Reads: turn, and the answers of the grades (`Task.answers`). Writes: mask. Metrics: void_share
+      (fraction of such rows).
     Raises:
-      ValueError: when a run begins, a task that does not give answers.
+      ValueError: when a run begins, a task without answers.
     """
 
     def init(setting):
@@ -48,38 +50,37 @@ def mask_void() -> Stage:
     def apply(batch, actor, state, turn):
         del actor, turn
         turns = batch.rollouts.turn
-        asked = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
+        called = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
         answered = np.array([grade.answer is not None for grade in batch.grades], bool)
-        void = ~(asked | answered)
+        void = ~(called | answered)
         return batch.without(void), state, {"void_share": float(void.mean())}
 
-    return Stage(apply, init, of_task=frozenset({"answers"}))
+    return Stage(apply, init)
 
 
 def verltool(
     tools: Sequence[str] | None = ("python",),
     style: str = "json",
-    max_turns: int = 8,
-    reply_tokens: int = 512,
+    max_turns: Count = 8,
+    reply_tokens: Count = 512,
     describe: bool = True,
     mask_overlong: bool = False,
     mask_void_rows: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    dual: float = 3.0,
+    dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the token mean over what the policy wrote between tools.
+    """A clipped ratio on the token mean over the policy's text between tool replies.
 
     Args:
       tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
-      reply_tokens: of a reply at most (`max_obs_length`).
-      describe: a system message says what there is; it needs a chat template.
-      mask_overlong: take rows that never ended out of the loss.
+      reply_tokens: tokens of a reply at most (`max_obs_length`).
+      describe: list the tools in a system message, which needs a chat template.
+      mask_overlong: take truncated rows out of the loss.
       mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
-      dual: bound on the loss of a negative advantage.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     stages = [mask_truncated()] if mask_overlong else []

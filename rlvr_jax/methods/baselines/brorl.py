@@ -6,38 +6,35 @@ https://arxiv.org/abs/2510.01180
     A_i  = (R_i - mean) / (std + 1e-6) over N = 512 rollouts, std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, over groups of mixed outcomes
 
-The loss is that of the run it goes on from; N is a setting of the run: `--samples-per-prompt 512`
-with fewer prompts, and `--sample-waves` where a batch does not fit at once. What it rests on is
-`rlvr_jax.analysis.updates.mass_balance`: sampled tokens always add to the mass of right ones, those
-that were not sampled may take from it, and with N fewer are left. The practical effect is that
-fewer groups are all right or all wrong, so that less of what is drawn is dropped.
+N is a setting of the run: `--samples-per-prompt 512` with fewer prompts, and `--sample-waves` if a
+batch does not fit at once. `rlvr_jax.analysis.updates.mass_balance` computes the argument for N:
+sampled tokens always add probability to correct tokens, unsampled ones may remove it, and a large N
+leaves fewer unsampled. In practice fewer groups are all correct or all incorrect.
 
-The paper goes on from ProRL, a GRPO with DAPO's decoupled clip and dynamic sampling and a KL to a
-reference that is renewed. Its constants were not read: the clip and the rounds are DAPO's.
+The paper continues ProRL: GRPO with DAPO's decoupled clip, dynamic sampling, and a KL to a renewed
+reference. Its constants were not read: the clip and the rounds are DAPO's.
 """
 
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 
 
 def brorl(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    max_rounds: int = 10,
+    max_rounds: Count = 10,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean of groups of mixed outcomes; give the run large groups.
 
     Args:
-      max_rounds: batches that are drawn at most to fill one update.
+      max_rounds: batches sampled at most to fill one update.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_normalized(epsilon)),
         experience=experience(stages=[refill(uniform, max_rounds)]),
     )
 
@@ -50,11 +47,11 @@ METHOD = Method(
     evidence="reconstruction",
     left_out="the KL to a renewed reference of the run that it goes on from",
     reports=(
-        "a 1.5B model that stood still after 3000 steps of ProRL gains again at N = 512; more of "
-        "the prompts are of use"
+        "a 1.5B model that stopped improving after 3000 steps of ProRL improves again at N = 512; "
+        "more of the prompts are useful"
     ),
     traps=(
-        "sets no group size: at a usual one it is DAPO's filter and clip and nothing more; its "
-        "theorem has 1/N in front, so it tells the sign of a step and not its size"
+        "sets no group size: with a usual size it is only DAPO's filter and clip; its theorem has "
+        "a factor 1/N, so it gives the sign of a step and not its size"
     ),
 )

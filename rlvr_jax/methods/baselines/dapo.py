@@ -6,31 +6,26 @@ Yu et al. 2025, "DAPO", https://arxiv.org/abs/2503.14476
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-Only groups whose outcomes differ are trained on; the filter reads the raw outcome, so an
-all-correct group with unequal penalties is dropped. The authors' script also sets a dual clip of
-10, which the paper does not mention; it is left out, and so is the paper's ablation of masking cut
-rollouts: runs of it learn from these. Lengths are the paper's: with another token budget give
-`max_length` and `cache_length`.
+Only groups whose outcomes differ are trained on. The filter reads the raw outcome, so it drops an
+all-correct group with unequal penalties. The authors' script also sets a dual clip of 10, which the
+paper does not mention; it is left out. The paper's ablation that masks truncated rollouts is left
+out, too. Lengths are the paper's: for another token budget set `max_length` and `cache_length`.
 """
 
 from rlvr_jax.experience import experience, refill, shape, uniform
-from rlvr_jax.objectives import (
-    group_normalized,
-    overlong_shaping,
-    signed_outcome,
-)
+from rlvr_jax.objectives import group_normalized, overlong_shaping, signed_outcome
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 
 
 def dapo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    max_length: int = 20480,
-    cache_length: int = 4096,
-    overlong_factor: float = 1.0,
-    max_rounds: int = 10,
+    max_length: Count = 20480,
+    cache_length: Count = 4096,
+    overlong_factor: NonNegative = 1.0,
+    max_rounds: Count = 10,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on groups of mixed outcomes with a penalty for length.
@@ -39,20 +34,12 @@ def dapo(
       max_length: budget of response tokens (L_max).
       cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       overlong_factor: penalty at the full budget.
-      max_rounds: batches that are drawn at most to fill one update.
+      max_rounds: batches sampled at most to fill one update.
     """
+    reward = overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
-        experience=experience(
-            stages=[
-                refill(uniform, max_rounds),
-                shape(
-                    overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
-                ),
-            ]
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_normalized(epsilon)),
+        experience=experience(stages=[refill(uniform, max_rounds), shape(reward)]),
     )
 
 
@@ -63,10 +50,10 @@ METHOD = Method(
     changes="surrogate, aggregation, reward, selection",
     reports=(
         "Qwen2.5-32B base on DAPO-Math-17k: 50 % on AIME 2024; without dynamic sampling and the "
-        "mean over tokens 44 to 50 %"
+        "token mean 44 to 50 %"
     ),
     traps=(
-        "groups are to be filtered by being right, not by the shaped reward; filtering draws "
-        "more the easier or harder the prompts get; TRL's loss of that name filters nothing"
+        "filter groups by correctness, not by the shaped reward; filtering samples more the easier "
+        "or harder the prompts get; TRL's loss of that name filters nothing"
     ),
 )

@@ -7,10 +7,12 @@ https://github.com/NVlabs/GDPO
     A_i  = s_i / (std + 1e-4) over the batch, s_i = Σ_k w_k a_ik, whose mean is 0
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-This is the form of the authors' TRL code; their verl code has 1e-6 and whitens over tokens:
-`whitened(decoupled_normalized(epsilon=1e-6, batch_epsilon=None), ddof=1, epsilon=1e-8, floor=0)`.
-A reward of NaN does not apply: it is left out of its group, where the authors take it as 0. The
-clip of 0.2 is GRPO's. The paper also conditions easy rewards on hard ones.
+Summing first would give different rewards of one total the same advantage. The batch step makes the
+scale independent of the number of rewards; in a group in which nothing differs A is exactly 0. The
+authors also center in the batch step. That only adds rounding, because each a_k sums to 0 over its
+group. This is the form of their TRL code; their verl code uses 1e-6 and whitens over tokens. A
+reward of NaN does not apply and is left out of its group; the authors take it as 0. The clip of 0.2
+is GRPO's. The paper also conditions easy rewards on hard ones.
 """
 
 from collections.abc import Sequence
@@ -29,17 +31,44 @@ from rlvr_jax.objectives.statistics.groups import (
     group_std,
 )
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Positive
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 from rlvr_jax.types.parts import part
+
+
+@part
+def decoupled_normalized(
+    weights: Sequence[float] | None = None, epsilon: Epsilon = 1e-4
+) -> Transform:
+    """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
+
+    Args:
+      weights: one per reward; None: all 1.
+      epsilon: added to both deviations.
+    Raises:
+      ValueError: no weights, or in the loss not one weight per reward.
+    """
+    records = ()
+    if weights is not None:
+        if not len(weights):
+            raise ValueError("decoupled_normalized: weights must be numbers, got none")
+        records = (("component_rewards", len(weights)),)
+
+    def advantage(rollouts):
+        group = rollouts.group
+        own = component_advantages(rollouts.component_rewards, group, epsilon)
+        total = weighted_sum(own, weights)
+        counted = group_has_tokens(rollouts.mask, group)
+        return total / (batch_std(total, group, counted) + epsilon)
+
+    reads = {"component_rewards"}
+    transform = rollout_advantage(advantage, reads=reads, remark=group_of_one_remark)
+    return replace(transform, records=records)
 
 
 def component_advantages(
     component_rewards: Float[Array, "B K"], group: Int[Array, "B"], epsilon: float
 ) -> Float[Array, "B K"]:
-    """(x - mean) / (std + ε) over the group for each reward by itself; std divides by n - 1.
-
-    A NaN is a reward that does not apply: it does not count in its group and has advantage 0.
-    """
+    """a_k = (x_k - mean) / (std + ε) over the group for each reward; 0 where it is NaN."""
 
     def of_one(values):
         applies = ~jnp.isnan(values)
@@ -54,11 +83,7 @@ def component_advantages(
 def weighted_sum(
     values: Float[Array, "B K"], weights: Sequence[float] | None = None
 ) -> Float[Array, "B"]:
-    """Σ_k w_k x_k; None: all weights are 1.
-
-    Raises:
-      ValueError: not one weight per column.
-    """
+    """Σ_k w_k x_k; None: all weights are 1."""
     if weights is None:
         return jnp.sum(values, axis=1)
     if len(weights) != values.shape[1]:
@@ -67,47 +92,6 @@ def weighted_sum(
             f" got {len(weights)}"
         )
     return jnp.sum(values * jnp.asarray(weights, values.dtype)[None], axis=1)
-
-
-@part
-def decoupled_normalized(
-    weights: Sequence[float] | None = None,
-    epsilon: Positive = 1e-4,
-    batch_epsilon: float | None = 1e-4,
-) -> Transform:
-    """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
-
-    A_i = s_i / (std + ε'), std with n - 1. Summing first would give different rewards of one total
-    the same advantage. The batch step makes the scale independent of the number of rewards. The
-    authors center in it, too, which is rounding: every part of s sums to 0 over its group. Without
-    it a group in which nothing differs has advantages of exactly 0.
-
-    Args:
-      weights: w, of the rewards; None: all 1.
-      epsilon: ε, added to the deviation of a group.
-      batch_epsilon: ε', added to that of the batch; None: no batch step.
-    Raises:
-      ValueError: a number to add that is not positive, no weights or one that is not finite; in
-        the loss, not one weight per reward.
-    """
-    records = ()
-    if weights is not None:
-        if not len(weights):
-            raise ValueError("decoupled_normalized: weights must be numbers, got none")
-        records = (("component_rewards", len(weights)),)
-
-    def advantage(rollouts):
-        group = rollouts.group
-        own = component_advantages(rollouts.component_rewards, group, epsilon)
-        total = weighted_sum(own, weights)
-        if batch_epsilon is None:
-            return total
-        counted = group_has_tokens(rollouts.mask, group)
-        return total / (batch_std(total, group, counted) + batch_epsilon)
-
-    reads = {"component_rewards"}
-    transform = rollout_advantage(advantage, reads=reads, remark=group_of_one_remark)
-    return replace(transform, records=records)
 
 
 def gdpo(
@@ -119,13 +103,11 @@ def gdpo(
     """Advantages from separately normalized rewards, with a clipped ratio on the token mean.
 
     Args:
-      weights: of the rewards (w); None: all 1.
+      weights: one per reward (w); None: all 1.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=decoupled_normalized(weights, epsilon, batch_epsilon=epsilon),
+            clip_low, clip_high, advantage=decoupled_normalized(weights, epsilon)
         )
     )
 
@@ -143,8 +125,8 @@ METHOD = Method(
         "learned where GRPO's stalls"
     ),
     traps=(
-        "a reward of tiny spread is blown up to full size, a constant one loses its weight; with "
+        "a reward of tiny spread is amplified to full size, a constant one loses its weight; with "
         "one reward it is GRPO scaled over the batch; verl's form whitens over tokens, so long "
-        "answers weigh more"
+        "responses weigh more"
     ),
 )

@@ -1,4 +1,4 @@
-"""GPG: plain policy gradient on centred rewards, rescaled to the groups that carry a gradient.
+"""GPG: plain policy gradient on centered rewards, rescaled to the groups that carry a gradient.
 
 "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
 https://github.com/AMAP-ML/GPG
@@ -6,14 +6,11 @@ https://github.com/AMAP-ML/GPG
     A_i  = (R_i - mean of the group) / F
     loss = α · mean_i (1/n_i) Σ_t -A_i logp_it,  α = 1 / (v + 1e-5)
 
-v is the share of the rollouts in groups with rewards that differ: the mean is effectively over
-those. F is 1; with the group's deviation in its place the method is GRPO's advantage. verl has
-α = B / max(m, 1) with m the rollouts of non-zero reward (`nonzero_scale`), which is another factor.
-There is no ratio, so the method has to stay on-policy.
+v is the fraction of the rollouts with tokens that are in groups with rewards that differ: the mean
+is effectively over those. F is 1; the group's deviation in its place gives GRPO's advantage. verl
+has another factor, α = B / max(m, 1) with m the rollouts of non-zero reward. There is no ratio, so
+the method must stay on-policy.
 """
-
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.core import objective
@@ -27,48 +24,28 @@ from rlvr_jax.types.hyperparameters import Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 
-def informative_share(
-    reward: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"]
-) -> Float[Array, ""]:
-    """Share of the rollouts that count whose group has rewards that differ."""
-    return masked_mean(~group_all_equal(reward, group), where).astype(reward.dtype)
-
-
-def nonzero_scale(reward: Float[Array, "B"]) -> Float[Array, ""]:
-    """B / max(m, 1) with m the rollouts of non-zero reward: verl's reading of GPG's factor.
-
-    An all-correct group counts as informative then, a wrong rollout of a mixed group does not.
-    """
-    nonzero = jnp.sum((reward != 0).astype(reward.dtype))
-    return reward.shape[0] / jnp.maximum(nonzero, 1)
-
-
 @part(writes={"advantage"}, once=True)
-def amplify_informative(epsilon: Positive = 1e-5) -> Transform:
-    """A' = A / (v + ε), v the share of the rollouts in groups with rewards that differ.
+def amplify_informative(epsilon: Epsilon = 1e-5) -> Transform:
+    """A' = A / (v + ε), v the fraction of the rollouts in groups with rewards that differ.
 
-    v is the share among the rollouts with tokens: a mean over these becomes one over those that
-    carry a gradient.
-
-    Args:
-      epsilon: ε, positive; a batch of equal rewards keeps its advantages of 0.
-    Metrics: informative_share.
+    Metrics: informative_share (v).
     """
 
     def apply(signals, context, state):
-        rollouts = context.rollouts
-        share = informative_share(rollouts.reward, rollouts.group, has_tokens(signals.mask))
+        reward, group = context.rollouts.reward, context.rollouts.group
+        informative = ~group_all_equal(reward, group)
+        share = masked_mean(informative, has_tokens(signals.mask)).astype(reward.dtype)
         signals = replace(signals, advantage=signals.advantage / (share + epsilon))
         return signals, state, {"informative_share": share}
 
     return apply
 
 
-def gpg(normalizer: float = 1.0, epsilon: Epsilon = 1e-5) -> Recipe:
-    """Centred rewards times log-probs, as a mean over the informative rollouts.
+def gpg(normalizer: Positive = 1.0, epsilon: Epsilon = 1e-5) -> Recipe:
+    """Centered rewards times log-probs, as a mean over the informative rollouts.
 
     Args:
-      normalizer: divisor of the advantage (F_norm).
+      normalizer: divisor of the advantage (F).
     """
     return Recipe(
         objective=objective(
@@ -91,8 +68,7 @@ METHOD = Method(
         "rescaled, 48.3 with resampling"
     ),
     traps=(
-        "no ratio, so one update per batch; verl rescales by the rows of non-zero reward, by which "
-        "an all-right group counts as informative; where few groups are mixed these few make the "
-        "whole step"
+        "no ratio, so one update per batch; verl rescales by the rows of non-zero reward, so an "
+        "all-correct group counts as informative; if few groups are mixed, they make the whole step"
     ),
 )

@@ -1,14 +1,14 @@
-"""GRPO: the advantage of a rollout is its reward relative to the other answers to its prompt.
+"""GRPO: the advantage of a rollout is its reward relative to the other responses to its prompt.
 
 Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-The mean over rollouts of the mean over their tokens is the paper's; verl and TRL now default to the
-mean over all tokens: give `aggregation=token_mean()`. k3 is not clamped (verl cuts it at 10, and
-with it the gradient of tokens that ran away). A group of one has advantage 0; verl gives it its
-reward. β is the paper's 0.04; ε is not stated there, 0.2 is what both codes use.
+The mean over rollouts of the mean over their tokens is the paper's. verl and TRL now default to the
+mean over all tokens: `aggregation=token_mean()`. k3 is not clamped; verl clamps it at 10, which
+removes the gradient of tokens far from the reference. A group of one has advantage 0; verl assigns
+it its reward. β is the paper's 0.04; the paper does not state ε, 0.2 is the value of both codes.
 """
 
 from rlvr_jax.objectives import (
@@ -33,14 +33,13 @@ def grpo(
 
     Args:
       aggregation: how token losses become one number.
-      clamp_ratio: log ρ is clamped to ±20, so that no ratio is infinite; not of the paper.
+      clamp_ratio: clamps log ρ to ±20, so that no ratio is infinite; not in the paper.
     """
-    ratio = clamped_token_ratio if clamp_ratio else token_ratio
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            ratio=ratio,
+            clip_low,
+            clip_high,
+            ratio=clamped_token_ratio if clamp_ratio else token_ratio,
             kl_coefficient=kl_coefficient,
             aggregation=aggregation,
         )
@@ -54,7 +53,7 @@ METHOD = Method(
     changes="advantage, surrogate, regularizer",
     reports="DeepSeekMath-7B: GSM8K 82.9 to 88.2, MATH 46.8 to 51.7 (its abstract)",
     traps=(
-        "groups of equal rewards pull by the KL alone; a group with one odd answer is blown up "
-        "by 1/std; the mean over each rollout favours short right and long wrong answers"
+        "in groups of equal rewards only the KL acts; one odd response in a group is amplified by "
+        "1/std; the mean over each rollout favours short correct and long incorrect responses"
     ),
 )

@@ -1,4 +1,4 @@
-"""Lite PPO: centre on the group, scale by the whole batch, average over tokens; nothing else.
+"""Lite PPO: center on the group, scale by the whole batch, average over tokens; nothing else.
 
 "Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning", https://github.com/alibaba/ROLL
 
@@ -6,9 +6,9 @@
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
 The batch's deviation is robust where a group's is tiny, on prompts that are nearly solved. It is
-that of the raw rewards, as in ROLL's `reward_norm` and in TRL; an older form of ROLL takes that of
-the centred rewards, which is smaller. Clip and ε are ROLL's. ROLL's page also lists whitening, a
-dual clip and a KL among its PPO settings, which contradicts "only two tricks"; we take the text.
+that of the raw rewards, as in ROLL's `reward_norm` and in TRL. An older form of ROLL uses that of
+the centered rewards, which is smaller. Clip and ε are ROLL's. ROLL's page also lists whitening, a
+dual clip and a KL among its PPO settings, which contradicts "only two tricks"; we follow the text.
 TRL adds 1e-4 to the deviation.
 """
 
@@ -20,14 +20,9 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def lite_ppo(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6) -> Recipe:
-    """Rewards centred on their group and scaled by the batch, with a clip on the token mean."""
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=relative_to(group_mean, scale=batch_std, epsilon=epsilon),
-        )
-    )
+    """Rewards centered on their group and scaled by the batch, with a clip on the token mean."""
+    advantage = relative_to(group_mean, scale=batch_std, epsilon=epsilon)
+    return Recipe(clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
 METHOD = Method(
@@ -41,7 +36,7 @@ METHOD = Method(
         "collapse or stall there (abstract)"
     ),
     traps=(
-        "the deviation is of all that was drawn, not of a minibatch or a device; an older form of "
-        "ROLL has that of centred rewards, whose advantages are larger; TRL adds 1e-4"
+        "the deviation is that of all sampled rewards, not of a minibatch or a device; an older "
+        "ROLL uses that of centered rewards, whose advantages are larger; TRL adds 1e-4"
     ),
 )

@@ -1,18 +1,16 @@
-"""NGRPO: every group is given an imaginary perfect answer, so that all-wrong groups teach.
+"""NGRPO: every group gets a virtual perfect response, so that all-incorrect groups teach.
 
 "NGRPO: Negative-enhanced Group Relative Policy Optimization",
 https://github.com/nangongrui-ngr/NGRPO
 
     A_i  = (R_i - μ) / (s + 1e-6), μ and s (n - 1) over the N rewards and M entries of R_max
-    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_neg, 1 + ε_pos)) / Σ n_i over the kept groups
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_neg, 1 + ε_pos)) / Σ n_i over the remaining groups
 
-With M = 1 an all-wrong group of 0/1 rewards has A = -1/√(N + 1). Groups in which every reward is
-R_max are dropped. The clip is narrower below, since negative advantages now dominate. A wrong
-group of one has A < 0 as the formula says; the authors' code gives it its reward. They drop groups
-before a batch is split into updates, we within each.
+With M = 1 an all-incorrect group of 0/1 rewards has A = -1/√(N + 1). Groups in which every reward
+is R_max are dropped. The clip is narrower below, because negative advantages now dominate. An
+incorrect group of one has A < 0 by the formula; the authors' code assigns it its reward. They drop
+groups before a batch is split into updates; we drop them within each update.
 """
-
-from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.parts import Transform
@@ -25,29 +23,20 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegativeInt
 from rlvr_jax.types.parts import part
 
 
-def is_perfect_group(
-    reward: Float[Array, "B"], group: Int[Array, "B"], max_reward: float
-) -> Bool[Array, "B"]:
-    """Whether all rewards of the group equal the highest one of the task."""
-    return group_all_equal(reward, group) & (reward == max_reward)
-
-
 @part(writes={"mask"})
-def drop_perfect_groups(max_reward: float) -> Transform:
-    """Takes groups whose rewards all equal the highest one out of the loss and its denominators.
+def drop_perfect_groups(max_reward: Finite) -> Transform:
+    """Takes groups whose rewards are all `max_reward` out of the loss and its denominators.
 
-    Args:
-      max_reward: the highest reward of the task.
-    Metrics: perfect_share (of the rollouts with tokens).
+    Metrics: perfect_share (fraction of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
-        perfect = is_perfect_group(reward, group, max_reward)
+        perfect = group_all_equal(reward, group) & (reward == max_reward)
         share = masked_mean(perfect, has_tokens(signals.mask)).astype(reward.dtype)
         signals = replace(signals, mask=signals.mask & ~perfect[:, None])
         return signals, state, {"perfect_share": share}
@@ -56,8 +45,8 @@ def drop_perfect_groups(max_reward: float) -> Transform:
 
 
 def ngrpo(
-    max_reward: float = 1.0,
-    num_virtual: int = 1,
+    max_reward: Finite = 1.0,
+    num_virtual: NonNegativeInt = 1,
     clip_low: ClipLow = 0.16,
     clip_high: ClipHigh = 0.24,
     epsilon: Epsilon = 1e-6,
@@ -65,15 +54,15 @@ def ngrpo(
     """Group-normalized advantages with virtual perfect rewards, and an asymmetric clip.
 
     Args:
-      max_reward: the highest reward of the task (R_max).
+      max_reward: highest reward of the task (R_max).
       num_virtual: virtual rewards per group (M).
     """
     mean = mean_with_virtual(max_reward, num_virtual)
     std = std_with_virtual(max_reward, num_virtual)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=relative_to(mean, scale=std, epsilon=epsilon),
             transforms=[drop_perfect_groups(max_reward)],
         )
@@ -91,7 +80,8 @@ METHOD = Method(
         "AMC and AIME25"
     ),
     traps=(
-        "shaped rewards above `max_reward` turn its sign; the push on an all-wrong group depends "
-        "on its size only and fades in large ones; mixed groups get lower advantages than in GRPO"
+        "shaped rewards above `max_reward` change its sign; the push on an all-incorrect group "
+        "depends only on its size and fades in large groups; mixed groups have lower advantages "
+        "than in GRPO"
     ),
 )

@@ -6,11 +6,10 @@
     A_i  = R_i - b
     loss = Σ -A_i logp_it / Σ n_i
 
-The baseline of least variance weighs rewards by the squared norm of the score; it is taken to grow
-like the length. The sum of the advantages over the tokens of a group is exactly 0. Of constants the
-method has none: no clip (one update per batch), no KL, no entropy bonus. verl leaves the
-aggregation to its configuration; the token mean is its default. A group of one has advantage 0;
-verl gives it its reward.
+The baseline of least variance weighs rewards by the squared norm of the score, which is taken to
+grow like the length. The advantages of a group sum to 0 over its tokens. The method has no
+constants: no clip (one update per batch), no KL, no entropy bonus. verl configures the aggregation;
+the token mean is its default. A group of one has advantage 0; verl assigns it its reward.
 """
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
@@ -26,11 +25,7 @@ from rlvr_jax.types.parts import part
 
 @part
 def length_centered() -> Transform:
-    """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens.
-
-    The baseline of least variance if the squared norm of a response's score grows like its length;
-    the advantages of a group sum to 0 over its tokens.
-    """
+    """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens."""
 
     def advantage(rollouts):
         length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
@@ -43,9 +38,7 @@ def opo() -> Recipe:
     """Rewards relative to the length-weighted mean of the group, times log-probs."""
     return Recipe(
         objective=objective(
-            advantage=length_centered(),
-            surrogate=reinforce(),
-            aggregation=token_mean(),
+            advantage=length_centered(), surrogate=reinforce(), aggregation=token_mean()
         )
     )
 
@@ -60,7 +53,7 @@ METHOD = Method(
         "number)"
     ),
     traps=(
-        "it has no clip: several updates on a batch break its premise; with answers of equal "
-        "length it is Dr. GRPO; verl gives a group of one its reward, here 0"
+        "it has no clip: several updates on a batch break its premise; with responses of equal "
+        "length it has Dr. GRPO's advantage; verl gives a group of one its reward, here 0"
     ),
 )

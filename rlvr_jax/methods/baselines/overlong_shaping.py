@@ -1,4 +1,4 @@
-"""Overlong shaping: a soft penalty on the last tokens of the budget, or no loss for cut responses.
+"""Overlong shaping: a soft penalty on the last tokens of the budget, or no loss for truncated ones.
 
 Yu et al. 2025, "DAPO", https://arxiv.org/abs/2503.14476
 
@@ -6,29 +6,24 @@ Yu et al. 2025, "DAPO", https://arxiv.org/abs/2503.14476
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ PPO clip / Σ n_i
 
-P is bounded by -f, as in the paper and TRL; verl leaves it unbounded, which is the same as long as
-no response exceeds L_max. A response of exactly L_max that ended by itself is charged in full. With
-`filtered` responses that the budget cut leave the loss and its denominators as well; their rewards
-stay in the group's mean, as in TRL: give a factor of 0 for the filter alone. In a group that is all
-right P alone makes the advantages. The clip is GRPO's.
+P is bounded by -f, as in the paper and TRL. verl leaves it unbounded, which is equal as long as no
+response exceeds L_max. A response that ends at exactly L_max tokens has the full penalty. With
+`filtered` truncated responses also leave the loss and its denominators; their rewards stay in the
+group's mean, as in TRL. A factor of 0 leaves only the filter. In an all-correct group only P makes
+the advantages. The clip is GRPO's.
 """
 
 from rlvr_jax.experience import experience, mask_truncated, shape
-from rlvr_jax.objectives import (
-    group_normalized,
-    overlong_excess,
-    plain_outcome,
-    total,
-)
+from rlvr_jax.objectives import group_normalized, overlong_excess, plain_outcome, total
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 
 
 def overlong_shaping(
-    max_length: int = 20480,
-    cache_length: int = 4096,
-    factor: float = 1.0,
+    max_length: Count = 20480,
+    cache_length: Count = 4096,
+    factor: NonNegative = 1.0,
     filtered: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -40,14 +35,12 @@ def overlong_shaping(
       max_length: budget of response tokens (L_max).
       cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       factor: the full penalty (f).
-      filtered: responses that the budget cut leave the loss.
+      filtered: truncated responses leave the loss.
     """
     penalty = overlong_excess(max_length, cache_length, factor)
     stages = [shape(total({"outcome": plain_outcome, "overlong": penalty}))]
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_normalized(epsilon)),
         experience=experience(stages=[*stages, mask_truncated()] if filtered else stages),
     )
 
@@ -59,8 +52,8 @@ METHOD = Method(
     changes="reward",
     reports="in DAPO's table of steps, AIME 2024: the filter 36 to 38, the soft penalty 41 to 42",
     traps=(
-        "at the default of 20480 tokens a short budget is never charged; all-right groups learn "
-        "from length alone; an answer that ends on the last token pays in full; verl bounds the "
-        "penalty by the budget only"
+        "at the default of 20480 tokens a short budget has no penalty; all-correct groups learn "
+        "only from length; a response that ends on the last token has the full penalty; verl "
+        "bounds the penalty only by the budget"
     ),
 )

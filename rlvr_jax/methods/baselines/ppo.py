@@ -3,15 +3,15 @@
 Schulman et al. 2017, "Proximal Policy Optimization Algorithms", https://arxiv.org/abs/1707.06347,
 in the form of https://github.com/Open-Reasoner-Zero/Open-Reasoner-Zero
 
-    δ_t  = r_t + γ V_{t+1} - V_t, the outcome on the last token
+    δ_t  = r_t + γ V_{t+1} - V_t, the outcome as r of the last token
     Â_t  = δ_t + γλ Â_{t+1};  A = (Â - mean) / √(max(var, 1e-8)) over the tokens of the batch
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
 With γ = λ = 1, its defaults, the critic is a plain baseline: Â = R - V. Log ratios are clamped to
-±20. No KL and no entropy bonus. verl has λ = 1 too, whitens with n - 1 and 1e-8 inside the root,
-and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=0)` and `ppo_clip(…, dual=3)`.
-A KL in the reward is `generalized_advantage(kl_coefficient=…)`. The critic is
-fitted by `value_loss` to Â + V before whitening; theirs takes 12 updates to one of the policy, ours
+±20. There is no KL and no entropy bonus. verl also has λ = 1, whitens with n - 1 and 1e-8 inside
+the root, and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=0)` and
+`ppo_clip(…, dual=3)`. A KL in the reward is `generalized_advantage(kl_coefficient=…)`. `value_loss`
+fits the critic to Â + V before whitening. Theirs makes 12 updates per update of the policy, ours
 passes `critic_epochs` times (1) over the batch.
 """
 
@@ -21,7 +21,7 @@ from rlvr_jax.objectives.advantages.whitening import whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Discount, TraceDecay
 
 
 def ppo(
@@ -29,23 +29,20 @@ def ppo(
     trace_decay: TraceDecay = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: float = 0.2,
+    value_clip: Bound = 0.2,
     trunk: str = "own",
 ) -> Recipe:
     """Whitened generalized advantages with a clipped ratio on the token mean.
 
     Args:
       value_clip: half-width of the critic's trust region (ε_v).
-      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states, which are
-        left alone by it.
+      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states, which it
+        does not train.
     """
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=whitened(estimator),
-            ratio=clamped_token_ratio,
+            clip_low, clip_high, advantage=whitened(estimator), ratio=clamped_token_ratio
         ),
         critic=critic_of(estimator, value_clip, trunk=trunk),
     )
@@ -62,7 +59,7 @@ METHOD = Method(
         "of its steps"
     ),
     traps=(
-        "with γ = λ = 1 the critic is a baseline of each token and nothing more; whitening "
-        "blows up the noise of a batch of equal rewards"
+        "with γ = λ = 1 the critic is only a baseline of each token; whitening amplifies the noise "
+        "of a batch of equal rewards"
     ),
 )

@@ -3,13 +3,13 @@
 Williams 1992, https://doi.org/10.1007/BF00992696, as used for language models by verl
 (https://github.com/volcengine/verl).
 
-    G_t  = Σ_{s ≥ t} γ^{s-t} r_s, the outcome on the last token
+    G_t  = Σ_{s ≥ t} γ^{s-t} r_s, the outcome as r of the last token
     A_t  = G_t - mean R of the batch
     loss = mean_i Σ_t -A_t logp_t
 
 The sum over a response without division by its length is the unbiased gradient of the mean reward.
-γ = 1 and the aggregation are verl's; its loss has no baseline of its own, and the batch mean is
-ours (it contains the own reward, a bias of order 1/B which `rloo` does not have).
+γ = 1 and the aggregation are verl's. verl has no baseline; the batch mean is ours. It contains the
+rollout's own reward, a bias of order 1/B that `rloo` does not have.
 """
 
 from rlvr_jax.objectives import surrogates
@@ -39,8 +39,7 @@ METHOD = Method(
     changes="advantage, surrogate, aggregation",
     baseline="batch",
     traps=(
-        "nothing corrects a second update on the batch; the loss has no meaning as a value; a "
-        "discount below 1 leaves early tokens of long answers next to nothing; verl's has no "
-        "baseline"
+        "nothing corrects a second update on the batch; the value of the loss has no meaning; a "
+        "discount below 1 almost removes early tokens of long responses; verl's has no baseline"
     ),
 )

@@ -7,36 +7,27 @@ https://github.com/OpenRLHF/OpenRLHF
     A_t  = (Σ_{s ≥ t} γ^{s-t} r_s - mean) / std, over all tokens of the batch
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-With `group_baseline` the reward is first centred on its group, and the KL moves from the reward to
-the loss, as β k2 with gradient (the paper's REINFORCE++-baseline). The whitening is OpenRLHF's,
-var with n and floored at 1e-8; verl has n - 1 and adds 1e-8. Long rollouts weigh more in it, so
-that a group of equal rewards is not quite neutral. β is OpenRLHF's 0.01; its scripts of the
-baseline form have 1e-5.
+`group_baseline` is the paper's REINFORCE++-baseline: the reward is first centered on its group, and
+the KL moves from the reward to the loss, as β k2 with gradient. The whitening is OpenRLHF's, var
+with n and a floor of 1e-8; verl has n - 1 and adds 1e-8. Long rollouts weigh more in it, so a group
+of equal rewards is not quite neutral. β is OpenRLHF's 0.01; its scripts of the baseline form have
+1e-5.
 """
-
-import jax
 
 from rlvr_jax.objectives.advantages.returns import reward_to_go
 from rlvr_jax.objectives.advantages.whitening import whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
-from rlvr_jax.objectives.statistics.divergences import Values, k3
+from rlvr_jax.objectives.statistics.divergences import Values
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, KLCoefficient
 
 
 def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """The square d²/2: biased, with the right gradient."""
+    """The square d²/2: biased, with the correct gradient."""
     del old_logp
     return (logp - reference_logp) ** 2 / 2
-
-
-def k3_plus(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """The value of `k3` with the gradient of `k2`."""
-    value = k3(logp, reference_logp, old_logp)
-    slope = k2(logp, reference_logp, old_logp)
-    return slope - jax.lax.stop_gradient(slope) + jax.lax.stop_gradient(value)
 
 
 def reinforce_plus_plus(
@@ -49,9 +40,7 @@ def reinforce_plus_plus(
     """Globally whitened returns with a clipped ratio; the KL in the reward or in the loss.
 
     Args:
-      group_baseline: centre rewards on their group and charge the KL in the loss.
-    Raises:
-      ValueError: a discount that the form with `group_baseline` does not have.
+      group_baseline: center rewards on their group and move the KL to the loss; discount must be 1.
     """
     if group_baseline:
         if discount != 1:
@@ -64,10 +53,7 @@ def reinforce_plus_plus(
         estimator, regularizers = reward_to_go(discount, kl_coefficient), []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=whitened(estimator),
-            regularizers=regularizers,
+            clip_low, clip_high, advantage=whitened(estimator), regularizers=regularizers
         )
     )
 

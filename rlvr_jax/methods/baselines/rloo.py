@@ -1,14 +1,14 @@
-"""RLOO: REINFORCE on whole responses, with the other answers to the prompt as baseline.
+"""RLOO: REINFORCE on whole responses, with the other responses to the prompt as baseline.
 
 Ahmadian et al. 2024, "Back to Basics", https://arxiv.org/abs/2402.14740
 
     A_i  = R_i - mean of the other rewards of the prompt
     loss = -mean_i A_i Σ_t logp_it
 
-This is the paper's loss, for on-policy updates. TRL clips the ratio of the whole response instead:
-`ppo_clip(0.2, 0.2, ratio=product_ratio)` with `rollout_mean_token_mean()`. The paper charges its KL
-in the reward, before the baseline; this recipe has none. A group of one has advantage 0, as in TRL;
-verl keeps its reward.
+A is N / (N - 1) times that of `group_centered`. The baseline does not contain the rollout's own
+reward, so the gradient is unbiased. This is the paper's loss, for on-policy updates. TRL clips the
+ratio of the whole response instead. The paper subtracts a KL from the reward, before the baseline;
+this recipe has none. A group of one has advantage 0, as in TRL; verl assigns it its reward.
 """
 
 from rlvr_jax.objectives import objective, reinforce, rollout_mean_token_sum
@@ -21,16 +21,8 @@ from rlvr_jax.types.parts import part
 
 @part
 def leave_one_out() -> Transform:
-    """A_i = R_i - mean over the other rollouts of the prompt.
-
-    N / (N - 1) times `group_centered`; the baseline does not depend on the own reward, so the
-    policy gradient is unbiased.
-    """
-
-    def advantage(reward, group):
-        return reward - group_others_mean(reward, group)
-
-    return advantage_of_rewards(advantage)
+    """A_i = R_i - mean over the other rollouts of the prompt."""
+    return advantage_of_rewards(lambda reward, group: reward - group_others_mean(reward, group))
 
 
 def rloo() -> Recipe:
@@ -51,7 +43,7 @@ METHOD = Method(
     changes="advantage, surrogate, aggregation",
     reports="on preferences (TL;DR, HH): wins more often than PPO and DPO",
     traps=(
-        "the product of ratios leaves the trust region almost at once on long answers; up to a "
+        "a product of ratios leaves the trust region almost at once on long responses; up to a "
         "factor its advantage is Dr. GRPO's"
     ),
 )

@@ -1,18 +1,18 @@
-"""SELF: only problems that the policy does not yet hold for solved are trained on, near the base.
+"""SELF: train only on prompts that greedy decoding does not solve, and stay near the base model.
 
 "The Reasoning Boundary Paradox: How Reinforcement Learning Constrains Language Models",
 https://github.com/mail-research/SELF-llm-interference
 
-    1. each prompt once, greedily; those whose answer is right are left out of the step
-    2. n rollouts of each prompt that is kept
+    1. one greedy response per prompt; prompts with a correct one are left out of the step
+    2. n rollouts of each remaining prompt
     3. A_i  = (R_i - mean) / (std + 1e-6)
        loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β KL(π_ref ‖ π)]
 
-Training makes likely problems win and lowers others: so the easy ones are left out, and a forward
-KL over the whole vocabulary, at the states of the policy, keeps the mass of the reference. The
-released script has no KL; β is ours. Kept groups may still be all wrong: add
-`--dynamic-sampling`. Batches shrink as training goes on unless `rounds` fills them, and a batch of
-which all is solved teaches nothing.
+Training improves problems that are likely to be solved and degrades others. So easy ones are left
+out. A forward KL over the whole vocabulary, at the states of the policy, preserves the coverage of
+the reference. The released script has no KL; β is ours. Remaining groups may be all incorrect: add
+`--dynamic-sampling`. Batches shrink during training unless `rounds` fills them, and a batch of
+solved prompts teaches nothing.
 """
 
 from __future__ import annotations
@@ -29,16 +29,12 @@ from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 
-GREEDY = 1e-6
-"""A temperature that draws the likeliest token."""
+GREEDY = 1e-6  # a temperature that samples the most probable token
 
 
 @part
 def ask_greedily() -> Curriculum:
-    """Asks what the curricula before it ask once each, decoded greedily.
-
-    A stage such as `screen` says which of the prompts are then asked as usual.
-    """
+    """Requests one greedy response to each prompt of the curricula before it."""
 
     def propose(asks, state, turn):
         del state, turn
@@ -47,67 +43,62 @@ def ask_greedily() -> Curriculum:
     return Curriculum(propose)
 
 
-def unsolved(outcomes: np.ndarray) -> np.ndarray:
-    """Groups without an answer that earns everything, bool [G]; one without a verdict is kept."""
-    return ~(np.nan_to_num(outcomes) >= 1).any(axis=1)
-
-
 @part(by_row=True, size=lambda samples: 1)
 def screen(rounds: Count = 1) -> Stage:
-    """Draws the rollouts of a step for those prompts alone whose first answer was not right.
+    """Samples the rollouts of a step only for prompts whose greedy response was not correct.
 
-    It stands first, behind `ask_greedily`. Further prompts are asked until there are as many as a
-    step has, or the rounds are used up; then the batch is smaller. Where every prompt is solved,
-    nothing is learned from.
+    It is the first stage, after `ask_greedily`. It screens further prompts until a step has all of
+    its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt is
+    unsolved. If every prompt is solved, nothing is trained.
 
     Args:
-      rounds: batches of prompts that are asked at most, at least 1.
-    Reads: outcome. Draws: the samples of a step for each prompt that is kept.
-    Metrics: screened_prompts (asked), solved_greedily (share of them).
+      rounds: batches of prompts screened at most.
+    Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
+    Metrics: screened_prompts, solved_greedily (fraction of them).
     """
 
     def apply(batch, actor, state, turn):
-        wanted, asked, kept = turn.setting.prompts, 0, []
+        wanted, screened, kept = turn.setting.prompts, 0, []
         first = batch
         for number in range(rounds):
             outcomes = batch.outcomes()
-            asked += len(outcomes)
-            kept += batch.asks_of(unsolved(outcomes))
+            screened += len(outcomes)
+            kept += batch.asks_of(~(np.nan_to_num(outcomes) >= 1).any(axis=1))
             more = turn.more(wanted - len(kept)) if number + 1 < rounds > 1 else []
             if len(kept) >= wanted or not more:
                 break
             batch = actor.grade(actor.draw(more))
-        told = {"screened_prompts": float(asked), "solved_greedily": 1 - len(kept) / asked}
+        metrics = {
+            "screened_prompts": float(screened),
+            "solved_greedily": 1 - len(kept) / screened,
+        }
         if not kept:
-            return first.without(np.ones(len(first), bool)), state, told
+            return first.without(np.ones(len(first), bool)), state, metrics
         samples = turn.setting.samples
         asks = [replace(ask, samples=samples, temperature=None) for ask in kept[:wanted]]
-        return actor.grade(actor.draw(asks, turn.key)), state, told
+        return actor.grade(actor.draw(asks, turn.key)), state, metrics
 
     return Stage(apply, rounds=rounds - 1)
 
 
 def self_data_curation(
-    rounds: int = 1,
+    rounds: Count = 1,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
     teacher: str = "start",
 ) -> Recipe:
-    """GRPO on prompts that are not solved greedily, with a forward KL to the first policy.
+    """GRPO on prompts that are not solved greedily, with a forward KL to the initial policy.
 
     Args:
-      rounds: batches of prompts that are screened at most to fill one update.
-      teacher: the reference of the KL.
+      rounds: batches of prompts screened at most to fill one update.
+      teacher: reference of the KL, as in `Recipe`.
     """
     kl = [statistic_penalty(kl_coefficient, "reverse_kl")] if kl_coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=kl,
+            clip_low, clip_high, advantage=group_normalized(epsilon), regularizers=kl
         ),
         experience=experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds)]),
         teacher=teacher if kl_coefficient else None,
@@ -121,7 +112,7 @@ METHOD = Method(
     changes="selection, regularizer",
     reports="better pass@k on maths (abstract, no number)",
     traps=(
-        "the released script sets no KL, here 0.01; kept groups may be all wrong; batches shrink "
-        "as prompts are solved; the KL at the policy's own states is not that of whole answers"
+        "the released script sets no KL, here 0.01; remaining groups may be all incorrect; batches "
+        "shrink as prompts are solved; a KL at the policy's states is not that of whole responses"
     ),
 )

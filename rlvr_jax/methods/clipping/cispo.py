@@ -5,10 +5,10 @@ MiniMax 2025, "MiniMax-M1", https://arxiv.org/abs/2506.13585
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = -Σ sg(clip(ρ, 1 - ε_low, 1 + ε_high)) A logp / Σ n_i
 
-A ratio inside the bounds gives the gradient of the unclipped loss -A ρ; one outside them goes on
-pushing with the weight of the bound, where PPO's clip would stop it (A > 0) or let it grow without
-bound (A < 0). The paper tunes the upper bound alone and prints no value: 0.2 is that of verl's
-example, which has no lower bound either. TRL's `epsilon_high` is the cap itself, without the 1.
+Inside the bounds the gradient is that of the unclipped loss -A ρ. Outside them the weight is the
+bound, where PPO's clip would stop the token (A > 0) or weigh it without bound (A < 0). The paper
+tunes only the upper bound and prints no value: 0.2 is that of verl's example, which also has no
+lower bound. TRL's `epsilon_high` is the cap itself, 1 + ε_high.
 """
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
@@ -39,7 +39,7 @@ METHOD = Method(
     left_out="the group filter and length penalty of `dapo`, which the paper adds",
     reports="Qwen2.5-32B: as good as DAPO on AIME24 in about half the steps",
     traps=(
-        "where PPO stops pushing a token up, it goes on, with a capped weight; its loss has no "
-        "meaning as a value"
+        "where PPO stops raising a token, it continues with a capped weight; the value of its loss "
+        "has no meaning"
     ),
 )

@@ -1,4 +1,4 @@
-"""f-DPG: fit the policy to the target of KL-regularized RL under a divergence of choice.
+"""f-DPG: fit the policy to the target of KL-regularized RL under a chosen divergence.
 
 Go et al. 2023, "Aligning Language Models with Preferences through f-divergence Minimization", code
 at https://github.com/naver/disco
@@ -6,15 +6,14 @@ at https://github.com/naver/disco
     p(y)  = π_ref(y) exp(R/β) / Z, Z estimated per prompt;  t = π(y)/p(y)
     loss  = -mean_i sg(π/π_old · (-f'(t) - b)) Σ_t logp_it
 
-Everything is of whole responses, the ratio is not clipped, and b is the mean of the last 1024
-pseudo-rewards. Jensen-Shannon is the authors' default: its pseudo-rewards are bounded below, and it
-balances fit and diversity. Reverse KL is RL with a KL penalty. No β for verifiable rewards was
-found; 1 is ours. Z is that of the batch at hand, where the authors keep a running mean per prompt.
-A group of one is its own Z, and equal rewards do not give 0.
+All ratios are those of whole responses and are not clipped. -f'(t) is the pseudo-reward, and b is
+the mean of the last 1024 of them. Jensen-Shannon is the authors' default: it balances fit and
+diversity, and its pseudo-rewards are bounded below. Reverse KL is RL with a KL penalty. No β for
+verifiable rewards was found; 1 is ours. Z is that of the batch; the authors average it per prompt
+over time. A group of one is its own Z, and equal rewards do not give 0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -29,128 +28,53 @@ from rlvr_jax.objectives.statistics.ratios import guarded_exp
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, Positive, Temperature
+from rlvr_jax.types.hyperparameters import Count, Positive
 from rlvr_jax.types.parts import part
 
+Divergence = Callable[[Array], Array]  # log t -> the pseudo-reward -f'(t)
 
-@dataclass(frozen=True)
-class FDivergence:
-    """A divergence: its name, and the pseudo-reward -f'(t) as a function of log t."""
 
-    label: str
-    reward: Callable[[Array], Array]
+def target_jensen_shannon(log_t: Array) -> Array:
+    """log(1 + 1/t) - log 2."""
+    return jax.nn.softplus(-log_t) - jnp.log(2.0).astype(log_t.dtype)
 
-    def __str__(self) -> str:
-        return self.label
+
+def target_kl(log_t: Array) -> Array:
+    """1/t, of KL(p ‖ π)."""
+    return _power(log_t, -1)
+
+
+def target_reverse_kl(log_t: Array) -> Array:
+    """-log t - 1, of KL(π ‖ p)."""
+    return -log_t - 1
+
+
+def target_total_variation(log_t: Array) -> Array:
+    """-sign(t - 1) / 2."""
+    return -jnp.sign(log_t) / 2
+
+
+def target_chi_squared(log_t: Array) -> Array:
+    """1/t² - 1."""
+    return _power(log_t, -2) - 1
+
+
+def target_reverse_chi_squared(log_t: Array) -> Array:
+    """2 (1 - t)."""
+    return 2 * (1 - _power(log_t, 1))
 
 
 def _power(log_t, exponent):
     return jnp.exp(exponent * jnp.clip(log_t, -40, 40))
 
 
-target_kl: FDivergence = FDivergence("target_kl", lambda log_t: _power(log_t, -1))
-
-
-target_reverse_kl: FDivergence = FDivergence("target_reverse_kl", lambda log_t: -log_t - 1)
-
-
-target_jensen_shannon: FDivergence = FDivergence(
-    "target_jensen_shannon",
-    lambda log_t: jax.nn.softplus(-log_t) - jnp.log(2.0).astype(log_t.dtype),
-)
-
-
-target_total_variation: FDivergence = FDivergence(
-    "target_total_variation", lambda log_t: -jnp.sign(log_t) / 2
-)
-
-
-target_chi_squared: FDivergence = FDivergence(
-    "target_chi_squared", lambda log_t: _power(log_t, -2) - 1
-)
-
-
-target_reverse_chi_squared: FDivergence = FDivergence(
-    "target_reverse_chi_squared", lambda log_t: 2 * (1 - _power(log_t, 1))
-)
-
-
-def log_partition(
-    log_weight: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
-) -> Float[Array, "B"]:
-    """log Z, estimated per prompt: the log of the mean of P/q over its rollouts.
-
-    Args:
-      log_weight: log P(y) - log q(y), q the distribution that sampled; nats.
-      group: id of the group of each rollout.
-      where: the rollouts that count; 0 for a group without any.
-    """
-    counted = jnp.ones(group.shape, bool) if where is None else where
-    largest = group_max(log_weight, group, counted)
-    power = jnp.where(counted, jnp.exp(log_weight - largest), 0)
-    mean = group_mean(power, group, counted)
-    return largest + jnp.log(jnp.where(mean > 0, mean, 1))
-
-
-def log_target_ratio(
-    logp: Float[Array, "B"],
-    old_logp: Float[Array, "B"],
-    reference_logp: Float[Array, "B"],
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    temperature: float,
-    where: Bool[Array, "B"] | None = None,
-) -> Float[Array, "B"]:
-    """log t = log π(y) - log P(y) + log Z, of whole responses (nats).
-
-    Args:
-      logp, old_logp, reference_logp: of the response, under the current policy, the one that
-        sampled and the reference.
-      reward: R.
-      group: id of the group of each rollout.
-      temperature: β.
-      where: the rollouts that count in Z.
-    """
-    log_target = reference_logp + reward / temperature
-    return logp - log_target + log_partition(log_target - old_logp, group, where)
-
-
-class BaselineState(NamedTuple):
-    """The last pseudo-rewards in a ring of the window's size, and how many there have been."""
-
-    values: Float[Array, "W"]
-    count: Int[Array, ""]
-
-    @property
-    def mean(self) -> Float[Array, ""]:
-        """Of those in the ring; 0 of none."""
-        place = jnp.arange(self.values.size, dtype=jnp.int32)
-        return masked_mean(self.values, place < self.count)
-
-    def followed_by(
-        self, rewards: Float[Array, "B"], where: Bool[Array, "B"], rollout_id: Int[Array, "B"]
-    ) -> "BaselineState":
-        """The state after a batch, whose rows come in the order of `rollout_id`."""
-        window, number = self.values.size, masked_count(where)
-        last = jnp.where(where, rollout_id, jnp.iinfo(rollout_id.dtype).max)
-        order = jnp.argsort(jnp.lexsort((rollout_id, last))).astype(jnp.int32)
-        kept = where & (order >= number - window)
-        place = jnp.where(kept, (self.count + order) % window, window)
-        values = self.values.at[place].set(rewards.astype(self.values.dtype), mode="drop")
-        count = self.count + number  # of a full ring its remainder is kept: it cannot overflow
-        return BaselineState(values, jnp.where(count < window, count, window + count % window))
-
-
 @part(writes={"advantage"})
-def pseudo_reward(divergence: FDivergence, temperature: Positive, window: Count) -> Transform:
+def pseudo_reward(divergence: Divergence, temperature: Positive, window: Count) -> Transform:
     """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
 
-    Rollouts without tokens have none.
-
     Args:
-      divergence: one of this module.
-      temperature: β of the target, positive.
-      window: rollouts that the baseline remembers.
+      temperature: β of the target.
+      window: rollouts in the mean b.
     Metrics: pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
     """
 
@@ -162,9 +86,12 @@ def pseudo_reward(divergence: FDivergence, temperature: Positive, window: Count)
         rollouts, mask = context.rollouts, signals.mask
         logps = (context.stats.logp, context.old_logp, rollouts.reference_logp)
         sums = [masked_sum(jax.lax.stop_gradient(logp), mask, axis=1) for logp in logps]
+        logp, old_logp, reference_logp = sums
         written, baseline = has_tokens(mask), state.mean
-        log_t = log_target_ratio(*sums, rollouts.reward, rollouts.group, temperature, written)
-        own = divergence.reward(log_t)
+        log_target = reference_logp + rollouts.reward / temperature
+        log_z = log_partition(log_target - old_logp, rollouts.group, written)
+        log_t = logp - log_target + log_z
+        own = divergence(log_t)
         advantage = (own - baseline.astype(own.dtype))[:, None]
         metrics = {
             "pseudo_reward": masked_mean(own, written),
@@ -177,27 +104,66 @@ def pseudo_reward(divergence: FDivergence, temperature: Positive, window: Count)
     return Transform(apply, init=init, reads={"logp", "reference_logp", "batch_statistics"})
 
 
+class BaselineState(NamedTuple):
+    """The last pseudo-rewards in a ring of the window's size, and how many there have been."""
+
+    values: Float[Array, "W"]
+    count: Int[Array, ""]
+
+    @property
+    def mean(self) -> Float[Array, ""]:
+        """Mean of the ring; 0 if it is empty."""
+        place = jnp.arange(self.values.size, dtype=jnp.int32)
+        return masked_mean(self.values, place < self.count)
+
+    def followed_by(
+        self, rewards: Float[Array, "B"], where: Bool[Array, "B"], rollout_id: Int[Array, "B"]
+    ) -> "BaselineState":
+        """The state after a batch, whose rows are ordered by `rollout_id`."""
+        window, number = self.values.size, masked_count(where)
+        last = jnp.where(where, rollout_id, jnp.iinfo(rollout_id.dtype).max)
+        order = jnp.argsort(jnp.lexsort((rollout_id, last))).astype(jnp.int32)
+        stored = where & (order >= number - window)
+        place = jnp.where(stored, (self.count + order) % window, window)
+        values = self.values.at[place].set(rewards.astype(self.values.dtype), mode="drop")
+        count = self.count + number  # a full ring only needs the remainder: it cannot overflow
+        return BaselineState(values, jnp.where(count < window, count, window + count % window))
+
+
+def log_partition(
+    log_weight: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"]
+) -> Float[Array, "B"]:
+    """log Z of each prompt: the log of the mean of exp(log_weight) over its rows; 0 without any.
+
+    Args:
+      log_weight: log(p Z) - log π_old, nats.
+    """
+    largest = group_max(log_weight, group, where)
+    power = jnp.where(where, jnp.exp(log_weight - largest), 0)
+    mean = group_mean(power, group, where)
+    return largest + jnp.log(jnp.where(mean > 0, mean, 1))
+
+
 def product_ratio(
     logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """Product of the token ratios of a rollout, at each of its tokens, with its whole gradient.
-
-    ρ_i = exp(Σ_t (logp_it - old_logp_it)): the exact ratio of the response, of huge variance.
-    """
+    """exp(Σ_t (logp_it - old_logp_it)), the ratio of the response, at each token; high variance."""
     product = guarded_exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
     return jnp.where(mask, product, 1)
 
 
 def f_dpg(
-    temperature: Temperature = 1.0,
-    window: int = 1024,
-    divergence: FDivergence = target_jensen_shannon,
+    temperature: Positive = 1.0,
+    window: Count = 1024,
+    divergence: Divergence = target_jensen_shannon,
 ) -> Recipe:
     """Pseudo-rewards of a divergence times the importance and the log-prob of the response.
 
     Args:
+      temperature: of the target (β).
       window: rollouts over which the baseline is averaged.
-      divergence: one of `rlvr_jax.objectives.advantages.distribution_matching`.
+      divergence: `target_jensen_shannon`, `target_kl`, `target_reverse_kl`,
+        `target_total_variation`, `target_chi_squared` or `target_reverse_chi_squared`.
     """
     return Recipe(
         objective=objective(
@@ -222,7 +188,7 @@ METHOD = Method(
         "balances fit and diversity, often far above forward KL"
     ),
     traps=(
-        "equal rewards do not give 0; Z is of the group at hand, so a group of one teaches nothing "
+        "equal rewards do not give 0; Z is that of the group, so a group of one teaches nothing "
         "about its reward; ratios of whole responses are not clipped: one update per batch"
     ),
 )

@@ -1,4 +1,4 @@
-"""GMPO: the geometric mean of the token ratios, each cut before the mean.
+"""GMPO: the geometric mean of the token ratios, each clipped before the mean.
 
 Zhao et al. 2025, "Geometric-Mean Policy Optimization", https://arxiv.org/abs/2507.20673
 
@@ -6,13 +6,14 @@ Zhao et al. 2025, "Geometric-Mean Policy Optimization", https://arxiv.org/abs/25
     d    = logp - old_logp;  c = min(d, κ) if A > 0, max(d, -κ) if A < 0
     loss = -(1/B) Σ_i A_i exp((1/n_i) Σ_t c_it)
 
-κ = 0.4 bounds the logarithm: a single ratio may reach 1.49. The scripts of the authors have it on
-both sides and advise less for mixtures of experts. GSPO takes the mean first and clips it after;
-without a limit the two agree. Rows without tokens count in B, as in the authors' code.
+κ = 0.4 bounds the logarithm: a single ratio may reach 1.49. The authors' scripts use it on both
+sides and advise less for mixtures of experts. GSPO clips the mean; without a limit the two agree. A
+clipped token has no gradient but still scales the other tokens. Rows without tokens count in B, as
+in the authors' code.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
@@ -27,39 +28,12 @@ from rlvr_jax.types.parts import part
 from rlvr_jax.types.signals import Signals
 
 
-def trusted_log_ratio(signals: Signals, log_ratio: Float[Array, "B T"]) -> Float[Array, "B T"]:
-    """The log ratio, cut where the step would go on leaving the trust region; 0 where A = 0.
-
-    c = min(d, log(1 + clip_high)) where A > 0, max(d, log(1 - clip_low)) where A < 0. A token that
-    is cut has no gradient of its own.
-
-    Args:
-      signals: advantage and bounds.
-      log_ratio: d = logp - old_logp.
-    """
-    highest = jnp.log1p(signals.clip_high)
-    lowest = jnp.log1p(-jnp.minimum(signals.clip_low, 1))
-    up = jnp.where(log_ratio <= highest, log_ratio, highest)
-    down = jnp.where(log_ratio >= lowest, log_ratio, lowest)
-    return jnp.where(signals.advantage > 0, up, jnp.where(signals.advantage < 0, down, 0))
-
-
-def geometric_mean_ratio(
-    log_ratio: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B"]:
-    """exp of the mean log ratio of a rollout, with its whole gradient; 1 for an empty row."""
-    return jnp.exp(masked_mean(log_ratio, mask, axis=1))
-
-
 @part
 def geometric_mean_clip(limit: Bound) -> Surrogate:
-    """-A times the geometric mean of the rollout's token ratios, each cut on the side it is pushed.
-
-    With c the `trusted_log_ratio` of each token for bounds ±κ on the logarithm: -A exp(mean_t c) at
-    each token of the rollout. A token that is cut stops moving but still scales the others.
+    """-A exp(mean_t c) at each token of the rollout.
 
     Args:
-      limit: κ, positive; inf cuts nothing.
+      limit: κ; infinity clips nothing.
     """
 
     def prepare(signals, context):
@@ -72,14 +46,23 @@ def geometric_mean_clip(limit: Bound) -> Surrogate:
 
     def loss(signals, context):
         log_ratio = trusted_log_ratio(signals, context.stats.logp - context.old_logp)
-        ratio = geometric_mean_ratio(log_ratio, signals.mask)
+        ratio = jnp.exp(masked_mean(log_ratio, signals.mask, axis=1))
         return -signals.advantage * ratio[:, None]
 
     return Surrogate(prepare, loss, never_holds_back)
 
 
-def gmpo(log_clip: float = 0.4, epsilon: Epsilon = 1e-6) -> Recipe:
-    """Group-normalized advantages times the geometric mean of the cut token ratios.
+def trusted_log_ratio(signals: Signals, log_ratio: Float[Array, "B T"]) -> Float[Array, "B T"]:
+    """c of log ratios d, for the bounds of the signals; 0 where A = 0."""
+    highest = jnp.log1p(signals.clip_high)
+    lowest = jnp.log1p(-jnp.minimum(signals.clip_low, 1))
+    up = jnp.where(log_ratio <= highest, log_ratio, highest)
+    down = jnp.where(log_ratio >= lowest, log_ratio, lowest)
+    return jnp.where(signals.advantage > 0, up, jnp.where(signals.advantage < 0, down, 0))
+
+
+def gmpo(log_clip: Bound = 0.4, epsilon: Epsilon = 1e-6) -> Recipe:
+    """Group-normalized advantages times the geometric mean of the clipped token ratios.
 
     Args:
       log_clip: bound of the log ratio of a token, on the side it is pushed to (κ).

@@ -6,10 +6,10 @@ Zheng et al. 2025, "Group Sequence Policy Optimization", https://arxiv.org/abs/2
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i max(-A s, -A clip(s, 1 - ε_low, 1 + ε_high))
 
-Written token by token (the paper's GSPO-token): same value and gradient, and the advantage may vary
-over a rollout. The clip takes a rollout as a whole. Its half-widths are those of a geometric mean,
-three orders below PPO's, and act from the second update of a batch on (the paper makes four). TRL
-with a token mean weighs long rollouts more; this is the paper's mean.
+This is the paper's GSPO-token: equal value and gradient, and the advantage may vary over a rollout.
+The clip acts on whole rollouts. Its half-widths are those of a geometric mean, a thousandth of
+PPO's, and act from the second update of a batch (the paper makes four). TRL's token mean weighs
+long rollouts more; this is the paper's mean.
 """
 
 import jax
@@ -26,10 +26,9 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 def sequence_ratio(
     logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """Geometric mean of the token ratios of a rollout, at each of its tokens.
+    """s_i at each token of a rollout, with the gradient s_i ∇logp_it at token t.
 
-    s_i = exp((1/n_i) Σ_t (logp_it - old_logp_it)). The value is s_i; the gradient at token t is
-    s_i ∇logp_it, so that a mean over the tokens of a rollout has the gradient of s_i.
+    A mean over the tokens of the rollout then has the gradient of s_i.
     """
     value = jnp.exp(masked_mean(logp - old_logp, mask, axis=1))[:, None]
     own = jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
@@ -40,8 +39,8 @@ def gspo(clip_low: ClipLow = 3e-4, clip_high: ClipHigh = 4e-4, epsilon: Epsilon 
     """Group-normalized advantages and a clipped, length-normalized ratio of responses."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=group_normalized(epsilon),
             ratio=sequence_ratio,
             aggregation=rollout_mean_token_mean(),

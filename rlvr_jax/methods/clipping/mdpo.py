@@ -1,22 +1,21 @@
-"""MDPO: an unclipped ratio, held by an exact KL to the old policy whose weight grows.
+"""MDPO: an unclipped ratio, and an exact KL to the old policy whose weight grows.
 
 Tomar et al. 2020, "Mirror Descent Policy Optimization", https://arxiv.org/abs/2005.09814
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [-A ρ + KL(π ‖ π_old) / t_k] / Σ n_i,  t_k = 1 - (k - 1) / K
 
-with the KL over the whole vocabulary at each token and k the outer step, of K in the run. Several
+The KL is over the whole vocabulary at each token; k is the outer step, of K in the run. Several
 updates per batch are essential: at the first the KL has no gradient. The paper is about control
-tasks, with advantages of a critic and 10 gradient steps per outer step; the form for tokens and
-K = 400 are ours. The form that fits the log ratio of the response to its centered reward is
-`log_ratio_regression(0.1)` with `group_centered()` and `rollout_mean_token_mean()`.
+tasks, with advantages of a critic and 10 gradient steps per outer step. The form for tokens and
+K = 400 are ours. Its other form, which fits the log ratio of the response to its reward, is not
+built.
 """
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
@@ -30,34 +29,22 @@ from rlvr_jax.types.parts import part
 
 
 class MirrorState(NamedTuple):
-    """Number of updates made so far."""
+    """Number of updates made."""
 
     updates: Int[Array, ""]
 
 
-def step_size(step: Int[Array, ""], num_steps: int, dtype: DTypeLike = float) -> Float[Array, ""]:
-    """t_k = 1 - (k - 1) / K: from 1 at the first outer step to 1/K at the last.
-
-    Args:
-      step: k, from 1; later steps than K count as K.
-      num_steps: K.
-      dtype: of the result.
-    """
-    k = jnp.minimum(step, num_steps).astype(dtype)
-    return 1 - (k - 1) / num_steps
-
-
 @part(writes={"penalty"})
 def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
-    """Holds the policy near the one that sampled: penalty' = penalty + KL(π ‖ π_old) / t_k.
+    """Adds KL(π ‖ π_old) / t_k to the loss of each token.
 
-    The divergence is exact, over the whole vocabulary, and t_k is `step_size`. The outer step k is
-    1 + ⌊updates so far / updates per step⌋; an update without tokens does not count, and shifts it.
+    k = 1 + ⌊updates / updates_per_step⌋, at most K. An update without tokens does not count, so
+    later outer steps shift.
 
     Args:
       num_steps: K, outer steps of the run.
       updates_per_step: gradient steps on one batch.
-    Metrics: mirror_step_size, mirror_kl (the mean divergence, nats).
+    Metrics: mirror_step_size (t_k), mirror_kl (the mean divergence, nats).
     """
 
     def init(spec):
@@ -66,7 +53,8 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
 
     def apply(signals, context, state):
         kl = context.stats.kl
-        size = step_size(1 + state.updates // updates_per_step, num_steps, kl.dtype)
+        k = jnp.minimum(1 + state.updates // updates_per_step, num_steps).astype(kl.dtype)
+        size = 1 - (k - 1) / num_steps
         signals = replace(signals, penalty=signals.penalty + kl / size)
         updates = state.updates + jnp.any(signals.mask).astype(jnp.int32)
         metrics = {"mirror_step_size": size, "mirror_kl": masked_mean(kl, signals.mask)}
@@ -85,7 +73,7 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     return Transform(apply, init=init, reads={"kl"}, remark=remark)
 
 
-def mdpo(num_steps: int = 400, updates_per_step: int = 10, epsilon: Epsilon = 1e-6) -> Recipe:
+def mdpo(num_steps: Count = 400, updates_per_step: Count = 10, epsilon: Epsilon = 1e-6) -> Recipe:
     """GRPO's advantages on the token mean, with a penalty instead of a clip.
 
     Args:

@@ -6,10 +6,10 @@ https://github.com/tinnerhrhe/ROVER
     q_t  = ρ (logp_t - old_logp_t);  v_t = ρ (m_t - m_t^old), m the mean log-prob over V
     loss = Σ (q_t - sg(R_i - mean + v_{t+1}))² / Σ n_i
 
-At the first update q and v are 0 and this is REINFORCE with a mean baseline; later, groups of equal
-rewards still pull q towards v. ρ = 1 is the authors' default. Their scripts for mathematics pass
-an advantage divided by the group's deviation: `group_normalized` in the place of `group_centered`;
-paper and countdown code do not. A group of one has advantage 0 here, its reward there.
+At the first update q and v are 0 and this is REINFORCE with a mean baseline. Later, groups of equal
+rewards still pull q towards v. ρ = 1 is the authors' default. Their scripts for mathematics use
+`group_normalized` instead of `group_centered`; paper and countdown code do not. A group of one has
+advantage 0 here, its reward there.
 """
 
 import jax
@@ -24,51 +24,15 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
-from rlvr_jax.types.token_stats import TokenStats
-
-
-def uniform_value(stats: TokenStats, rollouts: Rollouts, scale: float) -> Float[Array, "B T"]:
-    """v_t = ρ (m_t - m_t^old), the change of the mean log-prob over the vocabulary.
-
-    Args:
-      stats: mean_logit and logsumexp are read.
-      rollouts: old_mean_logit and old_logsumexp are read.
-      scale: ρ.
-    """
-    mean_logp = stats.mean_logit - stats.logsumexp
-    return scale * (mean_logp - (rollouts.old_mean_logit - rollouts.old_logsumexp))
-
-
-def next_value(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, "B T"]:
-    """The value at the following position, 0 where that is not on the mask."""
-    return jnp.pad(jnp.where(mask, values, 0)[:, 1:], ((0, 0), (0, 1)))
-
-
-def value_target(
-    advantage: Float[Array, "B T"],
-    values: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    next_scale: float,
-) -> Float[Array, "B T"]:
-    """A_t + c v_{t+1}: what the change of a token's value is fitted to.
-
-    Args:
-      advantage: A.
-      values: v, by `uniform_value`.
-      mask: the tokens that count.
-      next_scale: c, weight of the following value.
-    """
-    return advantage + next_scale * next_value(values, mask)
 
 
 @part
 def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrogate:
-    """(q_t - sg(A_t + c v_{t+1}))², with gradient through q_t alone.
+    """(q_t - sg(A_t + c v_{t+1}))², with gradient only through q_t.
 
     Args:
-      scale: ρ, positive.
-      next_scale: c, weight of the following value, at least 0.
+      scale: ρ.
+      next_scale: c.
     """
 
     def prepare(signals, context):
@@ -76,27 +40,33 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
         return replace(signals, ratio=own)
 
     def loss(signals, context):
-        values = uniform_value(context.stats, context.rollouts, scale)
-        target = value_target(signals.advantage, values, signals.mask, next_scale)
-        change = scale * (context.stats.logp - context.old_logp)
+        stats, rollouts = context.stats, context.rollouts
+        mean_logp = stats.mean_logit - stats.logsumexp
+        values = scale * (mean_logp - (rollouts.old_mean_logit - rollouts.old_logsumexp))
+        target = signals.advantage + next_scale * next_value(values, signals.mask)
+        change = scale * (stats.logp - context.old_logp)
         return (change - jax.lax.stop_gradient(target)) ** 2
-
-    reads = {"logp", "mean_logit", "logsumexp", "old_mean_logit", "old_logsumexp"}
 
     def remark(plan):
         if plan.updates_per_batch == 1:
             return "is REINFORCE: with one update per batch no value has changed."
         return None
 
+    reads = {"logp", "mean_logit", "logsumexp", "old_mean_logit", "old_logsumexp"}
     return Surrogate(prepare, loss, remark, frozenset(reads))
 
 
-def rover(scale: float = 1.0, next_scale: float = 1.0) -> Recipe:
-    """Centered rewards plus the following value, fitted by the log ratio of each token.
+def next_value(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, "B T"]:
+    """The value at the next position, 0 where that is not on the mask."""
+    return jnp.pad(jnp.where(mask, values, 0)[:, 1:], ((0, 0), (0, 1)))
+
+
+def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
+    """Centered rewards plus the next value, fitted by the log ratio of each token.
 
     Args:
-      scale: of the log ratio as a change of value (ρ).
-      next_scale: weight of the following value.
+      scale: change of value per nat of the log ratio (ρ).
+      next_scale: weight of the next value; the paper's is 1.
     """
     return Recipe(
         objective=objective(

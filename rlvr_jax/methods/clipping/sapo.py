@@ -6,9 +6,9 @@ Gao et al. 2025, "Soft Adaptive Policy Optimization", https://arxiv.org/abs/2511
     f(ρ) = (4/τ) σ(τ (ρ - 1)), τ = τ_pos if A > 0, τ_neg otherwise
     loss = -mean_i (1/n_i) Σ_t A f(ρ)
 
-f has slope 1 at ρ = 1, so on-policy this is the plain policy gradient, and fades on both sides;
-τ_neg > τ_pos lets pushes down fade faster. The temperatures are the paper's as verl and TRL quote
-them; both clamp log ρ to ±20.
+f has slope 1 at ρ = 1, so on-policy this is the plain policy gradient. The slope falls on both
+sides, faster with a larger τ, so τ_neg > τ_pos limits pushes down first. The temperatures are the
+paper's as verl and TRL quote them; both clamp log ρ to ±20.
 """
 
 import jax
@@ -26,27 +26,12 @@ from rlvr_jax.types.hyperparameters import Epsilon, Positive
 from rlvr_jax.types.parts import part
 
 
-def sigmoid_gate(
-    ratio: Float[Array, "..."], temperature: float | Float[Array, "..."]
-) -> Float[Array, "..."]:
-    """f(ρ) = (4/τ) σ(τ (ρ - 1)): slope 1 at ρ = 1, flat far from it; f(1) = 2/τ.
-
-    Args:
-      ratio: ρ, current over old probability.
-      temperature: τ, positive; the slope falls faster with a larger one.
-    """
-    return 4 / temperature * jax.nn.sigmoid(temperature * (ratio - 1))
-
-
 @part
 def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
-    """A soft trust region, -A f(ρ) with the gate f of `sigmoid_gate`; nothing is clipped.
-
-    A step at ρ = 1 is that of -A ρ, and fades on both sides. The logarithm of ρ is clamped to ±20.
+    """-A f(ρ); log ρ is clamped to ±20.
 
     Args:
-      positive: τ of the tokens with A > 0.
-      negative: τ of the others; larger than `positive`, pushes down fade first.
+      positive, negative: τ_pos and τ_neg.
     """
 
     def prepare(signals, context):
@@ -62,8 +47,15 @@ def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
     return Surrogate(prepare, loss, never_holds_back)
 
 
+def sigmoid_gate(ratio: Float[Array, "..."], temperature: float) -> Float[Array, "..."]:
+    """f(ρ) = (4/τ) σ(τ (ρ - 1)); f(1) = 2/τ."""
+    return 4 / temperature * jax.nn.sigmoid(temperature * (ratio - 1))
+
+
 def sapo(
-    positive_temperature: float = 1.0, negative_temperature: float = 1.05, epsilon: Epsilon = 1e-6
+    positive_temperature: Positive = 1.0,
+    negative_temperature: Positive = 1.05,
+    epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """Group-normalized advantages times a gated ratio of the token.
 
@@ -90,7 +82,7 @@ METHOD = Method(
         "number)"
     ),
     traps=(
-        "nothing is cut off: at these temperatures a ratio of 3 keeps 0.42 of the slope; the gate "
-        "is symmetric in the ratio, not its log; the loss has an offset without meaning"
+        "nothing is clipped: at these temperatures a ratio of 3 has 0.42 of the slope; the gate is "
+        "symmetric in the ratio, not its log; the loss has an offset without meaning"
     ),
 )

@@ -3,16 +3,16 @@
 Fan et al. 2025, "Truncated Proximal Policy Optimization", https://arxiv.org/abs/2506.15050
 
     δ_t  = r_t + γ V_{t+1} - V_t;  A_t = δ_t + γλ A_{t+1}
-    V after the last token: that of the last token where the window cut, 0 where the response ended
+    V after the last token: that of the last token if the window ended there, 0 if the response did
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i over the tokens of the window
 
-The outcome stands on the last token of finished responses. Advantages are not whitened. The critic
-is fitted to finished responses alone, to their plain returns (`critic_targets`). A reconstruction
-from abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and windows of a quarter of the budget are ours.
-The mask holds the tokens of the current window only, so that each window has old log-probs of its
-own. `truncated` are rows that go on in the next window: a response that the whole budget ended has
-its reward. Of a finished response the critic is fitted to the last window alone, where the paper
-takes all of its tokens.
+r is the outcome at the last token of a finished response, else 0. With γ = 1 the error at the end
+of a window is exactly 0. Advantages are not whitened. The mask holds only the tokens of the current
+window, so that each window has its own old log-probs. `truncated` marks rows that continue in the
+next window; a response that used its whole budget is finished and has its reward. The critic is
+fitted to the plain returns of finished responses, to their last window only; the paper takes all
+tokens. A reconstruction from abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and windows of a
+quarter of the budget are ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import PLAIN, Ask
@@ -45,72 +44,73 @@ from rlvr_jax.types.parts import part
 
 @part
 def in_windows(share: Unit = 0.25) -> Draw:
-    """Writes at most a window of each response in a step; what is unfinished goes on in the next.
+    """Samples at most a window of each response in a step; unfinished ones continue in the next.
 
-    A step has as many rows as it asks for: first those that go on from the step before, behind
-    their own tokens (given, trained in earlier steps), then new ones, whole groups as they find
-    room; prompts that find none are passed over. So no step waits for its longest answer. A row is
-    trained on the tokens of its window, drawn by the weights of the step. `truncated` says that it
-    goes on: a response that has used up its budget has not, and gets its reward.
+    A step first continues rows of the step before, after their own tokens (given, trained in
+    earlier steps). New groups fill the remaining rows; prompts whose group does not fit are passed
+    over. So no step waits for its longest response.
 
-    Only responses to train prompts as they are go on, and those of a step's first draw; others are
-    given up where their window ends. Evaluations draw whole responses. The state holds 4 bytes for
-    each row and token.
+    Only responses to unchanged train prompts continue, and only those of the first draw of a step;
+    others end with their window. Evaluations sample whole responses. The state has 4 bytes per row
+    and token.
 
     Args:
-      share: of the budget of a response, that is a window.
-    Metrics: carried_rows (that go on from the last step), new_rows, passed_over (prompts).
+      share: length of a window, as a fraction of the budget of a response.
+    Metrics: carried_rows (continued), new_rows, passed_over (prompts).
     """
 
     def init(setting):
-        rows = setting.prompts * setting.drawn_samples
-        none = np.full(rows, -1, np.int32)
-        return {
-            "tokens": np.zeros((rows, setting.response_tokens), np.int32),
-            "length": np.zeros(rows, np.int32),
-            "number": none,
-            "sample": none,
-            "used": np.array(-1, np.int32),
-        }
+        return {**_no_rows(setting), "used": np.array(-1, np.int32)}
 
     def apply(asks, actor, state, turn):
         first = state["used"] != turn.step
         setting, task = turn.setting, turn.setting.task
         window = max(1, round(share * setting.response_tokens))
-        room = sum(ask.samples for ask in asks)
-        going = np.flatnonzero(state["number"] >= 0)[:room] if first else np.zeros(0, int)
-        going = going[np.argsort(state["number"][going], kind="stable")]
+        most = sum(ask.samples for ask in asks)
+        continued = np.flatnonzero(state["number"] >= 0)[:most] if first else np.zeros(0, int)
+        continued = continued[np.argsort(state["number"][continued], kind="stable")]
         rows = []
-        for row in going:
+        for row in continued:
             number, sample = int(state["number"][row]), int(state["sample"][row])
             given = state["tokens"][row, : state["length"][row]].tolist()
             rows.append(Ask(task.train[number], number, 1, first_sample=sample, given=given))
         carried, passed = len(rows), 0
         for ask, start in zip(asks, first_samples(asks), strict=True):
-            if len(rows) + ask.samples > room:
+            if len(rows) + ask.samples > most:
                 passed += 1
                 continue
             one_each = range(ask.samples)
             rows += [replace(ask, samples=1, first_sample=start + one) for one in one_each]
-        drawn = actor.draw([replace(ask, limit=window) for ask in rows], turn.key)
-        batch = _in_groups(drawn, rows, carried)
+        sampled = actor.draw([replace(ask, limit=window) for ask in rows], turn.key)
+        batch = _in_groups(sampled, rows, carried)
         rollouts = batch.rollouts
         goes_on = rollouts.truncated & (rollouts.length < setting.response_tokens)
         batch = batch.with_rollouts(truncated=goes_on)
         if first:
             used = np.array(turn.step, np.int32)
             state = {**_carried(batch, rows, goes_on, setting), "used": used}
-        told = {"carried_rows": carried, "new_rows": len(rows) - carried, "passed_over": passed}
-        return batch, state, {name: float(value) for name, value in told.items()}
+        counts = {"carried_rows": carried, "new_rows": len(rows) - carried, "passed_over": passed}
+        return batch, state, {name: float(count) for name, count in counts.items()}
 
     return Draw(apply, init, fewer=True)
 
 
-def _in_groups(drawn: Batch, rows: Sequence[Ask], carried: int) -> Batch:
-    """The rows in groups: those that go on by their prompts, the others by their asks."""
+def _no_rows(setting: Setting) -> dict[str, np.ndarray]:
+    """The state of rows that continue, without any."""
+    rows = setting.prompts * setting.drawn_samples
+    return {
+        "tokens": np.zeros((rows, setting.response_tokens), np.int32),
+        "length": np.zeros(rows, np.int32),
+        "number": np.full(rows, -1, np.int32),
+        "sample": np.full(rows, -1, np.int32),
+    }
+
+
+def _in_groups(sampled: Batch, rows: Sequence[Ask], carried: int) -> Batch:
+    """The rows in groups: continued ones by their prompts, the others by their requests."""
     group, last, start = [], None, 0
     for place, ask in enumerate(rows):
-        # Samples of an ask are numbered on; another ask begins anew.
+        # Samples of one request have consecutive numbers.
         same = place != carried and last is not None and last.number == ask.number
         if place >= carried:
             same = same and ask.first_sample == last.first_sample + 1
@@ -118,13 +118,13 @@ def _in_groups(drawn: Batch, rows: Sequence[Ask], carried: int) -> Batch:
         group.append(start)
         last = ask
     group = np.array(group, np.int32)
-    rollouts = drawn.rollouts
+    rollouts = sampled.rollouts
     mask = rollouts.mask
     if carried and rollouts.origin is not None:
-        behind = (np.arange(len(rows)) < carried)[:, None]
         # A trained opening was trained in the first window.
-        mask = mask & ~(behind & (rollouts.origin == GIVEN))
-    batch = drawn.with_rollouts(group=group, mask=mask).renumbered()
+        is_continued = (np.arange(len(rows)) < carried)[:, None]
+        mask = mask & ~(is_continued & (rollouts.origin == GIVEN))
+    batch = sampled.with_rollouts(group=group, mask=mask).renumbered()
     sizes = np.bincount(group)
     whole = [
         replace(ask, samples=int(sizes[g]), given=ask.given if place >= carried else ())
@@ -134,20 +134,13 @@ def _in_groups(drawn: Batch, rows: Sequence[Ask], carried: int) -> Batch:
 
 
 def _carried(batch: Batch, rows: Sequence[Ask], goes_on: np.ndarray, setting: Setting):
-    """What of a batch goes on in the next step."""
-    capacity, task = setting.prompts * setting.drawn_samples, setting.task
-    train, rollouts = task.train, batch.rollouts
-    state = {
-        "tokens": np.zeros((capacity, setting.response_tokens), np.int32),
-        "length": np.zeros(capacity, np.int32),
-        "number": np.full(capacity, -1, np.int32),
-        "sample": np.full(capacity, -1, np.int32),
-    }
-    place = 0
+    """The rows of a batch that continue in the next step."""
+    train, rollouts = setting.task.train, batch.rollouts
+    state, place = _no_rows(setting), 0
     for row in np.flatnonzero(goes_on).tolist():
         ask = rows[row]
         own = ask.number < len(train) and train[ask.number] is ask.prompt
-        if not own or ask.view.label != PLAIN.label or place == capacity:
+        if not own or ask.view.label != PLAIN.label or place == len(state["length"]):
             continue
         length = int(rollouts.length[row])
         state["tokens"][place, :length] = rollouts.tokens[row, :length]
@@ -157,91 +150,40 @@ def _carried(batch: Batch, rows: Sequence[Ask], goes_on: np.ndarray, setting: Se
     return state
 
 
-def extended_advantages(
-    reward: Float[Array, "B"],
-    values: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    cut: Bool[Array, "B"],
-    discount: float = 1.0,
-    trace_decay: float = 0.95,
-) -> Float[Array, "B T"]:
-    """Generalized advantages, with V after a cut equal to V before it; 0 off the mask.
-
-    With γ = 1 the error at the last token of a cut response is exactly 0. Finished responses are
-    `generalized_advantages` of their outcome. With λ = 0 the result is the errors δ.
-
-    Args:
-      reward: R, of finished responses; not read of cut ones.
-      values: V, the critic's estimates when the batch was drawn.
-      mask: the tokens of the window.
-      cut: the responses that go on after it.
-      discount, trace_decay: γ and λ.
-    """
-    after_cut = jnp.where(is_last_token(mask), discount * values, 0)
-    rewards = jnp.where(cut[:, None], after_cut, token_rewards(reward, mask))
-    return generalized_advantages(rewards, values, mask, discount, trace_decay)
-
-
-def critic_targets(
-    reward: Float[Array, "B"],
-    mask: Bool[Array, "B T"],
-    cut: Bool[Array, "B"],
-    discount: float = 1.0,
-) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
-    """What a critic is fitted to, and where: the return of each token of finished responses.
-
-    Args:
-      reward, mask, cut, discount: as in `extended_advantages`.
-    Returns:
-      The returns, 0 elsewhere, and the mask of the tokens that have one.
-    """
-    finished = mask & ~cut[:, None]
-    return discounted_returns(token_rewards(reward, finished), finished, discount), finished
-
-
-@part
-def critic_of_finished(discount: Unit = 1.0, trunk: str = "own") -> Critic:
-    """A critic that is fitted to the plain returns of finished responses, without a trust region.
-
-    Args:
-      discount: γ, in [0, 1].
-      trunk: see `Critic`.
-    """
-
-    def targets(rollouts):
-        return critic_targets(rollouts.reward, rollouts.mask, rollouts.truncated, discount)
-
-    def weigh(rollouts):
-        _, finished = targets(rollouts)
-        return finished.astype(rollouts.values.dtype)
-
-    return Critic(lambda rollouts: targets(rollouts)[0], jnp.inf, trunk, weigh)
-
-
 @part(reads={"values"}, writes={"advantage"})
-def extended_advantage(discount: Unit = 1.0, trace_decay: Unit = 0.95) -> Transform:
-    """`extended_advantages` of the outcome and a critic's values.
-
-    `rollouts.truncated` must mark the responses that the window cut and that go on; one that ended
-    at the limit of its length has its reward.
-
-    Args:
-      discount, trace_decay: γ and λ, in [0, 1].
-    """
+def extended_advantage(discount: Discount = 1.0, trace_decay: TraceDecay = 0.95) -> Transform:
+    """A_t of the outcome and a critic's values; the reward of truncated rows is not read."""
 
     def apply(signals, context, state):
-        rollouts = context.rollouts
-        own = extended_advantages(
-            rollouts.reward,
-            rollouts.values,
-            signals.mask,
-            rollouts.truncated,
-            discount,
-            trace_decay,
-        )
+        rollouts, mask = context.rollouts, signals.mask
+        next_value = jnp.where(is_last_token(mask), discount * rollouts.values, 0)
+        outcome = token_rewards(rollouts.reward, mask)
+        rewards = jnp.where(rollouts.truncated[:, None], next_value, outcome)
+        own = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
         return replace(signals, advantage=own), state, {}
 
     return apply
+
+
+@part
+def critic_of_finished(discount: Discount = 1.0, trunk: str = "own") -> Critic:
+    """A critic that is fitted to the plain returns of finished responses, without a trust region.
+
+    Args:
+      trunk: see `Critic`.
+    """
+
+    def finished(rollouts):
+        return rollouts.mask & ~rollouts.truncated[:, None]
+
+    def returns(rollouts):
+        mask = finished(rollouts)
+        return discounted_returns(token_rewards(rollouts.reward, mask), mask, discount)
+
+    def weigh(rollouts):
+        return finished(rollouts).astype(rollouts.values.dtype)
+
+    return Critic(returns, jnp.inf, trunk, weigh)
 
 
 def t_ppo(
@@ -249,20 +191,18 @@ def t_ppo(
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    window: float = 0.25,
+    window: Unit = 0.25,
     trunk: str = "own",
 ) -> Recipe:
-    """Generalized advantages that a cut does not disturb, with a clipped ratio on the token mean.
+    """Generalized advantages of windows, with a clipped ratio on the token mean.
 
     Args:
-      window: share of a response's budget that is written in a step (W).
+      window: length of a window, as a fraction of the budget of a response.
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=extended_advantage(discount, trace_decay),
+            clip_low, clip_high, advantage=extended_advantage(discount, trace_decay)
         ),
         critic=critic_of_finished(discount, trunk),
         experience=experience(draw=in_windows(window)),
@@ -279,8 +219,8 @@ METHOD = Method(
     left_out="the critic's fit to the earlier windows of a finished response",
     reports="a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO with no loss",
     traps=(
-        "responses under a quarter of the budget never meet a cut; the critic learns from "
-        "finished ones alone, so a step may leave it as it is; λ = 1 makes the guess at the cut "
-        "matter everywhere"
+        "responses shorter than a window are never split; the critic learns only from finished "
+        "ones, so a step may not change it; with λ = 1 the value at the end of a window enters "
+        "every advantage"
     ),
 )

@@ -1,16 +1,16 @@
-"""ARRoL: rows are pruned while they are written, so that about half of those left are right.
+"""ARRoL: rows are pruned while they are sampled, so that about half of those left are correct.
 
 "Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
 https://github.com/Hsu1023/ARRoL
 
-    q    = σ(w · h + b), h the policy's hidden state at a check on the way
-    the half of a group goes on whose highest and lowest q come closest to a share ρ of right rows
-    A, loss as GRPO's, over the rows that were left
+    q    = σ(w · h + b), h the policy's hidden state at a check during sampling
+    the half of a group continues whose highest and lowest q come closest to a fraction ρ correct
+    A, loss as GRPO's, over the remaining rows
 
-A reconstruction from the abstract: the authors' code is not released, and of the numbers ρ alone is
-theirs. The check is at a quarter of the budget, half of a group goes on, nothing is pruned before
-the head had an area of 0.6 under its curve on the last batch, and one group in 16 is never pruned.
-The baseline is that of the rows that are left, not of the policy: that is the intention.
+A reconstruction from the abstract: the authors' code is not released, and only ρ is their number.
+The check is at a quarter of the budget, and half of a group continues. Nothing is pruned until the
+head has reached an area under its curve of 0.6 on the last batch, and one group in 16 is never
+pruned. The baseline is that of the remaining rows, not of the policy: this is the intention.
 """
 
 from __future__ import annotations
@@ -38,69 +38,7 @@ from rlvr_jax.types.hyperparameters import (
 from rlvr_jax.types.parts import part
 
 
-def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """q = σ(w · h + b), [M].
-
-    Args:
-      weights: w and b, [D + 1].
-      hidden: h, [M, D].
-    """
-    return 1 / (1 + np.exp(-(hidden @ weights[:-1] + weights[-1])))
-
-
-def head_gradient(
-    weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
-) -> np.ndarray:
-    """Of `head_loss` by the weights, [D + 1]."""
-    miss = np.where(mask, head_scores(weights, hidden) - outcome, 0) / max(mask.sum(), 1)
-    return np.append(miss @ hidden, miss.sum())
-
-
-def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
-    """How often a right response has the higher score than a wrong one, ties half; ½ if there are
-    only responses of one kind.
-
-    Args:
-      scores: [M].
-      outcome: [M], right above ½.
-    """
-    right, wrong = scores[outcome > 0.5], scores[outcome <= 0.5]
-    if not (len(right) and len(wrong)):
-        return 0.5
-    above = np.sign(right[:, None] - wrong[None])
-    return float(np.mean(above) / 2 + 0.5)
-
-
-def pruned_choice(
-    quality: np.ndarray, finished: np.ndarray, group_size: int, keep: int, share: float
-) -> np.ndarray:
-    """Which rows of each group are written to their ends, bool [B].
-
-    Finished rows are kept and use up places. Of the k = max(keep - finished, 0) places that are
-    left ⌈share · k⌉ go to the highest qualities and the others to the lowest, of equal ones to the
-    earlier row.
-
-    Args:
-      quality: q, [B], groups side by side.
-      finished: bool [B].
-      group_size: rows of a group (N).
-      keep: K.
-      share: of right rows that the kept ones are to have (ρ).
-    """
-    kept = np.asarray(finished, bool).copy()
-    for start in range(0, len(kept), group_size):
-        own = np.arange(start, min(start + group_size, len(kept)))
-        running = own[~kept[own]]
-        places = min(max(keep - int(kept[own].sum()), 0), len(running))
-        high = int(np.ceil(share * places))
-        best = running[np.argsort(-quality[running], kind="stable")]
-        kept[best[:high]] = True
-        rest = np.sort(best[high:])
-        kept[rest[np.argsort(quality[rest], kind="stable")][: places - high]] = True
-    return kept
-
-
-@part
+@part(writes={"embedding"}, fewer=True)
 def prune(
     keep: Share = 0.5,
     check: Share = 0.25,
@@ -109,32 +47,29 @@ def prune(
     control: NonNegativeInt = 16,
     rate: Positive = 1e-2,
 ) -> Draw:
-    """Stops some rows of every group at a check on the way, so that those that are left come close
-    to a share of right ones.
+    """Stops some rows of every group at a check, so that a fraction of the others is correct.
 
-    All rows are written up to the check. A head (`head_scores`) reads the hidden state behind the
-    last token there and guesses which will be right; `pruned_choice` picks the rows that go on, and
-    the others are given up and learned from by nobody. One group in `control` is never pruned, so
-    that the head is also fitted where it chose nothing. Nothing is pruned before the head told
-    right from wrong on the batch before.
+    All rows are written up to the check. A head (`head_scores`) reads the hidden state after the
+    last token there and estimates which rows will be correct. `pruned_choice` selects the rows that
+    continue; the others are discarded and not trained on. One group in `control` is never pruned,
+    so that the head is also fitted where it did not select.
 
-    The head is fitted once a step, by one step of Adam, on all graded rows that reached the check;
-    no gradient goes into the policy. Groups have fewer rows than were asked for. The state is D + 1
+    The head is fitted once a step, by one step of Adam, on all graded rows that reached the check.
+    The policy gets no gradient from it. Groups have fewer rows than requested. The state is D + 1
     weights and their moments.
 
     Args:
-      keep: share of a group's rows that goes on, at least one row (K / N).
-      check: where, as a share of the budget.
-      share: of right ones that is aimed at (ρ).
+      keep: fraction of a group's rows that continues, at least one row (K / N).
+      check: place of the check, as a fraction of the budget.
+      share: targeted fraction of correct rows (ρ).
       least_area: under the head's curve on the last batch (`area_under_curve`), below which nothing
         is pruned.
-      control: one group in so many is not pruned; 0: all are.
-      rate: of Adam.
+      control: one group in this many is not pruned; 0: all are.
+      rate: learning rate of Adam.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
     Metrics: pruned_rows; of the last batch head_area.
     Raises:
-      ValueError: a share outside [0, 1], a negative count or rate; when a run begins, a model whose
-        width is not known.
+      ValueError: when a run begins, a model whose width is not known.
     """
 
     def init(setting):
@@ -144,7 +79,7 @@ def prune(
 
     def apply(asks, actor, state, turn):
         budget = turn.setting.response_tokens
-        # The state behind the last token is read at the place of a next one.
+        # The state after the last token is read at the place of the next one.
         limit = min(max(round(check * budget), 1), budget - 1)
         pieces, numbered = Pieces(actor, turn.key), first_samples(asks)
         owner = np.repeat(np.arange(len(asks)), [ask.samples for ask in asks])
@@ -157,7 +92,7 @@ def prune(
         finished = ~pieces.goes_on(tips)
         hidden = states_behind(pieces.batch.take(tips), actor)
         hidden = np.where(finished[:, None], 0, hidden)
-        kept = np.ones(len(rows), bool)
+        chosen = np.ones(len(rows), bool)
         if state["area"] >= least_area:
             quality = head_scores(state["weights"], hidden)
             for group, ask in enumerate(asks):
@@ -165,16 +100,19 @@ def prune(
                 if control and group % control == 0:
                     continue
                 number = max(1, round(keep * ask.samples))
-                kept[own] = pruned_choice(quality[own], finished[own], len(own), number, share)
-        going = np.flatnonzero(kept & ~finished)
+                chosen[own] = pruned_choice(quality[own], finished[own], number, share)
+        going = np.flatnonzero(chosen & ~finished)
         if len(going):
             cut = pieces.batch.rollouts.length[tips[going]]
             tips[going] = pieces.draw([rows[row] for row in going], sample[going], tips[going], cut)
-        left = [replace(a, samples=int(kept[owner == group].sum())) for group, a in enumerate(asks)]
-        batch = pieces.responses(tips[kept], left)
-        batch = replace(batch, asks=[ask for ask, one in zip(rows, kept, strict=True) if one])
-        batch = batch.with_rollouts(embedding=hidden[kept].astype(np.float32))
-        return batch, state, {"pruned_rows": float(np.sum(~kept))}
+        left = [
+            replace(ask, samples=int(chosen[owner == group].sum()))
+            for group, ask in enumerate(asks)
+        ]
+        batch = pieces.responses(tips[chosen], left)
+        batch = replace(batch, asks=[ask for ask, one in zip(rows, chosen, strict=True) if one])
+        batch = batch.with_rollouts(embedding=hidden[chosen].astype(np.float32))
+        return batch, state, {"pruned_rows": float(np.sum(~chosen))}
 
     def observe(state, turn, seen, learned):
         del turn, learned
@@ -191,31 +129,88 @@ def prune(
             head = fitted(head, head_gradient(weights, hidden, outcome, decided), rate)
         return {**head, "area": np.array(area, np.float32)}, {"head_area": area}
 
-    named = {"keep": float(keep), "check": float(check), "share": float(share)}
-    named |= {"least_area": least_area, "control": control, "rate": rate}
-    gives = frozenset({"embedding"})
-    return Draw(apply, init, observe, writes=gives, fewer=True)
+    return Draw(apply, init, observe)
+
+
+def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """q = σ(w · h + b), [M].
+
+    Args:
+      weights: w and b, [D + 1].
+      hidden: h, [M, D].
+    """
+    return 1 / (1 + np.exp(-(hidden @ weights[:-1] + weights[-1])))
+
+
+def head_gradient(
+    weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
+) -> np.ndarray:
+    """The gradient of `head_loss` by the weights, [D + 1]."""
+    miss = np.where(mask, head_scores(weights, hidden) - outcome, 0) / max(mask.sum(), 1)
+    return np.append(miss @ hidden, miss.sum())
+
+
+def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
+    """How often a correct response has the higher score than an incorrect one, ties half.
+
+    It is ½ if all responses are correct, or none.
+
+    Args:
+      scores: [M].
+      outcome: [M], correct above ½.
+    """
+    correct, incorrect = scores[outcome > 0.5], scores[outcome <= 0.5]
+    if not (len(correct) and len(incorrect)):
+        return 0.5
+    above = np.sign(correct[:, None] - incorrect[None])
+    return float(np.mean(above) / 2 + 0.5)
+
+
+def pruned_choice(
+    quality: np.ndarray, finished: np.ndarray, keep: int, fraction: float
+) -> np.ndarray:
+    """Which rows of a group are written to their ends, bool [N].
+
+    Finished rows are included and use up places. Of the k = max(keep - finished, 0) other places
+    ⌈fraction · k⌉ go to the highest qualities and the others to the lowest, ties to the earlier
+    row.
+
+    Args:
+      quality: q, [N].
+      finished: bool [N].
+      keep: K.
+      fraction: ρ, of correct rows.
+    """
+    chosen = np.asarray(finished, bool).copy()
+    running = np.flatnonzero(~chosen)
+    places = min(max(keep - int(chosen.sum()), 0), len(running))
+    high = int(np.ceil(fraction * places))
+    best = running[np.argsort(-quality[running], kind="stable")]
+    chosen[best[:high]] = True
+    rest = np.sort(best[high:])
+    chosen[rest[np.argsort(quality[rest], kind="stable")][: places - high]] = True
+    return chosen
 
 
 def arrol(
-    keep: float = 0.5,
-    check: float = 0.25,
-    share: float = 0.5,
-    least_area: float = 0.6,
-    control: int = 16,
-    rate: float = 1e-2,
+    keep: Share = 0.5,
+    check: Share = 0.25,
+    share: Unit = 0.5,
+    least_area: Unit = 0.6,
+    control: NonNegativeInt = 16,
+    rate: Positive = 1e-2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the rows of each group that a head did not stop on the way.
+    """GRPO on the rows of each group that a head did not stop.
 
     Args:
-      keep: share of a group's rows that goes on.
-      check: where the head looks, as a share of the budget.
-      share: of right rows that is aimed at (ρ).
+      keep: fraction of a group's rows that continues.
+      check: place of the check, as a fraction of the budget.
+      share: targeted fraction of correct rows (ρ).
       least_area: under the head's curve, below which nothing is pruned.
-      control: one group in so many is not pruned; 0: all are.
+      control: one group in this many is not pruned; 0: all are.
       rate: learning rate of the head.
     """
     return Recipe(
@@ -238,7 +233,8 @@ METHOD = Method(
         "training up to 1.7 times as fast"
     ),
     traps=(
-        "prunes nothing until the head has learned; means are of the rows left, not of the policy; "
-        "a group that the head calls all right or all wrong is not balanced, only cheaper"
+        "prunes nothing until the head has learned; means are of the remaining rows, not of the "
+        "policy; a group that the head rates all correct or all incorrect is not balanced, only "
+        "cheaper"
     ),
 )

@@ -1,4 +1,4 @@
-"""NSR-PreRL: push wrong answers down as texts of their own, without the prompt.
+"""NSR-PreRL: lower the probability of incorrect responses as texts without the prompt.
 
 "From P(y|x) to P(y): Investigating Reinforcement Learning in Pre-train Space",
 https://github.com/Trae1ounG/Pretrain_Space_RLVR
@@ -8,19 +8,16 @@ https://github.com/Trae1ounG/Pretrain_Space_RLVR
     loss = 0.01 · Σ l_t / Σ n_i over the rollouts with A < 0
 
 The second prompt of `second_prompt_logp` is the empty one: a start token, then the response, with
-positions from 0. Positive rollouts would teach to write any answer to anything. Under Adam the
+positions from 0. Positive rollouts would teach to write any answer to any prompt. Under Adam the
 coefficient matters only relative to weight decay and gradient clipping. In DSRL, the whole method,
-this is the first stage, of 10 to 25 updates (20 for most models); the second is GRPO on P(y|x),
-with the reference reset to the weights at the switch. Constants are those of the authors' code.
+this is the first stage, of 10 to 25 updates (20 for most models). The second stage is GRPO on
+P(y|x), with the reference reset to the weights at the switch. Constants are those of the authors'
+code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
@@ -36,34 +33,20 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
 from rlvr_jax.types.parts import part
 
 
-@part(writes=GIVES)
-def without_prompt() -> Stage:
-    """Says that responses are also scored as texts of their own, behind a start token alone.
+@part(writes={"mask"})
+def keep_negative_rollouts() -> Transform:
+    """Trains only tokens with negative advantage: mask' = mask ∧ (A < 0)."""
 
-    The start token is the one that all prompts of the batch begin with (of a chat template, or the
-    beginning of a sequence); where they begin otherwise, the last one of the row's prompt.
-
-    Writes: second_tokens, second_length.
-    """
-
-    def apply(batch, actor, state, turn):
-        del actor, turn
-        prompts, length = batch.rollouts.prompt_tokens, batch.rollouts.prompt_length
-        first = prompts[:, :1]
-        last = np.take_along_axis(prompts, length[:, None] - 1, axis=1)
-        start = first if (first == first[0]).all() else last
-        return (
-            batch.with_rollouts(second_tokens=start, second_length=np.ones_like(length)),
-            state,
-            {},
-        )
+    def apply(signals, context, state):
+        del context
+        return replace(signals, mask=signals.mask & (signals.advantage < 0)), state, {}
 
     return apply
 
 
 @part
 def under_second_prompt(surrogate: Surrogate) -> Surrogate:
-    """The surrogate with the log-probs that the response has under the second prompt.
+    """The surrogate with the log-probs of the response under the second prompt.
 
     `logp` and `old_logp` become `second_prompt_logp` and `old_second_prompt_logp`. With an empty
     second prompt the loss acts on P(y), and its gradient is shared by all prompts.
@@ -83,36 +66,24 @@ def under_second_prompt(surrogate: Surrogate) -> Surrogate:
     )
 
 
-@part(writes={"mask"})
-def keep_negative_rollouts() -> Transform:
-    """Trains on the tokens with negative advantage alone: mask' = mask ∧ (A < 0)."""
-    return _keep(lambda advantage: advantage < 0)
+@part(writes=GIVES)
+def without_prompt() -> Stage:
+    """Scores responses also as texts after a start token only.
 
+    The start token is the common first token of all prompts of the batch (of a chat template, or
+    the beginning of a sequence). Without a common one it is the last token of the row's prompt.
 
-@part(writes={"mask"})
-def keep_positive_rollouts() -> Transform:
-    """Trains on the tokens with positive advantage alone: mask' = mask ∧ (A > 0)."""
-    return _keep(lambda advantage: advantage > 0)
-
-
-def stage_weights(
-    update: Int[Array, "..."], switch: int, coefficient: float
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Weights of the loss on P(y) and of that on P(y|x): (c, 0) for the first updates, then (0, 1).
-
-    Args:
-      update: number of the update, from 0.
-      switch: how many updates the first stage has.
-      coefficient: c.
+    Writes: second_tokens, second_length.
     """
-    first = update < switch
-    return jnp.where(first, coefficient, 0.0), jnp.where(first, 0.0, 1.0)
 
-
-def _keep(wanted: Callable):
-    def apply(signals, context, state):
-        del context
-        return replace(signals, mask=signals.mask & wanted(signals.advantage)), state, {}
+    def apply(batch, actor, state, turn):
+        del actor, turn
+        prompts, length = batch.rollouts.prompt_tokens, batch.rollouts.prompt_length
+        first = prompts[:, :1]
+        last = np.take_along_axis(prompts, length[:, None] - 1, axis=1)
+        start = first if (first == first[0]).all() else last
+        batch = batch.with_rollouts(second_tokens=start, second_length=np.ones_like(length))
+        return batch, state, {}
 
     return apply
 
@@ -123,7 +94,7 @@ def prerl(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 10.0,
 ) -> Recipe:
-    """Centered rewards on the log-probs without prompt, for negative rollouts alone.
+    """Centered rewards on the log-probs without prompt, for negative rollouts only.
 
     Args:
       coefficient: factor on the loss.
@@ -145,10 +116,10 @@ METHOD = Method(
     "https://github.com/Trae1ounG/Pretrain_Space_RLVR",
     changes="advantage, mask, surrogate",
     ratio="other",
-    left_out="the switch to GRPO after 20 updates (`stage_weights`)",
+    left_out="the switch to GRPO after 20 updates",
     reports=(
-        "wrong answers alone: 14.89 times as many transitions and 6.54 times as many reflections; "
-        "DSRL is above GRPO's kin on maths"
+        "incorrect responses only: 14.89 times as many transitions and 6.54 times as many "
+        "reflections; DSRL is above GRPO's kin on maths"
     ),
     traps=(
         "a first stage of 10 to 25 updates, not a whole run; a batch without negative advantages "

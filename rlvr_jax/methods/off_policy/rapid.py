@@ -6,16 +6,16 @@
     V(x) = mean over the group of w_i R_i,    A_i = R_i - V(x)
     loss = -mean over rollouts of w_i A_i Σ_t logp_it
 
-Beyond η a rollout still pushes, with bounded weight; a clip would silence it. In the first update
-w = 1 and it is REINFORCE with a group mean; later the mean of w is not 1, and in a group of equal
-rewards A is not 0. A reconstruction from the abstract and reviews: η is theirs; that w is the ratio
-of the whole rollout is ours, and so is the form per token (`per_token=True`: min(ρ_t, η) on the
-token mean, with the same A). Ratios of long answers degenerate to 0 or η.
+Beyond η a rollout still has a gradient, with bounded weight; a clip would remove it. In the first
+update w = 1 and it is REINFORCE with a group mean. Later the mean of w is not 1, and in a group of
+equal rewards A is not 0. A reconstruction from the abstract and reviews: η is the authors'. The
+ratio of the whole rollout as w is ours, and so is the form per token (`per_token=True`: min(ρ_t, η)
+on the token mean, with the same A). Ratios of long responses degenerate to 0 or η.
 """
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
@@ -29,30 +29,33 @@ from rlvr_jax.types.hyperparameters import AtLeastOne
 from rlvr_jax.types.parts import part
 
 
+@part(reads={"logp", "batch_statistics"}, writes={"advantage"})
+def reweighted_advantage(cap: AtLeastOne) -> Transform:
+    """A_i = R_i - V, V the mean of w R over the group, with w the capped ratios of whole rollouts.
+
+    Off-policy, equal rewards and groups of one have advantages that are not 0, as the mean of w is
+    not 1.
+
+    Args:
+      cap: η.
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        weight = capped_rollout_weight(context.stats.logp, context.old_logp, rollouts.mask, cap)
+        value = group_mean(weight * rollouts.reward, rollouts.group)
+        advantage = (rollouts.reward - value)[:, None]
+        return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
+
+    return apply
+
+
 def capped_rollout_weight(
     logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"], cap: float
 ) -> Float[Array, "B"]:
-    """w_i = min(Π_t ρ_it, η), without gradient; capped before the exponential, so never infinite.
-
-    Args:
-      cap: η, positive.
-    """
+    """w_i = min(Π_t ρ_it, η), without gradient; the cap acts before exp, so w is never infinite."""
     log_ratio = masked_sum(jax.lax.stop_gradient(logp) - old_logp, mask, axis=1)
     return jnp.exp(jnp.minimum(log_ratio, jnp.log(jnp.asarray(cap, log_ratio.dtype))))
-
-
-def reweighted_value(
-    reward: Float[Array, "B"], weight: Float[Array, "B"], group: Int[Array, "B"]
-) -> Float[Array, "B"]:
-    """V = mean of w R over the group: the value of the current policy, biased down by the cap."""
-    return group_mean(weight * reward, group)
-
-
-def self_normalized_value(
-    reward: Float[Array, "B"], weight: Float[Array, "B"], group: Int[Array, "B"]
-) -> Float[Array, "B"]:
-    """Σ w R / Σ w over the group: of lower variance, and exact for equal rewards."""
-    return group_mean(reward, group, weights=weight)
 
 
 def _idle(plan):
@@ -61,35 +64,13 @@ def _idle(plan):
     return "has no effect: with one update per batch every weight is 1."
 
 
-@part(reads={"logp", "batch_statistics"}, writes={"advantage"})
-def reweighted_advantage(cap: AtLeastOne) -> Transform:
-    """A_i = R_i - mean of w R over the group, with w the capped ratios of whole rollouts.
-
-    The mean of w is not 1: off-policy, equal rewards and groups of one give advantages that are
-    not 0.
-
-    Args:
-      cap: η of the weights, at least 1.
-    Source: "RAPID: An Efficient Reinforcement Learning Algorithm for Small Language Models".
-    """
-
-    def apply(signals, context, state):
-        rollouts = context.rollouts
-        weight = capped_rollout_weight(context.stats.logp, context.old_logp, rollouts.mask, cap)
-        value = reweighted_value(rollouts.reward, weight, rollouts.group)
-        advantage = (rollouts.reward - value)[:, None]
-        return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
-
-    return apply
-
-
 @part(reads={"logp"}, writes={"weight"}, remark=_idle)
 def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(Π_t ρ_it, η) on all tokens of a rollout.
 
     Args:
-      cap: η, at least 1.
-    Metrics: capped_share (of the tokens).
+      cap: η.
+    Metrics: capped_share (fraction of the tokens).
     """
 
     def apply(signals, context, state):
@@ -105,8 +86,8 @@ def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(ρ_t, η).
 
     Args:
-      cap: η, at least 1.
-    Metrics: capped_share (of the tokens).
+      cap: η.
+    Metrics: capped_share (fraction of the tokens).
     """
 
     def apply(signals, context, state):
@@ -122,7 +103,7 @@ def _weighed(signals, weight, cap, state):
     return replace(signals, weight=weight), state, metrics
 
 
-def rapid(cap: float = 2.0, per_token: bool = False) -> Recipe:
+def rapid(cap: AtLeastOne = 2.0, per_token: bool = False) -> Recipe:
     """REINFORCE with capped importance weights and a reweighted baseline.
 
     Args:
@@ -154,8 +135,8 @@ METHOD = Method(
         "better accuracy"
     ),
     traps=(
-        "ratios of whole answers degenerate to 0 or the cap far beyond the 512 tokens of theirs; "
-        "all-right groups have advantages after the first update; with one update a batch it is "
-        "REINFORCE with a group mean"
+        "ratios of whole responses degenerate to 0 or the cap far beyond the paper's 512 tokens; "
+        "groups of correct responses have advantages after the first update; with one update a "
+        "batch it is REINFORCE with a group mean"
     ),
 )

@@ -1,44 +1,41 @@
-"""RollArt: groups are trained as soon as they are complete, at most so many steps after they began.
+"""RollArt: groups are trained once they are complete, within a bounded number of steps.
 
 Gao et al. 2025, "RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure",
 https://arxiv.org/abs/2512.22560; the queue is ROLL's, https://github.com/alibaba/ROLL
 
     a step trains the groups that are complete; none waits for longer than a steps
-    r    = exp(old_logp - behaviour_logp), behaviour_logp of whichever weights drew the token
+    r    = exp(old_logp - behaviour_logp), behaviour_logp of the weights that sampled the token
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ min(r, C) max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-What of it is for one program on one machine: the queue with its staleness and redundancy, rows that
-leave when they end, versions of tokens. Placement on several kinds of hardware is not. Truncated
-importance sampling is one of ROLL's corrections; C is ours. `GroupQueue` is the queue by itself, as
-ROLL has it: there groups are opened ahead, here each step opens its own.
+It has the parts of RollArt for one program on one machine: the queue with its staleness and
+redundancy, rows that leave when they end, versions of tokens. Placement on several kinds of
+hardware is not included. Truncated importance sampling is one of ROLL's corrections; C is ours.
+`GroupQueue` is ROLL's own queue, where groups are opened ahead; here each step opens its own.
 """
 
 from rlvr_jax.experience import experience, queued
-from rlvr_jax.objectives import (
-    group_normalized,
-    truncate_importance,
-)
+from rlvr_jax.objectives import group_normalized, truncate_importance
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, NonNegativeInt, Share
 
 
 def rollart(
-    staleness: int = 1,
-    redundancy: int = 0,
-    window: float = 0.25,
-    cap: float = 2.0,
+    staleness: NonNegativeInt = 1,
+    redundancy: NonNegativeInt = 0,
+    window: Share = 0.25,
+    cap: Bound = 2.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on groups that are written over several steps, weighed by who wrote them.
+    """GRPO on groups that are written over several steps, weighed by the weights that wrote them.
 
     Args:
       staleness: steps that a group may wait (a); 0 is synchronous.
-      redundancy: rows of a group that are begun beyond those it has.
-      window: share of the budget, after which the ends of rows are looked at.
+      redundancy: rows that a group begins beyond its size.
+      window: fraction of the budget between two checks for rows that have ended.
       cap: largest importance weight of a token (C).
     """
     return Recipe(
@@ -57,7 +54,7 @@ METHOD = Method(
     "RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure",
     "https://arxiv.org/abs/2512.22560",
     changes="sampling, weight",
-    left_out="disaggregated hardware, environments in threads beside the device",
+    left_out="disaggregated hardware, environments in threads next to the device",
     reports="1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs",
     traps=(
         "the first finished are used first, which favours short answers, redundancy more so; "

@@ -1,4 +1,4 @@
-"""Rollout correction: tokens are weighed by how far the sampler strayed from the policy it served.
+"""Rollout correction: tokens are weighed by how far the sampler is from the policy it served.
 
 verl, "Rollout correction", https://github.com/volcengine/verl (docs/algo/rollout_corr.md)
 
@@ -6,24 +6,26 @@ verl, "Rollout correction", https://github.com/volcengine/verl (docs/algo/rollou
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ min(r, C) · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-This is truncated importance sampling of tokens; C = 2 is verl's. The trainer's own ratio ρ stays
-apart from r. The other corrections in use are parts with which this objective is composed:
+This is truncated importance sampling of tokens; C = 2 is verl's. The trainer's own ratio ρ is
+separate from r. `rejections` adds further corrections:
+
+- geometric rejection: `drop_by_ratio(low, high)`; by a divergence: `drop_by_divergence(limit)`
+- DeepSeek-V3.2's mask of drifted failures: `drop_drifted_failures(limit)`
+
+Other corrections replace the truncated weights of tokens, in a custom objective:
 
 - whole rollouts: `truncate_importance(C, ratio=product_ratio)`
 - IcePop and masked importance sampling: `band_importance(low, high)`
-- geometric rejection: `drop_by_ratio(low, high)`; by a divergence: `drop_by_divergence(limit)`
-- DeepSeek-V3.2's mask of drifted failures: `drop_drifted_failures(limit)`
 - without old log-probs: `weighted_reinforce(low=1, high=C - 1)` on the sampler's log-probs
 
-The sampler's log-probs must be those of the distribution that the trainer scores, temperature and
-cuts included; otherwise r measures these.
+The sampler's log-probs must be those of the distribution that the trainer scores, with its
+temperature, top_k and top_p; otherwise r measures these.
 """
 
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.methods.agents.asearcher import check_band
 from rlvr_jax.methods.clipping.gspo import sequence_ratio
@@ -39,23 +41,18 @@ from rlvr_jax.objectives.transforms.corrections import (
     truncate_importance,
 )
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, HalfWidth
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Finite, HalfWidth
 from rlvr_jax.types.parts import part
-
-
-def mean_of_rollouts(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
-    """Mean over the rollouts with tokens of the mean over their tokens; 0 for an empty mask."""
-    return masked_mean(masked_mean(values, mask, axis=1), jnp.any(mask, axis=1))
 
 
 @part(reads=OVER_BATCH, writes={"mask"})
 def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Transform:
-    """Takes rollouts out of the loss and its denominators whose ratio lies outside a band.
+    """Takes rollouts with a ratio outside a band out of the loss and its denominators.
 
     Args:
       low, high: the band, 0 ≤ low ≤ high.
       ratio: `sequence_ratio` (the geometric mean of the token ratios) or `product_ratio`.
-    Metrics: rejected_share, of the tokens.
+    Metrics: rejected_share (fraction of the tokens).
     Raises:
       ValueError: an empty band or a negative bound.
     """
@@ -70,11 +67,11 @@ def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Tra
 
 @part(reads=OVER_BATCH, writes={"mask"})
 def drop_by_divergence(limit: HalfWidth) -> Transform:
-    """Takes rollouts out of the loss and its denominators whose `sampler_divergence` is too large.
+    """Takes rollouts of large `sampler_divergence` out of the loss and its denominators.
 
     Args:
-      limit: largest mean divergence that is kept, nats, at least 0.
-    Metrics: rejected_share, of the tokens.
+      limit: largest mean divergence of a rollout that stays, nats.
+    Metrics: rejected_share (fraction of the tokens).
     """
 
     def keep(context, mask):
@@ -84,16 +81,25 @@ def drop_by_divergence(limit: HalfWidth) -> Transform:
     return _dropping(keep)
 
 
+def _dropping(keep):
+    def apply(signals, context, state):
+        mask = signals.mask & keep(context, signals.mask)
+        rejected = masked_mean(signals.mask & ~mask, signals.mask)
+        return replace(signals, mask=mask), state, {"rejected_share": rejected}
+
+    return apply
+
+
 @part(reads=SAMPLED | {"logp"}, writes={"weight"})
 def drop_drifted_failures(limit: Finite) -> Transform:
     """Silences tokens with A < 0 of rollouts that the current policy has moved away from.
 
     weight' = 0 where A < 0 and mean_t(behaviour_logp - logp) > δ. The policy need not be pushed
-    further from what it no longer writes.
+    further from tokens that it no longer writes.
 
     Args:
       limit: δ, nats per token.
-    Metrics: silenced_share.
+    Metrics: silenced_share (fraction of the tokens).
     Source: DeepSeek-AI 2025, DeepSeek-V3.2, https://arxiv.org/abs/2512.02556.
     """
 
@@ -108,27 +114,19 @@ def drop_drifted_failures(limit: Finite) -> Transform:
     return apply
 
 
-def _dropping(keep):
-    def apply(signals, context, state):
-        mask = signals.mask & keep(context, signals.mask)
-        rejected = masked_mean(signals.mask & ~mask, signals.mask)
-        return replace(signals, mask=mask), state, {"rejected_share": rejected}
-
-    return apply
-
-
 def rollout_correction(
-    cap: float = 2.0,
+    cap: Bound = 2.0,
     rejections: Sequence[Transform] = (),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the token mean, under the truncated importance of each token.
+    """A clipped ratio on the token mean, with the truncated importance of each token.
 
     Args:
       cap: largest weight of a token (C).
-      rejections: parts that take whole rollouts out, `drop_by_ratio` or `drop_by_divergence`.
+      rejections: further corrections, `drop_by_ratio`, `drop_by_divergence` or
+        `drop_drifted_failures`.
     """
     return Recipe(
         objective=clipped_objective(

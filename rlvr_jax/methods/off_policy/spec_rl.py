@@ -1,4 +1,4 @@
-"""SPEC-RL: the last epoch's responses are drafts, and only what is rejected of them is drawn anew.
+"""SPEC-RL: the last epoch's responses are drafts, and only rejected tails are sampled anew.
 
 Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
 
@@ -6,15 +6,18 @@ Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref) - α H] / Σ n_i
 
-A response is the accepted prefix of its draft and what the current policy writes behind it. It is
-trained as if all of it were the current policy's: ρ is 1 at the first update, and nothing corrects
-for the reuse. Even with b = 0 that is not exact, for a rejected token is drawn from π_now, not from
-its excess over π_then; b = 0.5 keeps more, and is further off. `exact_mb=N` with `lenience=0` draws
-it from the excess, max(π_now - π_then, 0) normalized (ours): responses are then the current
-policy's, where the log-probs of all tokens that this needs take at most N megabytes.
+A response is the accepted prefix of its draft and the continuation by the current policy. It is
+trained as if the current policy had sampled all of it: ρ is 1 at the first update, and nothing
+corrects for the reuse. This is an approximation, even with b = 0. A rejected token is sampled from
+π_now, not from its excess over π_then, so the policy's likeliest tokens come a little too often.
+With b = 0.5 more tokens are reused, and the distribution is further off.
 
-The loss is GRPO's; `--experience spec_rl` draws so for any other. Prompts must come back for it to
-act: with many prompts and few steps nothing is reused. The authors take the same random numbers in
+`exact_mb=N` with `lenience=0` samples a rejected token from the excess, max(π_now - π_then, 0)
+normalized, as speculative decoding does (ours). Responses then have the distribution of the current
+policy. The log-probs of all tokens that this needs take at most N megabytes.
+
+The loss is GRPO's; `--experience spec_rl` combines the draw with any other loss. Prompts must come
+back: with many prompts and few steps nothing is reused. The authors use the same random numbers in
 every step; here they are fresh.
 """
 
@@ -34,16 +37,13 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.objectives import (
-    entropy_bonus,
-    group_normalized,
-    kl_penalty,
-)
+from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
+    EntropyCoefficient,
     Epsilon,
     Finite,
     KLCoefficient,
@@ -51,131 +51,46 @@ from rlvr_jax.types.hyperparameters import (
 )
 from rlvr_jax.types.parts import part
 
-
-def acceptance(log_ratio: np.ndarray, lenience: float) -> np.ndarray:
-    """Probability that a token is accepted where it is reached: min(1, e^(b + Δ)).
-
-    Args:
-      log_ratio: Δ, log-prob of the token now minus that with which it was drawn.
-      lenience: b, nats.
-    """
-    return np.exp(np.minimum(lenience + log_ratio, 0))
-
-
-def accepted_prefix(
-    log_ratio: np.ndarray, length: np.ndarray, uniform: np.ndarray, lenience: float
-) -> np.ndarray:
-    """Tokens of each draft before the first that is rejected: where ln u > Δ + b; int [B].
-
-    Args:
-      log_ratio: Δ, [B, T].
-      length: tokens of the drafts, int [B].
-      uniform: u, numbers in [0, 1), [B, T].
-      lenience: b, nats.
-    """
-    there = np.arange(log_ratio.shape[1])[None] < length[:, None]
-    rejected = there & (uniform > acceptance(log_ratio, lenience))
-    return np.where(rejected.any(axis=1), rejected.argmax(axis=1), length)
-
-
-def expected_prefix(
-    log_ratio: np.ndarray, length: np.ndarray, lenience: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probability that a draft is accepted up to and with each token [B, T], 0 behind its end, and
-    their sum, the accepted tokens that are expected [B]."""
-    there = np.arange(log_ratio.shape[1])[None] < length[:, None]
-    survival = np.where(there, np.cumprod(acceptance(log_ratio, lenience), axis=1), 0)
-    return survival, survival.sum(axis=1)
-
-
-def emitted_distance(logp: np.ndarray, drafted_logp: np.ndarray, lenience: float) -> np.ndarray:
-    """Total variation between what verification writes at a token and the policy, ½ Σ |e - p|.
-
-    With q the distribution of the draft and p the policy's, a token is accepted with mass
-    hit = q · min(1, e^b p / q), and drawn from p otherwise: e = hit + (1 - Σ hit) p. Speculative
-    decoding draws from max(p - q, 0) instead, and has e = p at b = 0.
-
-    Args:
-      logp, drafted_logp: of all tokens, under p and q, [..., V].
-      lenience: b, nats.
-    """
-    p, q = np.exp(logp), np.exp(drafted_logp)
-    hit = q * acceptance(logp - drafted_logp, lenience)
-    emitted = hit + (1 - hit.sum(axis=-1, keepdims=True)) * p
-    return np.abs(emitted - p).sum(axis=-1) / 2
-
-
-def residual(logp: np.ndarray, drafted_logp: np.ndarray) -> np.ndarray:
-    """The distribution of what replaces a rejected token, max(p - q, 0) normalized; float64.
-
-    p itself where p = q: nothing is rejected there but by rounding.
-
-    Args:
-      logp, drafted_logp: of all tokens, under p and q, [..., V].
-    """
-    p, q = np.exp(np.asarray(logp, np.float64)), np.exp(np.asarray(drafted_logp, np.float64))
-    more = np.maximum(p - q, 0)
-    mass = more.sum(axis=-1, keepdims=True)
-    return np.where(mass > 0, more, p) / np.where(mass > 0, mass, p.sum(axis=-1, keepdims=True))
-
-
 COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
 
 
 @part
-def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegative = 0) -> Draw:
-    """Verifies the last responses to a prompt and draws only what the policy would not write again.
+def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
+    """Verifies the last responses to a prompt and samples only what the policy rejects.
 
-    The k-th response that was learned from when the prompt came last is the draft of its k-th one
-    now. One scoring pass gives its log-probs under the current policy; its tokens are taken over
-    up to the first that is rejected (`accepted_prefix`), and the response goes on from there,
-    drawn as ever. A draft that is accepted as a whole is the response, also one that the budget
-    had cut.
+    The k-th response that the last visit to a prompt trained on is the draft of its k-th response
+    now. One scoring pass gives the draft's log-probs under the current policy. The tokens before
+    the first rejected one are reused (`accepted_prefix`), and plain sampling continues from there.
+    A draft that is accepted as a whole is the response, even if the budget truncated it.
 
-    All tokens are learned from, those that are taken over as if the current policy had drawn them:
-    their `behaviour_logp` and `entropy` are those of the verifying pass, and old log-probs are
-    measured as for any row. `branch_position` is where a row left its draft (-1: no draft). That
-    is an approximation: a rejected token is drawn from the policy again, not from what the draft's
-    distribution lacks of it, so that the policy's favourites come a little too often
-    (`emitted_distance`), and a lenience above 0 keeps tokens that are not its own.
+    `behaviour_logp` and `entropy` of reused tokens are those of the verifying pass; old log-probs
+    are measured as for any row. `branch_position` is the length of the reused prefix (-1: no
+    draft).
 
-    A draft is used once in a step, and by plain asks of the task's own prompts alone. Rows that
-    were learned from without log-probs (their mask was cleared) leave the older draft in place.
+    A draft is used once in a step, and only by plain requests for the task's own prompts. Rows that
+    were trained on without log-probs (their mask was cleared) leave the older draft in place. The
+    state stores tokens and log-probs of the task's prompts × rollouts × budget, 8 bytes each.
 
-    The state holds tokens and log-probs of the task's prompts × rollouts × budget, 8 bytes each.
-
-    With `exact_mb` responses have the current policy's distribution, as in speculative decoding: a
-    rejected token gives way to one of what the draft's distribution lacks, max(p_now - p_then, 0)
-    normalized. The state then holds the log-probs of all tokens, 4 bytes for each of prompts ×
-    rollouts × budget × vocabulary; a draft is the first answer to its prompt in a step, whatever
-    stages make of it, as the right ones alone would be drafts of another distribution; and a second
-    scoring pass gives the step's own log-probs. A token of a residual is no decode step: it is
-    counted in residual_tokens.
+    With `exact_mb` the state also stores the log-probs of all tokens, 4 bytes for each of prompts ×
+    rollouts × budget × vocabulary. A draft is then the first response to its prompt in a step,
+    before any stage selects: correct responses alone would be drafts of another distribution. A
+    second scoring pass gives the step's own log-probs. A token of a residual is no decode step and
+    is counted in residual_tokens.
 
     Args:
-      lenience: b, nats: a token is accepted with probability min(1, e^b p_now / p_then).
-      below: draws what is not taken over; None: `plain()`.
+      lenience: b, nats.
       exact_mb: megabytes (10^6 bytes) that the log-probs of all tokens may take; 0: not exact.
-    Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps (by
-      how much longer the longest row with a draft is than what was drawn of any); and
+    Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps
+      (length of the longest row with a draft less the most tokens sampled for one), and
       reused_share of the tokens of the step's responses.
     Raises:
-      ValueError: a lenience that is not finite, or a draw whose rows are not whole responses; exact
-        with a lenience or with a draw below; when a run is made, log-probs that take more than
-        exact_mb.
+      ValueError: exact with a lenience; when a run is made, log-probs that take more than exact_mb.
     """
     exact = exact_mb > 0
-    if exact and (lenience or below is not None):
-        raise ValueError(
-            "from_drafts: with exact_mb lenience must be 0 and below None, got"
-            f" {lenience} and {below and below.label}"
-        )
-    # What is drawn has to be of the distribution that is scored.
-    below = below or (plain(top_k=0, top_p=1.0, min_p=0.0) if exact else plain())
-    if below.of_policy:
-        raise ValueError(
-            f"from_drafts: below must draw responses as a whole, as plain() does, got {below.label}"
-        )
+    if exact and lenience:
+        raise ValueError(f"from_drafts: with exact_mb lenience must be 0, got {lenience:g}")
+    # Tokens must be sampled from the distribution that is scored.
+    below = plain(top_k=0, top_p=1.0, min_p=0.0) if exact else plain()
     counts = (*COUNTS, "residual_tokens") if exact else COUNTS
 
     def init(setting):
@@ -193,18 +108,14 @@ def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegati
             "truncated": np.zeros(shape[:2], bool),
             "used": np.full(prompts, -1, np.int32),
             "shares": np.zeros(2),
-            "below": below.init(setting),
         }
 
     def apply(asks, actor, state, turn):
-        own, told = dict(state), dict.fromkeys(counts, 0.0)
+        own, metrics = dict(state), dict.fromkeys(counts, 0.0)
 
         def draw(asks, stream):
             key = jax.random.fold_in(turn.key, stream) if stream else turn.key
-            own_turn = turn._replace(key=key)
-            batch, own["below"], metrics = below.apply(asks, actor, own["below"], own_turn)
-            for name, value in metrics.items():
-                told[name] = told.get(name, 0.0) + value
+            batch, _, _ = below.apply(asks, actor, (), turn._replace(key=key))
             return batch
 
         drafted = _drafted(asks, state, turn)
@@ -212,11 +123,10 @@ def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegati
             numbers = [ask.number for ask, has in zip(asks, drafted, strict=True) if has]
             own["used"] = state["used"].copy()
             own["used"][numbers] = turn.step
-            verified = verify(asks, drafted, actor, state, turn.random(), lenience)
+            verified = _verify(asks, drafted, actor, state, turn.random(), lenience)
             batch, begun = _continued(asks, drafted, verified, draw)
-            for name, number in _counts(verified, batch, begun).items():
-                if name in told:
-                    told[name] += number
+            found = _counts(verified, batch, begun)
+            metrics = {name: found[name] for name in counts}
         else:
             batch = draw(asks, 0)
         if exact:
@@ -230,24 +140,43 @@ def from_drafts(lenience: Finite, below: Draw | None = None, exact_mb: NonNegati
             own["written"] = state["written"].copy()
             own["written"][number[fresh]] = turn.step
         length = float(batch.rollouts.length.sum())
-        own["shares"] = state["shares"] + np.array([told["reused_tokens"], length])
-        return batch, own, told
+        own["shares"] = state["shares"] + np.array([metrics["reused_tokens"], length])
+        return batch, own, metrics
 
     def observe(state, turn, seen, learned):
-        inner, metrics = below.observe(state["below"], turn, seen, learned)
+        del turn, seen
         reused, whole = state["shares"]
-        told = {"reused_share": float(reused / max(whole, 1)), **metrics}
         stored = {}
         if not exact:
             every = np.ones(len(learned), bool)
             stored = _stored(state, learned, learned.rollouts.old_logp, every)
-        return {**state, **stored, "shares": np.zeros(2), "below": inner}, told
+        metrics = {"reused_share": float(reused / max(whole, 1))}
+        return {**state, **stored, "shares": np.zeros(2)}, metrics
 
-    return Draw(apply, init, observe, below.reads, below.sampling)
+    return Draw(apply, init, observe, sampling=below.sampling)
+
+
+def _check_bytes(setting: Setting, exact_mb: float) -> None:
+    """Raises ValueError if the log-probs of all tokens take more than `exact_mb`."""
+    prompts, samples, width = (
+        len(setting.task.train),
+        setting.drawn_samples,
+        setting.response_tokens,
+    )
+    if not setting.vocabulary:
+        raise ValueError("from_drafts: with exact_mb Setting.vocabulary must be known, got 0")
+    wanted = 4 * prompts * samples * width * setting.vocabulary
+    if wanted > exact_mb * 1e6:
+        least = math.ceil(wanted / 1e4) / 100
+        raise ValueError(
+            f"from_drafts: exact_mb must be at least {least:,} (4 bytes for each of"
+            f" {prompts:,} prompts, {samples} rollouts, {width} tokens and a vocabulary of"
+            f" {setting.vocabulary:,}: {wanted:,} bytes), got {exact_mb:g}"
+        )
 
 
 def _drafted(asks: Sequence[Ask], state, turn: Turn) -> list[bool]:
-    """Which asks have drafts that this step has not used yet."""
+    """Which requests have drafts that this step has not used yet."""
     length, used = state["length"], state["used"]
     again = occurrences(np.array([ask.number for ask in asks]))
     return [
@@ -264,12 +193,12 @@ class Verified(NamedTuple):
     """Drafts that the current policy has scored, row by row.
 
     Fields:
-      rows: of each the place of its ask and the number of the sample.
+      rows: of each the place of its request and the number of the sample.
       batch: the drafts as responses.
-      length, cut: their tokens, and those of them that are accepted.
-      begun: tokens that the response begins with: the accepted ones, and the one drawn in the place
+      length, cut: number of their tokens, and of those that are accepted.
+      begun: number of tokens that the response begins with: the accepted ones, and the replacement
         of the rejected one where residuals are known.
-      done: whether these are the whole response; one of no token is none.
+      done: whether these are the whole response; False where there are none.
     """
 
     rows: list[tuple[int, int]]
@@ -279,35 +208,150 @@ class Verified(NamedTuple):
     begun: np.ndarray
     done: np.ndarray
 
-    def given(self, row: int) -> list[int]:
-        """The tokens that a response begins with."""
-        return self.batch.rollouts.tokens[row, : self.begun[row]].tolist()
+
+def _verify(
+    asks: Sequence[Ask],
+    drafted: Sequence[bool],
+    actor: Actor,
+    drafts: dict[str, np.ndarray],
+    random: np.random.Generator,
+    lenience: float,
+) -> Verified:
+    """One scoring pass over the drafts of the requests that have some.
+
+    Args:
+      drafts: tokens, logp [prompts, samples, T], length, truncated [prompts, samples]; and
+        all_logp [prompts, samples, T, V] where rejected tokens are replaced by residuals.
+    """
+    own = [(place, ask) for place, ask in enumerate(asks) if drafted[place]]
+    rows = [(place, sample) for place, ask in own for sample in range(ask.samples)]
+    stored = drafts["length"].shape[1]
+    sample = np.array([sample for _, sample in rows])
+    index = np.array([asks[place].number for place, _ in rows]), np.minimum(sample, stored - 1)
+    length = np.where(sample < stored, drafts["length"][index], 0)
+    tokens = [ids[:n].tolist() for ids, n in zip(drafts["tokens"][index], length, strict=True)]
+    batch = actor.written([ask for _, ask in own], tokens)
+    exact = "all_logp" in drafts
+    scored = actor.score(batch, ("logp", "entropy", *(["all_logp"] if exact else [])))
+    log_ratio = np.asarray(scored["logp"], np.float64) - drafts["logp"][index]
+    cut = accepted_prefix(log_ratio, length, random.random(log_ratio.shape), lenience)
+    on, dtype = batch.rollouts.mask, batch.rollouts.temperature.dtype
+    batch = batch.with_rollouts(
+        behaviour_logp=np.where(on, scored["logp"], 0).astype(dtype),
+        entropy=np.where(on, scored["entropy"], 0).astype(dtype),
+        truncated=drafts["truncated"][index],
+    )
+    whole = (cut == length) & (length > 0)
+    verified = Verified(rows, batch, length, cut, cut, whole)
+    if exact:
+        then = drafts["all_logp"][index]
+        verified = _replaced(verified, scored["all_logp"], then, random, actor.stop_token())
+    return verified
+
+
+def acceptance(log_ratio: np.ndarray, lenience: float) -> np.ndarray:
+    """Probability that a token is accepted where it is reached: min(1, e^(b + Δ)).
+
+    Args:
+      log_ratio: Δ, log-prob of the token now minus that when it was sampled.
+      lenience: b, nats.
+    """
+    return np.exp(np.minimum(lenience + log_ratio, 0))
+
+
+def accepted_prefix(
+    log_ratio: np.ndarray, length: np.ndarray, uniform: np.ndarray, lenience: float
+) -> np.ndarray:
+    """Number of tokens of each draft before the first rejected one, where ln u > Δ + b; int [B].
+
+    Args:
+      log_ratio: Δ, [B, T].
+      length: number of tokens of the drafts, int [B].
+      uniform: u in [0, 1), [B, T].
+    """
+    there = np.arange(log_ratio.shape[1])[None] < length[:, None]
+    rejected = there & (uniform > acceptance(log_ratio, lenience))
+    return np.where(rejected.any(axis=1), rejected.argmax(axis=1), length)
+
+
+def _replaced(verified: Verified, now, then, random, stop: int) -> Verified:
+    """The drafts with a token of the residual in the place of each rejected one.
+
+    Args:
+      now, then: log-probs of all tokens, [B, T, V], of the policy and of the drafts.
+    """
+    rollouts, cut = verified.batch.rollouts, verified.cut
+    rejected = np.flatnonzero(cut < verified.length)
+    chances = residual(now[rejected, cut[rejected]], then[rejected, cut[rejected]])
+    # The first token whose cumulative probability exceeds u.
+    above = np.cumsum(chances, axis=-1) > random.random(len(rejected))[:, None]
+    replacement = np.where(above.any(axis=-1), above.argmax(axis=-1), chances.argmax(axis=-1))
+    tokens = np.where(_before(rollouts.tokens, cut), rollouts.tokens, 0)
+    logp, entropy = rollouts.behaviour_logp.copy(), rollouts.entropy.copy()
+    tokens[rejected, cut[rejected]] = replacement
+    # The policy's own log-prob: verification and residual together write the token that often.
+    logp[rejected, cut[rejected]] = now[rejected, cut[rejected], replacement]
+    begun, done = cut.copy(), verified.done.copy()
+    begun[rejected] += 1
+    ended = replacement == stop
+    done[rejected] = ended | (begun[rejected] == tokens.shape[1])
+    on = _before(tokens, begun)
+    truncated = rollouts.truncated.copy()
+    truncated[rejected] = ~ended
+    batch = verified.batch.with_rollouts(
+        tokens=tokens,
+        length=begun.astype(rollouts.length.dtype),
+        mask=on,
+        behaviour_logp=np.where(on, logp, 0),
+        entropy=np.where(on, entropy, 0),
+        truncated=truncated,
+    )
+    return verified._replace(batch=batch, begun=begun, done=done)
+
+
+def residual(logp: np.ndarray, drafted_logp: np.ndarray) -> np.ndarray:
+    """The distribution that replaces a rejected token, max(p - q, 0) normalized; float64.
+
+    It is p where p = q: only rounding rejects there.
+
+    Args:
+      logp, drafted_logp: of all tokens, under p and q, [..., V].
+    """
+    p, q = np.exp(np.asarray(logp, np.float64)), np.exp(np.asarray(drafted_logp, np.float64))
+    more = np.maximum(p - q, 0)
+    mass = more.sum(axis=-1, keepdims=True)
+    return np.where(mass > 0, more, p) / np.where(mass > 0, mass, p.sum(axis=-1, keepdims=True))
+
+
+def _before(tokens: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return np.arange(tokens.shape[1])[None] < count[:, None]
 
 
 def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarray]:
-    """Responses to all asks: from drafts where there are some, else as a whole; and with how many
-    tokens each was begun, -1 without a draft.
+    """Responses to all requests, from drafts where there are some.
 
     Args:
-      draw: (asks, number of their random stream) -> responses.
+      draw: (requests, number of their random stream) -> responses.
+    Returns:
+      The batch, and the number of tokens that each response began with; -1 without a draft.
     """
-    # Where each response comes from: a part, and the row of it.
+    # Where each response comes from: a part, and its row there.
     parts = [verified.batch]
     source = {row: (0, i) for i, row in enumerate(verified.rows) if verified.done[i]}
     fresh = [place for place, has in enumerate(drafted) if not has]
     if fresh:
-        answers = [(place, k) for place in fresh for k in range(asks[place].samples)]
-        source |= {row: (len(parts), i) for i, row in enumerate(answers)}
+        samples = [(place, k) for place in fresh for k in range(asks[place].samples)]
+        source |= {row: (len(parts), i) for i, row in enumerate(samples)}
         parts.append(draw([asks[place] for place in fresh], 0))
     left = np.flatnonzero(~verified.done)
     if len(left):
         again = []
         for i in left:
             place, sample = verified.rows[i]
-            one = {"samples": 1, "first_sample": sample, "given": verified.given(i)}
-            again.append(replace(asks[place], **one))
+            given = verified.batch.rollouts.tokens[i, : verified.begun[i]].tolist()
+            again.append(replace(asks[place], samples=1, first_sample=sample, given=given))
             source[place, sample] = len(parts), len(again) - 1
-        parts.append(taken_over(draw(again, 1), verified, left))
+        parts.append(_taken_over(draw(again, 1), verified, left))
     starts = np.cumsum([0, *map(len, parts[:-1])])
     order = [(place, k) for place, ask in enumerate(asks) for k in range(ask.samples)]
     taken = np.array([starts[part] + row for part, row in (source[row] for row in order)])
@@ -331,6 +375,27 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
     return batch, of_drafts(verified.begun)
 
 
+def _taken_over(sampled: Batch, verified: Verified, rows: np.ndarray) -> Batch:
+    """Continuations with the records of the draft tokens before them.
+
+    Args:
+      rows: of the drafts.
+    """
+    rollouts, drafts = sampled.rollouts, verified.batch.rollouts
+    front = _before(rollouts.tokens, verified.begun[rows])
+    changes = {
+        name: np.where(front, getattr(drafts, name)[rows], getattr(rollouts, name))
+        for name in ("behaviour_logp", "entropy")
+    }
+    changes["mask"] = rollouts.mask | front
+    if rollouts.origin is not None:
+        changes["origin"] = np.where(front, 0, rollouts.origin).astype(np.int32)
+    if rollouts.drawn_temperature is not None:
+        heat = np.where(front, rollouts.temperature, rollouts.drawn_temperature)
+        changes["drawn_temperature"] = heat
+    return sampled.with_rollouts(**changes)
+
+
 def _counts(verified: Verified, batch: Batch, begun: np.ndarray) -> dict[str, float]:
     length, begun = batch.rollouts.length[begun >= 0], begun[begun >= 0]
     saved = length.max() - (length - begun).max()
@@ -342,10 +407,10 @@ def _counts(verified: Verified, batch: Batch, begun: np.ndarray) -> dict[str, fl
 
 
 def _stored(state, batch: Batch, logp: np.ndarray, fresh: Sequence[bool], all_logp=None):
-    """The arrays of the state with the responses of a batch as drafts of their prompts' next ones.
+    """The arrays of the state with the responses of a batch as the next drafts of their prompts.
 
     Args:
-      logp, all_logp: log-probs of their tokens, [B, T], and of all tokens, [B, T, V], or None.
+      logp, all_logp: log-probs of the responses' tokens, [B, T], and of all tokens, [B, T, V].
       fresh: rows that may become drafts, [B].
     """
     arrays = {"logp": logp, **({} if all_logp is None else {"all_logp": all_logp})}
@@ -372,142 +437,21 @@ def _stored(state, batch: Batch, logp: np.ndarray, fresh: Sequence[bool], all_lo
     return stored
 
 
-def _check_bytes(setting: Setting, exact_mb: float) -> None:
-    """Refuses log-probs of all tokens that take more than they may."""
-    prompts, samples, width = (
-        len(setting.task.train),
-        setting.drawn_samples,
-        setting.response_tokens,
-    )
-    if not setting.vocabulary:
-        raise ValueError("from_drafts: with exact_mb Setting.vocabulary must be known, got 0")
-    wanted = 4 * prompts * samples * width * setting.vocabulary
-    if wanted > exact_mb * 1e6:
-        least = math.ceil(wanted / 1e4) / 100
-        raise ValueError(
-            f"from_drafts: exact_mb must be at least {least:,} (4 bytes for each of"
-            f" {prompts:,} prompts, {samples} rollouts, {width} tokens and a vocabulary of"
-            f" {setting.vocabulary:,}: {wanted:,} bytes), got {exact_mb:g}"
-        )
-
-
-def verify(
-    asks: Sequence[Ask],
-    drafted: Sequence[bool],
-    actor: Actor,
-    drafts: dict[str, np.ndarray],
-    random: np.random.Generator,
-    lenience: float,
-) -> Verified:
-    """One scoring pass over the drafts of those asks that have some.
-
-    Args:
-      drafts: tokens, logp [prompts, samples, T], length, truncated [prompts, samples]; and
-        all_logp [prompts, samples, T, V] where rejected tokens are replaced by residuals.
-    """
-    own = [(place, ask) for place, ask in enumerate(asks) if drafted[place]]
-    rows = [(place, sample) for place, ask in own for sample in range(ask.samples)]
-    kept = drafts["length"].shape[1]
-    sample = np.array([sample for _, sample in rows])
-    index = np.array([asks[place].number for place, _ in rows]), np.minimum(sample, kept - 1)
-    length = np.where(sample < kept, drafts["length"][index], 0)
-    tokens = [ids[:n].tolist() for ids, n in zip(drafts["tokens"][index], length, strict=True)]
-    batch = actor.written([ask for _, ask in own], tokens)
-    exact = "all_logp" in drafts
-    scored = actor.score(batch, ("logp", "entropy", *(["all_logp"] if exact else [])))
-    log_ratio = np.asarray(scored["logp"], np.float64) - drafts["logp"][index]
-    cut = accepted_prefix(log_ratio, length, random.random(log_ratio.shape), lenience)
-    on, dtype = batch.rollouts.mask, batch.rollouts.temperature.dtype
-    batch = batch.with_rollouts(
-        behaviour_logp=np.where(on, scored["logp"], 0).astype(dtype),
-        entropy=np.where(on, scored["entropy"], 0).astype(dtype),
-        truncated=drafts["truncated"][index],
-    )
-    whole = (cut == length) & (length > 0)
-    verified = Verified(rows, batch, length, cut, cut, whole)
-    if exact:
-        then = drafts["all_logp"][index]
-        verified = _replaced(verified, scored["all_logp"], then, random, actor.stop_token())
-    return verified
-
-
-def _replaced(verified: Verified, now, then, random, stop: int) -> Verified:
-    """With a token of the residual in the place of each rejected one.
-
-    Args:
-      now, then: log-probs of all tokens, [B, T, V], of the policy and of the drafts.
-    """
-    rollouts, cut = verified.batch.rollouts, verified.cut
-    rejected = np.flatnonzero(cut < verified.length)
-    chances = residual(now[rejected, cut[rejected]], then[rejected, cut[rejected]])
-    # The first token whose cumulated chance exceeds u.
-    above = np.cumsum(chances, axis=-1) > random.random(len(rejected))[:, None]
-    drawn = np.where(above.any(axis=-1), above.argmax(axis=-1), chances.argmax(axis=-1))
-    tokens = np.where(_before(rollouts.tokens, cut), rollouts.tokens, 0)
-    logp, entropy = rollouts.behaviour_logp.copy(), rollouts.entropy.copy()
-    tokens[rejected, cut[rejected]] = drawn
-    # The policy's own log-prob of it: that is how often verification writes it.
-    of_place = now[rejected, cut[rejected]].astype(np.float64)
-    logp[rejected, cut[rejected]] = np.take_along_axis(of_place, drawn[:, None], axis=-1)[:, 0]
-    begun, done = cut.copy(), verified.done.copy()
-    begun[rejected] += 1
-    ended = drawn == stop
-    done[rejected] = ended | (begun[rejected] == tokens.shape[1])
-    on = _before(tokens, begun)
-    truncated = rollouts.truncated.copy()
-    truncated[rejected] = ~ended
-    batch = verified.batch.with_rollouts(
-        tokens=tokens,
-        length=begun.astype(rollouts.length.dtype),
-        mask=on,
-        behaviour_logp=np.where(on, logp, 0),
-        entropy=np.where(on, entropy, 0),
-        truncated=truncated,
-    )
-    return verified._replace(batch=batch, begun=begun, done=done)
-
-
-def _before(tokens: np.ndarray, count: np.ndarray) -> np.ndarray:
-    return np.arange(tokens.shape[1])[None] < count[:, None]
-
-
-def taken_over(drawn: Batch, verified: Verified, rows: np.ndarray) -> Batch:
-    """Responses that were drawn behind parts of drafts, which are theirs from now on.
-
-    Args:
-      rows: of the drafts.
-    """
-    rollouts, drafts = drawn.rollouts, verified.batch.rollouts
-    front = _before(rollouts.tokens, verified.begun[rows])
-    changes = {
-        name: np.where(front, getattr(drafts, name)[rows], getattr(rollouts, name))
-        for name in ("behaviour_logp", "entropy")
-    }
-    changes["mask"] = rollouts.mask | front
-    if rollouts.origin is not None:
-        changes["origin"] = np.where(front, 0, rollouts.origin).astype(np.int32)
-    if rollouts.drawn_temperature is not None:
-        heat = np.where(front, rollouts.temperature, rollouts.drawn_temperature)
-        changes["drawn_temperature"] = heat
-    return drawn.with_rollouts(**changes)
-
-
 def spec_rl(
-    lenience: float = 0.5,
+    lenience: Finite = 0.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 1e-4,
-    entropy_coefficient: float = 1e-3,
+    entropy_coefficient: EntropyCoefficient = 1e-3,
     epsilon: Epsilon = 1e-6,
-    exact_mb: float = 0.0,
+    exact_mb: NonNegative = 0.0,
 ) -> Recipe:
-    """GRPO on responses that go on from what the policy would write again of the last ones.
+    """GRPO on responses that continue the accepted prefixes of the last ones.
 
     Args:
       lenience: nats by which a token may have become less likely (b).
-      entropy_coefficient: weight of the entropy (α).
-      exact_mb: megabytes that log-probs of all tokens may take; 0: drafts are taken over as the
-        authors do.
+      exact_mb: megabytes that log-probs of all tokens may take; 0: a rejected token is sampled from
+        the policy, as by the authors.
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
@@ -533,7 +477,7 @@ METHOD = Method(
     ),
     traps=(
         "nothing is reused in the first epoch; a draft is not exactly on-policy even with b = 0 "
-        "(`exact_mb` is); a response that the budget cut is never extended; groups that are all "
-        "accepted repeat old rewards"
+        "(`exact_mb` is); a truncated response is never extended; groups that are all accepted "
+        "repeat old rewards"
     ),
 )

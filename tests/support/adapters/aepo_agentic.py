@@ -4,12 +4,12 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score, scale_by_entropy, turn_entropies
+from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score, scale_by_entropy
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
-from rlvr_jax.objectives.branch_budget import num_from_prompt
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
+PROBE = "from mean entropies of turns; the draw has the authors' sums, see aepo_rollout"
+LEFT_OUT = {"entropy_root": PROBE, "entropy_tool": PROBE, "n_global": PROBE}
 
 
 @both
@@ -29,17 +29,12 @@ def outputs(case, hyper, soft):
         aggregation=token_mean(),
     )
     done = golden.evaluate(aepo, case, soft)
-    batch, entropy = done.batch, golden.stats(case).entropy
-    size = golden.inputs(case)["logits"].shape[-1]
-    root, tool = turn_entropies(entropy, batch.mask, batch.turn, size)
+    entropy = golden.stats(case).entropy
     return {
-        "entropy_z": entropy_z_score(entropy, batch.mask, batch),
+        "entropy_z": entropy_z_score(entropy, done.batch.mask, done.batch),
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,
         "dlogits": done.dlogits,
         "dlogits_hardclip": golden.evaluate(Recipe(hard), case, soft).dlogits,
-        "entropy_root": root,
-        "entropy_tool": tool,
-        "n_global": num_from_prompt(root, tool, hyper["n_total"], hyper["beta"]),
     }

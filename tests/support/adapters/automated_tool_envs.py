@@ -9,13 +9,11 @@ from rlvr_jax.methods.agents.automated_tool_envs import (
     call_precision,
     call_rate,
     call_rate_precision,
-    turn_without_calls,
     useful_calls,
 )
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}
-TURNS = ("", "<tool_call>", "text", "text")
 
 
 def outputs(case, hyper):
@@ -26,12 +24,10 @@ def outputs(case, hyper):
     turns = np.where(data["mask"], data["turn_ids"], -1).max(axis=1) + 1
     calls = np.where(called, turns + rows % 3, 0)
     solved = np.round(calls * data["soft_rewards"])
-    otherwise = []
-    for row, right in zip(rows.tolist(), data["rewards"].tolist(), strict=True):
-        text = TURNS[row % 4]
-        # The final answer is "text" where the row is right.
-        answer = "text" if right else "other"
-        otherwise.append(turn_without_calls(text, answer, row % 3))
+    # The task's reward of turns without calls: empty, broken tags, with and without the answer.
+    unsolved = rows % 3
+    otherwise = np.where(data["rewards"] > 0, 1 / (1 + unsolved), np.where(unsolved > 0, 0, 0.5))
+    otherwise = np.select([rows % 4 == 0, rows % 4 == 1], [-0.5, -0.3], otherwise)
     columns = np.stack([calls, solved, otherwise], axis=1).astype(float)
     batch = replace(batch, component_rewards=jnp.asarray(columns))
     scores = {

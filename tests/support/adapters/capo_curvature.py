@@ -4,11 +4,14 @@ import golden_vectors as golden
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.capo_curvature import is_stable, predicted_step
+from rlvr_jax.methods.clipping.capo_curvature import predicted_step
 from rlvr_jax.objectives import fixed_length_mean
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    "grad_dot": "a term of the predicted change, which is compared",
+    "hessian": "a term of the predicted change, which is compared",
+}
 
 
 def outputs(case, hyper):
@@ -35,18 +38,15 @@ def outputs(case, hyper):
     lifting = method(symmetric=False)
     by_length = method(aggregation=fixed_length_mean(batch.mask.shape[1]))
     stats, advantage = stats_of(data["logits"]), every.signals.advantage
-    step = predicted_step(
+    change, shift = predicted_step(
         advantage, stats.topk_logp, stats.topk_ids, batch.tokens, stats.hidden, hyper["lr"]
     )
-    steady, near = is_stable(step, hyper["delta_h"], hyper["delta_f"])
     return {
         "advantages": row_advantages(recipe("capo_curvature"), batch),
-        "grad_dot": on_mask(step.squared_gradient, batch),
-        "hessian": on_mask(step.curvature, batch),
-        "model_hessian": on_mask(step.change, batch),
-        "model_fisher": on_mask(step.shift, batch),
-        "keep_hessian": on_mask(steady, batch),
-        "keep_fisher": on_mask(near, batch),
+        "model_hessian": on_mask(change, batch),
+        "model_fisher": on_mask(shift, batch),
+        "keep_hessian": method(shift_limit=float("inf")).signals.mask,
+        "keep_fisher": method(change_limit=float("inf")).signals.mask,
         "keep": done.signals.mask,
         "keep_nonsymmetric": lifting.signals.mask,
         "token_loss": every.token_loss,

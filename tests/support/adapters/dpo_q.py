@@ -4,27 +4,22 @@ import golden_vectors as golden
 from adapters.common import pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.dpo_q import logit_values, shaped_reward
 from rlvr_jax.objectives.statistics.implicit_rewards import token_log_ratio_reward
 from rlvr_jax.objectives.statistics.masked import masked_sum
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    name: "values of the token MDP, which the loss does not read"
+    for name in ("advantage", "q", "v", "shaped_reward", "returns")
+}
 
 
 def outputs(case, hyper):
     batch, stats, beta = golden.rollouts(case), golden.stats(case), hyper["beta"]
     done = golden.evaluate(recipe("dpo_q", scale=beta), case)
     token = token_log_ratio_reward(stats.logp, batch.reference_logp, batch.mask, beta)
-    q, v = logit_values(stats.logp, stats.logsumexp, batch.mask, beta)
-    shaped = shaped_reward(token, v, batch.mask)
     chosen, rejected = pairs(batch)
     return {
         "token_reward": token,
-        "advantage": q - v,
-        "q": q,
-        "v": v,
-        "shaped_reward": shaped,
-        "returns": masked_sum(shaped, batch.mask, axis=1),
         "sequence_reward": masked_sum(token, batch.mask, axis=1),
         "chosen": chosen,
         "rejected": rejected,

@@ -1,13 +1,15 @@
 """ETR's vectors."""
 
 import golden_vectors as golden
-from adapters.common import both, on_mask, per_rollout
+from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.etr import advantage_widening, pass_rate_widening
 from rlvr_jax.objectives import group_mean
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    name: "a factor of the half-width, which is compared"
+    for name in ("micro_factor", "micro_factor_soft", "macro_factor", "macro_factor_soft")
+}
 
 
 @both
@@ -20,14 +22,11 @@ def outputs(case, hyper, soft):
         epsilon=hyper["eps"],
     )
     done = golden.evaluate(etr, case, soft)
-    batch, advantage = done.batch, done.signals.advantage
-    micro = advantage_widening(advantage, hyper["micro"])
+    batch = done.batch
     return {
         "pass_rate": group_mean(batch.reward, batch.group),
-        "micro_factor": per_rollout(micro, batch, empty=1),
-        "macro_factor": pass_rate_widening(batch.reward, batch.group, hyper["macro"]),
         "clip_range": on_mask(done.signals.clip_high, batch),
-        "advantages": advantage,
+        "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,
         "dlogits": done.dlogits,

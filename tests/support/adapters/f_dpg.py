@@ -5,18 +5,17 @@ import numpy as np
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping import f_dpg as matching
-from rlvr_jax.methods.clipping.f_dpg import product_ratio
-from rlvr_jax.objectives import masked_sum
+from rlvr_jax.methods.clipping import f_dpg
+from rlvr_jax.objectives import has_tokens, masked_sum
 
-LEFT_OUT = {}
+LEFT_OUT = {"log_t": "the argument of the pseudo-rewards, which are compared"}
 DIVERGENCES = {
-    "kl": matching.target_kl,
-    "reverse_kl": matching.target_reverse_kl,
-    "js": matching.target_jensen_shannon,
-    "tv": matching.target_total_variation,
-    "chi2": matching.target_chi_squared,
-    "reverse_chi2": matching.target_reverse_chi_squared,
+    "kl": f_dpg.target_kl,
+    "reverse_kl": f_dpg.target_reverse_kl,
+    "js": f_dpg.target_jensen_shannon,
+    "tv": f_dpg.target_total_variation,
+    "chi2": f_dpg.target_chi_squared,
+    "reverse_chi2": f_dpg.target_reverse_chi_squared,
 }
 
 
@@ -26,13 +25,12 @@ def outputs(case, hyper):
         masked_sum(values, batch.mask, axis=1)
         for values in (logp, batch.old_logp, batch.reference_logp)
     ]
-    log_t = matching.log_target_ratio(*sums, batch.reward, batch.group, beta)
-    log_z = matching.log_partition(sums[2] + batch.reward / beta - sums[1], batch.group)
+    written = has_tokens(batch.mask)
+    log_z = f_dpg.log_partition(sums[2] + batch.reward / beta - sums[1], batch.group, written)
     _, first = np.unique(batch.group, return_index=True)
-    ratio = product_ratio(logp, batch.old_logp, batch.mask)
+    ratio = f_dpg.product_ratio(logp, batch.old_logp, batch.mask)
     found = {
         "seq_logp": sums[0],
-        "log_t": log_t,
         "log_z": log_z[first],
         "importance": per_rollout(ratio, batch, empty=1),
     }
@@ -42,7 +40,7 @@ def outputs(case, hyper):
         own = recipe("f_dpg", temperature=beta, divergence=divergence)
         done = golden.evaluate(own, case)
         found |= {
-            f"reward_{name}": divergence.reward(log_t),
+            f"reward_{name}": per_rollout(done.signals.advantage, batch),
             f"loss_{name}": done.loss,
             f"next_baseline_{name}": done.state["pseudo_reward"].mean,
             f"dlogits_{name}": done.dlogits,

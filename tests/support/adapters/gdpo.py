@@ -1,17 +1,19 @@
-"""GDPO's vectors; `_token` is the authors' verl form, `_grpo` sums the rewards first."""
+"""GDPO's vectors; `_grpo` sums the rewards first."""
 
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.baselines.gdpo import component_advantages, decoupled_normalized, weighted_sum
+from rlvr_jax.methods.baselines.gdpo import component_advantages, weighted_sum
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.advantages.whitening import whitened
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe, replace
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    name: "the authors' verl form, which is not built"
+    for name in ("advantages_token", "token_loss_token", "loss_token", "dlogits_token")
+}
 
 
 def outputs(case, hyper):
@@ -21,19 +23,11 @@ def outputs(case, hyper):
     found = {"per_reward": per_reward, "combined": weighted_sum(per_reward, weights)}
     summed = replace(batch, reward=weighted_sum(batch.component_rewards, weights))
 
-    def with_advantage(advantage):
-        return Recipe(
-            objective(advantage, surrogate=ppo_clip(clip, clip), aggregation=token_mean())
-        )
-
-    own = decoupled_normalized(weights, hyper["eps_verl"], batch_epsilon=None)
-    whole = whitened(own, ddof=1, epsilon=1e-8, floor=0.0)
+    grpo = objective(
+        group_normalized(epsilon), surrogate=ppo_clip(clip, clip), aggregation=token_mean()
+    )
     method = recipe("gdpo", weights=weights, epsilon=epsilon, clip_low=clip, clip_high=clip)
-    for suffix, form, rewards in (
-        ("", method, batch),
-        ("_token", with_advantage(whole), batch),
-        ("_grpo", with_advantage(group_normalized(epsilon)), summed),
-    ):
+    for suffix, form, rewards in (("", method, batch), ("_grpo", Recipe(grpo), summed)):
         done = golden.evaluate(form, case, batch=rewards)
         found |= {
             f"advantages{suffix}": done.signals.advantage,

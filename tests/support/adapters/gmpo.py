@@ -4,9 +4,12 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.gmpo import geometric_mean_ratio, trusted_log_ratio
+from rlvr_jax.methods.clipping.gmpo import trusted_log_ratio
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    "seq_ratio": "a factor of seq_loss, which is compared",
+    "seq_ratio_soft": "a factor of seq_loss_soft, which is compared",
+}
 
 
 @both
@@ -18,7 +21,6 @@ def outputs(case, hyper, soft):
     return {
         "advantages": done.signals.advantage,
         "log_ratio_clipped": on_mask(log_ratio, batch),
-        "seq_ratio": geometric_mean_ratio(log_ratio, batch.mask),
         "seq_loss": per_rollout(done.token_loss, batch),
         "loss": done.loss,
         "dlogits": done.dlogits,

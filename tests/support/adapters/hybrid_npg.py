@@ -2,11 +2,13 @@
 
 import golden_vectors as golden
 import jax
+import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.off_policy.hybrid_npg import bootstrap_targets, hybrid_critic_loss
+from rlvr_jax.methods.off_policy.hybrid_npg import hybrid_critic
+from rlvr_jax.objectives.advantages.critics import value_loss
 from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 
 LEFT_OUT = {}
@@ -20,18 +22,25 @@ def outputs(case, hyper):
     rewards = token_rewards(batch.reward, mask)
     returns = discounted_returns(rewards, mask, hyper["gamma"])
 
-    def loss(values):
-        targets = bootstrap_targets(rewards, values, mask)
-        parts = hybrid_critic_loss(values, returns, targets, mask, other)
-        return parts.total, (parts, targets)
+    critic = hybrid_critic(hyper["gamma"])
+    targets, weights = critic.returns(batch), critic.weigh(batch)
 
-    gradient, (parts, targets) = jax.grad(loss, has_aux=True)(batch.values)
+    def loss(values):
+        """The critic's loss as in training, and its sums over both kinds of rows."""
+        errors = weights * value_loss(values, batch.values, targets, critic.clip)
+        own, others = (
+            jnp.sum(jnp.where(mask & rows[:, None], errors, 0)) / jnp.sum(mask, dtype=values.dtype)
+            for rows in (~other, other)
+        )
+        return own + others, (own, others)
+
+    gradient, (own, others) = jax.grad(loss, has_aux=True)(batch.values)
     return {
         "returns": returns,
         "advantages": on_mask(done.signals.advantage, done.signals),
         "off_targets": np.where(other[:, None], targets, 0),
-        "loss_on": parts.on_policy,
-        "loss_off": parts.off_policy,
-        "critic_loss": parts.total,
+        "loss_on": own,
+        "loss_off": others,
+        "critic_loss": own + others,
         "dvalues": gradient,
     }

@@ -7,18 +7,20 @@ import jax
 import jax.numpy as jnp
 from adapters.common import on_mask, only
 
-from rlvr_jax.methods.baselines.reinforce_plus_plus import k2, k3_plus
+from rlvr_jax.methods.baselines.reinforce_plus_plus import k2
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
 from rlvr_jax.objectives.statistics.divergences import absolute, k1, k3, k3_importance
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    name: "an estimator that no method uses"
+    for name in ("k3pp", "dlogp_k3pp", "loss_k3pp", "dlogits_k3pp")
+}
 ESTIMATORS = {
     "k1": k1,
     "k2": k2,
     "k3": k3,
     "abs": absolute,
     "k3_is": k3_importance,
-    "k3pp": k3_plus,
 }
 EXACT = {"full": "kl", "forward": "reverse_kl"}
 

@@ -4,7 +4,6 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.baselines.ngrpo import is_perfect_group
 from rlvr_jax.objectives.statistics.groups import group_mean, group_std
 
 LEFT_OUT = {}
@@ -26,7 +25,7 @@ def outputs(case, hyper, soft):
         "group_mean": group_mean(batch.reward, batch.group, virtual=virtual),
         "group_std": group_std(batch.reward, batch.group, virtual=virtual),
         "advantages": done.signals.advantage,
-        "dropped": is_perfect_group(batch.reward, batch.group, hyper["max_reward"]),
+        "dropped": ~done.signals.mask.any(axis=1),
         "token_loss": done.token_loss,
         "loss": done.loss,
         "dlogits": done.dlogits,

@@ -1,9 +1,9 @@
 """The vectors of NSR, PSR and W-REINFORCE."""
 
 import golden_vectors as golden
+from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.baselines.nsr import outcome_push
 
 LEFT_OUT = {}
 
@@ -16,10 +16,11 @@ def outputs(case, hyper):
         "nsr": {"right": 0.0, "wrong": 1.0},
         "weighted": {"right": hyper["weight"], "wrong": 1.0},
     }.items():
-        done = golden.evaluate(recipe("nsr", **pushes, clip_low=clip, clip_high=clip), case)
+        nsr = recipe("nsr", **pushes, clip_low=clip, clip_high=clip)
+        done = golden.evaluate(nsr, case)
         found |= {
             f"advantages_{name}": done.signals.advantage,
-            f"keep_{name}": outcome_push(done.batch.outcome, **pushes) != 0,
+            f"keep_{name}": row_advantages(nsr, done.batch) != 0,
             f"token_loss_{name}": done.token_loss,
             f"loss_{name}": done.loss,
             f"dlogits_{name}": done.dlogits,

@@ -1,14 +1,11 @@
 """PreRL's vectors: the logits are those without the prompt."""
 
 import golden_vectors as golden
-import jax.numpy as jnp
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.off_policy.prerl import (
     keep_negative_rollouts,
-    keep_positive_rollouts,
-    stage_weights,
     under_second_prompt,
 )
 from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
@@ -17,7 +14,12 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
+SWITCH = "of the switch to GRPO, which the method leaves to a second run"
+LEFT_OUT = {
+    "loss_psr": "of positive rollouts, which the method does not train",
+    "weight_pre": SWITCH,
+    "weight_rl": SWITCH,
+}
 
 
 def outputs(case, hyper):
@@ -46,8 +48,6 @@ def outputs(case, hyper):
     done = golden.evaluate(method, case, stats_of=stats_of)
     every, negative = made(), made(keep_negative_rollouts())
     plain = Recipe(objective(group_normalized(), surrogate=clip, aggregation=token_mean()))
-    updates = jnp.arange(2 * hyper["switch"])
-    weight_pre, weight_rl = stage_weights(updates, hyper["switch"], hyper["coef"])
     return {
         "advantages": row_advantages(method, batch),
         "advantages_rl": row_advantages(plain, batch),
@@ -55,11 +55,8 @@ def outputs(case, hyper):
         "token_loss": on_mask(every.token_loss, batch),
         "loss_pre": every.loss,
         "loss_nsr": negative.loss,
-        "loss_psr": made(keep_positive_rollouts()).loss,
         "loss_rl": made(advantage=group_normalized(), surrogate=clip).loss,
         "loss": done.loss,
-        "weight_pre": weight_pre,
-        "weight_rl": weight_rl,
         "dlogits_pre": every.dlogits,
         "dlogits_nsr": negative.dlogits,
     }

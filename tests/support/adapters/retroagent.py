@@ -1,17 +1,24 @@
-"""RetroAgent's vectors; rows stand for lessons of a memory."""
+"""RetroAgent's vectors."""
 
 import golden_vectors as golden
 import jax
-import jax.numpy as jnp
 import numpy as np
 from adapters.common import per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.agents.retroagent import beyond_best, lesson_scores, potential, progress
+from rlvr_jax.methods.agents.retroagent import beyond_best
 from rlvr_jax.objectives.rewards.parts import Moment
 from rlvr_jax.types import Recipe, replace
 
-LEFT_OUT = {}
+SUMMED = "a term of total_reward"
+LESSONS = "of the memory of lessons, which the method does not have"
+LEFT_OUT = {
+    "potential": SUMMED,
+    "intrinsic": SUMMED,
+    "relevance": LESSONS,
+    "retrievable": LESSONS,
+    "ucb_score": LESSONS,
+}
 
 
 def outputs(case, hyper):
@@ -25,26 +32,8 @@ def outputs(case, hyper):
     total, after, _ = own.apply(batch, before, moment)
     objective = recipe("retroagent", kl_coefficient=0.0, epsilon=hyper["eps"]).objective
     done = golden.evaluate(Recipe(objective), case, batch=replace(batch, reward=total))
-    phi = potential(batch.outcome, soft)
-    lessons = batch.embedding
-    first = jnp.repeat(lessons[::size], size, axis=0)
-    rows = np.arange(len(batch.group))
-    cosine, shown, score = lesson_scores(
-        first + 0.5 * lessons,
-        lessons,
-        soft,
-        jnp.asarray(1 + rows % 5, jnp.int32),
-        hyper["alpha"],
-        hyper["kappa"],
-        hyper["relevance"],
-    )
     return {
-        "potential": phi,
-        "intrinsic": progress(phi, jnp.asarray(before)[batch.group]),
         "total_reward": total,
         "advantages": done.signals.advantage,
         "new_baseline": per_group(after[np.asarray(batch.group)], case),
-        "relevance": cosine,
-        "retrievable": shown,
-        "ucb_score": score,
     }

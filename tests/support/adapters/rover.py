@@ -4,16 +4,14 @@ import golden_vectors as golden
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.rover import (
-    next_value,
-    uniform_value,
-    uniform_value_regression,
-    value_target,
-)
+from rlvr_jax.methods.clipping.rover import uniform_value_regression
 from rlvr_jax.objectives import group_normalized, objective, token_mean
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    name: "a term of the loss, which is compared"
+    for name in ("value", "next_value", "target", "target_std")
+}
 
 
 def outputs(case, hyper):
@@ -24,22 +22,15 @@ def outputs(case, hyper):
         surrogate=uniform_value_regression(scale, next_scale),
         aggregation=token_mean(),
     )
-    values = uniform_value(stats, batch, scale)
-    found = {
-        "q": on_mask(scale * (stats.logp - batch.old_logp), batch),
-        "value": on_mask(values, batch),
-        "next_value": on_mask(next_value(values, batch.mask), batch),
-    }
+    found = {"q": on_mask(scale * (stats.logp - batch.old_logp), batch)}
     readings = {
         "": recipe("rover", scale=scale, next_scale=next_scale),
         "_std": Recipe(normalized),
     }
     for suffix, own in readings.items():
         done = golden.evaluate(own, case)
-        target = value_target(done.signals.advantage, values, batch.mask, next_scale)
         found |= {
             f"advantages{suffix}": row_advantages(own, batch),
-            f"target{suffix}": on_mask(target, batch),
             f"loss{suffix}": done.loss,
             f"dlogits{suffix}": done.dlogits,
         }

@@ -16,7 +16,11 @@ from rlvr_jax.methods.clipping.safe import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    "pid": "a term of the threshold, which is compared",
+    "entropy_factor": "a factor of the penalty, which is compared",
+}
+COEFFICIENT = 0.1  # of the penalty
 LOW_THRESHOLD = 0.02  # of the vectors, so that the penalty acts
 
 
@@ -42,7 +46,7 @@ def outputs(case, hyper):
     def penalty(logits):
         logp = golden.token_stats(logits, batch.tokens).logp
         kl = masked_mean(logp - batch.reference_logp, batch.mask)
-        return excess_kl_penalty(kl, entropy, LOW_THRESHOLD, strength=hyper["floor"])
+        return excess_kl_penalty(kl, entropy, LOW_THRESHOLD, COEFFICIENT, hyper["floor"])
 
     acting, dpenalty = jax.value_and_grad(penalty)(jnp.asarray(data["logits"]))
     return {
@@ -73,15 +77,12 @@ def controller(hyper, batch, stats):
     )
 
     def call(state, means):
-        decided, state = control_kl(
-            state,
-            *means,
-            base=hyper["base"],
-            gains=(hyper["kp"], hyper["ki"], hyper["kd"]),
-            strength=hyper["floor"],
-        )
-        return state, (decided, state.kl_short, state.kl_long)
+        kl, entropy, reward = means
+        phase, threshold, state = control_kl(state, kl, reward, hyper["base"])
+        penalty = excess_kl_penalty(state.kl_short, entropy, threshold, COEFFICIENT, hyper["floor"])
+        return state, (phase, threshold, penalty, state.kl_short, state.kl_long)
 
-    _, (decided, kl_short, kl_long) = jax.lax.scan(call, initial_kl_control(), calls)
+    _, decided = jax.lax.scan(call, initial_kl_control(), calls)
     inputs = dict(zip(("ctl_kl", "ctl_entropy", "ctl_reward"), calls, strict=True))
-    return {**inputs, **decided._asdict(), "kl_short": kl_short, "kl_long": kl_long}
+    names = ("phase", "threshold", "penalty", "kl_short", "kl_long")
+    return {**inputs, **dict(zip(names, decided, strict=True))}

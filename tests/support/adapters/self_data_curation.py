@@ -1,4 +1,4 @@
-"""SELF's vectors: the second row of a group is its greedy answer."""
+"""SELF's vectors: the second row of a group is its greedy response."""
 
 import golden_vectors as golden
 import jax.numpy as jnp
@@ -6,16 +6,15 @@ import numpy as np
 from adapters.common import by_group, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.baselines.self_data_curation import unsolved
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"keep": "the prompts that `screen` requests anew; tests/runs walk it"}
 
 
 def outputs(case, hyper):
     data = golden.inputs(case)
     batch = golden.rollouts(case)
-    keep = unsolved(by_group(data["rewards"], case)[:, 1:2])
+    keep = by_group(data["rewards"], case)[:, 1] < 1
     rows = keep[np.asarray(batch.group)]
     kept = replace(batch, mask=batch.mask & jnp.asarray(rows)[:, None])
 
@@ -33,7 +32,6 @@ def outputs(case, hyper):
     done, plain = evaluated(hyper["kl_coef"]), evaluated(0.0)
     divergence = stats_of(jnp.asarray(data["logits"])).reverse_kl
     return {
-        "keep": keep,
         "advantages": done.signals.advantage,
         "forward_kl": on_mask(divergence, kept),
         "pg_loss": plain.loss,

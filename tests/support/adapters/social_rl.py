@@ -6,7 +6,6 @@ import jax.numpy as jnp
 from rlvr_jax.methods.agents.social_rl import (
     aligned_with_partner,
     alignment_term,
-    discounted_past,
     partner_row,
     past_mean,
 )
@@ -17,19 +16,22 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Recipe, replace
 
-LEFT_OUT = {}
+DISCOUNTED = "the paper's discounted sum; the method has the mean of the released code"
+LEFT_OUT = {"term_discounted": DISCOUNTED, "aligned_discounted": DISCOUNTED}
 
 
 def outputs(case, hyper):
-    def run(advantage, soft=False):
+    def run(advantage, batch=None, soft=False):
         own = objective(advantage, surrogate=reinforce(), aggregation=token_mean())
-        return golden.evaluate(Recipe(own), case, soft).signals.advantage
+        return golden.evaluate(Recipe(own), case, soft, batch=batch).signals.advantage
 
     def values(signals, context, state):
         return replace(signals, advantage=context.rollouts.values), state, {}
 
-    given, weight, gamma = Transform(values, reads={"values"}), hyper["weight"], hyper["gamma"]
+    given = Transform(values, reads={"values"})
     batch = golden.rollouts(case)
+    # Every token is a turn.
+    turn = jnp.broadcast_to(jnp.arange(batch.mask.shape[1], dtype=jnp.int32), batch.mask.shape)
     advantage = run(given)
     partner = partner_row(batch.group, batch.rollout_id)
 
@@ -37,12 +39,9 @@ def outputs(case, hyper):
         return jnp.where(batch.mask, array, 0)
 
     means = past_mean(advantage)
-    discounted = discounted_past(advantage, gamma)
     return {
         "past_mean": on_own_mask(means),
         "term": on_own_mask(alignment_term(means, advantage, partner)),
-        "aligned": run(aligned_with_partner(given, weight)),
-        "term_discounted": on_own_mask(alignment_term(discounted, advantage, partner)),
-        "aligned_discounted": run(aligned_with_partner(given, weight, gamma)),
+        "aligned": run(aligned_with_partner(given, hyper["weight"]), replace(batch, turn=turn)),
         "group_relative": run(leave_one_out(), soft=True),
     }

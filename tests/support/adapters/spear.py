@@ -11,7 +11,6 @@ from rlvr_jax.methods.agents.spear import (
     falling_cosine,
     over_steps,
     replay_size,
-    rising_cosine,
     usual_reward,
 )
 from rlvr_jax.objectives import (
@@ -57,7 +56,7 @@ def outputs(case, hyper):
     first, again = np.asarray(reward) - mean, np.asarray(reward) - usual
     kept = (first > 0) & (again > 0)
     mask = np.asarray(batch.mask) & kept[:, None]
-    weight = rising_cosine(hyper["replay_steps"])(step)
+    weight = 1 - falling_cosine(hyper["replay_steps"])(step)
     replayed = replace(
         batch,
         mask=jnp.asarray(mask),

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.agents.sweet_rl import turn_advantages, turn_sum_score
+from rlvr_jax.methods.agents.sweet_rl import turn_sum_score
 from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_in_group,
     pair_losses,
@@ -11,7 +11,7 @@ from rlvr_jax.objectives.regularizers.turn_preferences import (
     token_mean_score,
 )
 
-LEFT_OUT = {}
+LEFT_OUT = {"turn_advantage": "the worth of a turn, which `sweet_rl_policy` measures in a run"}
 
 
 def outputs(case, hyper):
@@ -19,7 +19,7 @@ def outputs(case, hyper):
     log_ratio = golden.stats(case).logp - batch.reference_logp
     best = best_in_group(batch.reward, batch.group, batch.rollout_id)
     pairs = pairs_with_best(batch, best)
-    found = {"turn_advantage": turn_advantages(log_ratio, batch.turn, batch.mask), "chosen": best}
+    found = {"chosen": best}
     for suffix, score in (("", token_mean_score), ("_turns", turn_sum_score)):
         done = golden.evaluate(recipe("sweet_rl", coefficient=beta, score=score), case, soft=True)
         scores = score(log_ratio, batch)

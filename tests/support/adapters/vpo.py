@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import only, pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.vpo import chosen_rows, induced_value, off_policy_rows
+from rlvr_jax.methods.clipping.vpo import chosen_rows, off_policy_rows
 from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss, log_ratio_sum
 
 LEFT_OUT = {}
@@ -19,8 +19,6 @@ def outputs(case, hyper):
         "chosen": chosen,
         "rejected": rejected,
         "dpo": golden.evaluate(only(implicit_reward_loss(hyper["beta"])), case).loss,
-        "value": induced_value(log_ratio, off_policy_rows(batch), hyper["beta"]),
-        "value_chosen": induced_value(log_ratio, chosen_rows(batch), hyper["beta"]),
     }
     forms = {
         "online": (hyper["alpha"], off_policy_rows),
@@ -30,5 +28,10 @@ def outputs(case, hyper):
     for name, (coefficient, rows) in forms.items():
         vpo = recipe("vpo", scale=hyper["beta"], value_coefficient=coefficient, calibration=rows)
         done = golden.evaluate(vpo, case)
-        found |= {f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+        suffix = "_chosen" if rows is chosen_rows else ""
+        found |= {
+            f"value{suffix}": done.metrics["induced_value"],
+            f"loss_{name}": done.loss,
+            f"dlogits_{name}": done.dlogits,
+        }
     return found

@@ -1,6 +1,4 @@
-"""Bins of difficulty, the adversary over them, and the budget of rollouts."""
-
-import itertools
+"""Bins of difficulty, and the adversary over them."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +8,7 @@ from golden_vectors import rollouts, spec, stats
 
 from rlvr_jax.methods.curricula.gdro import (
     adversarial_shares,
-    arm_probabilities,
     bin_losses,
-    choose_arms,
     difficulty_bins,
     hard_bins_first,
     updated_scores,
@@ -71,16 +67,3 @@ def test_weights_are_1_at_first_and_follow_the_losses_of_earlier_updates():
 def test_edges_that_do_not_ascend_between_0_and_1_are_refused(edges):
     with pytest.raises(ValueError, match="hard_bins_first: edges must ascend in"):
         hard_bins_first(edges=edges)
-
-
-@pytest.mark.parametrize("budget", [1.0, 3.7, 5.0, 9.0])
-def test_arms_are_those_of_the_enumeration(budget):
-    prompts, arms = [3, 1, 2], [2, 4, 8]
-    probability = arm_probabilities(np.random.default_rng(0).normal(size=(3, 3)))
-    choices = list(itertools.product(range(3), repeat=3))
-    used = [sum(p * arms[j] for p, j in zip(prompts, c, strict=True)) for c in choices]
-    likelihood = [sum(np.log(probability[i, j]) for i, j in enumerate(c)) for c in choices]
-    best = min(range(len(choices)), key=lambda i: (abs(used[i] - budget * 6), -likelihood[i]))
-    chosen, total = choose_arms(probability, prompts, arms, budget)
-    assert total == used[best]
-    np.testing.assert_array_equal(chosen, [arms[j] for j in choices[best]])

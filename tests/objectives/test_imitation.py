@@ -123,16 +123,20 @@ def cells(batch):
     return replace(batch, cell=array(labels, np.int32)), labels
 
 
-def test_rows_of_a_cell_are_compared_among_themselves():
+def test_rows_of_a_group_and_cell_are_compared_among_themselves():
     batch, labels = cells(golden.rollouts("b", True))
-    reward = np.asarray(batch.reward)
+    reward, group = np.asarray(batch.reward), np.asarray(batch.group)
     made = objective(cell_normalized(), surrogate=importance_weighted(), aggregation=token_mean())
     found = np.asarray(golden.step(made, golden.stats("b"), batch).signals.advantage)
-    for label in (-1, 0, 1):
-        own = labels == label
-        wanted = (reward[own] - reward[own].mean()) / (reward[own].std(ddof=1) + 1e-6)
+    compared = 0
+    for number, label in set(zip(group.tolist(), labels.tolist(), strict=True)):
+        own = (group == number) & (labels == label)
+        compared += own.sum() > 1
+        spread = reward[own].std(ddof=1) if own.sum() > 1 else 0
+        wanted = (reward[own] - reward[own].mean()) / (spread + 1e-6)
         mask = np.asarray(batch.mask)[own]
         assert_agrees(found[own], np.where(mask, wanted[:, None], 0))
+    assert compared > 0
 
 
 def test_groups_are_split_by_cell():

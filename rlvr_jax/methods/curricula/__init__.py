@@ -1,1 +1,1 @@
-"""Curricula: which prompts a step asks."""
+"""Curricula: methods that choose the prompts of a step."""

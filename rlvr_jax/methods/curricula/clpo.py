@@ -1,16 +1,17 @@
-"""CLPO: what is hard is written simpler, what is medium differently, and asked in the same step.
+"""CLPO: hard prompts are rewritten simpler and medium ones differently, and both are trained on.
 
 "CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
 https://github.com/csuking/CLPO (its first version)
 
     band  hard: accuracy ≤ 0.3; medium: ≤ 0.7; easy: above
-    1. the policy, shown problem and answer, writes hard ones simpler, medium ones differently
-    2. N rollouts of each of these; groups of mixed outcomes are kept, of both kinds
+    1. the policy is shown prompt and answer; it rewrites hard ones simpler, medium ones differently
+    2. N rollouts of each rewritten prompt; groups of mixed outcomes stay, of both kinds
     3. loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β s_band k3(π ‖ π_ref)], s = ½ if hard
 
-What was written has the band of its prompt, and earns nothing: it is not learned from. With N = 4
-the bands are {0, ¼}, {½}, {¾, 1}. A problem that gives its answer away is always solved, and
-dropped. The second version of the paper also trains who writes; its formula is not known.
+A rewritten prompt has the band of its original. The responses that rewrite are not trained on. With
+N = 4 the bands are {0, ¼}, {½}, {¾, 1}. A prompt that reveals its answer is always solved, and its
+group is dropped. The second version of the paper also trains the rewriting; its formula is not
+known.
 """
 
 from __future__ import annotations
@@ -32,12 +33,7 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import (
-    group_normalized,
-    k3_clamped,
-    kl_penalty,
-    scale_of_cell,
-)
+from rlvr_jax.objectives import group_normalized, k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
@@ -46,48 +42,36 @@ from rlvr_jax.types.parts import part
 
 HARD, MEDIUM, EASY = 0, 1, 2
 
-
 SIMPLER = "Write a simpler version of this problem that has the same answer."
-
-
 OTHER = "Write this problem differently, so that it has the same answer."
-
-
 FORM = " Do not reveal the answer. Put the problem between ```text and ```."
 
 
 def bands(accuracy: np.ndarray, hard: float, medium: float) -> np.ndarray:
-    """0 (hard) for accuracies up to `hard`, 1 (medium) up to `medium`, 2 (easy) above; int [G]."""
+    """The band of each accuracy: HARD up to `hard`, MEDIUM up to `medium`, EASY above; int [G]."""
     return np.where(accuracy <= hard, HARD, np.where(accuracy <= medium, MEDIUM, EASY))
 
 
-@part(writes=frozenset({"cell"}), by_row=True, most=2.0)
+@part(writes={"cell"}, by_row=True, most=2.0)
 def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
-    """Has the policy write hard prompts simpler and medium ones differently, and asks these, too.
+    """Requests simpler versions of hard prompts and other ones of medium prompts, and samples them.
 
-    What is written keeps the answer of its prompt, which the policy is shown; one row is drawn for
-    it and not learned from. Groups of mixed outcomes are kept, of the prompts and of what was
-    written; rows are labelled by the band of their prompt (`Rollouts.cell`: 0 hard, 1 medium, 2
-    easy). What exceeds the room is left out, originals first, then medium ones.
+    A rewritten prompt has the answer of its original, which the policy is shown. Only groups of
+    mixed outcomes stay, of originals and of rewritten prompts. `Rollouts.cell` is the band of the
+    prompt. If the rows exceed the batch, originals are left out first, then medium prompts.
 
-    Args:
-      hard, medium: accuracies up to which a prompt is hard, and medium.
-    Reads: outcome, Prompt.gold, answer. Draws: a text for each hard or medium prompt, and as many
-      rows as a group has for each problem read. Writes: cell.
-    Metrics: hard_prompts, medium_prompts (share), rewritten (problems read), rewritten_kept (groups
-      of these), kept_groups.
-    Raises:
-      ValueError: bounds outside [0, 1], or hard not below medium.
+    Samples: one response per hard or medium prompt, and one group per rewritten prompt.
+    Metrics: hard_prompts, medium_prompts (fractions), rewritten (prompts), rewritten_kept (groups
+      of rewritten prompts), kept_groups.
     """
     if not hard < medium:
         raise ValueError(f"rewrite_prompts: hard must be below medium {medium}, got {hard}")
 
     def apply(batch, actor, state, turn):
-        task, setting = turn.setting.task, turn.setting
         outcomes = batch.outcomes()
         number = np.maximum((~np.isnan(outcomes)).sum(axis=1), 1)
         band = bands(np.nansum(outcomes, axis=1) / number, hard, medium)
-        told = {
+        metrics = {
             "hard_prompts": float(np.mean(band == HARD)),
             "medium_prompts": float(np.mean(band == MEDIUM)),
         }
@@ -108,27 +92,26 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
         parts = [kept_groups(batch, mixed(outcomes))]
         written = None
         if problems:
-            asks = asks_of_problems(problems, labels, setting.samples, task)
+            asks = asks_of_problems(problems, labels, turn.setting.samples, turn.setting.task)
             key = jax.random.fold_in(turn.key, 1)
             written = actor.grade(actor.draw(asks, key))
             keep = mixed(written.outcomes())
             for label in (MEDIUM, HARD):
                 parts.insert(0, kept_groups(written, keep & (np.array(labels) == label)))
-            told["rewritten_kept"] = float(keep.sum())
-        told["rewritten"] = float(len(problems))
+            metrics["rewritten_kept"] = float(keep.sum())
+        metrics["rewritten"] = float(len(problems))
         whole = [part for part in parts if part is not None]
-        told["kept_groups"] = float(sum(len(part.groups) for part in whole))
+        metrics["kept_groups"] = float(sum(len(part.groups) for part in whole))
         if not whole:
-            return batch.without(np.ones(len(batch), bool)), state, told
-        return concatenate(whole).renumbered(), state, told
+            return batch.without(np.ones(len(batch), bool)), state, metrics
+        return concatenate(whole).renumbered(), state, metrics
 
-    views = (_asking(SIMPLER), _asking(OTHER), WRITTEN)
-    return Stage(apply, views=views)
+    return Stage(apply, views=(_asking(SIMPLER), _asking(OTHER), WRITTEN))
 
 
 @part
 def _asking(request: str) -> View:
-    """Shows a prompt with its answer, and asks for another version of it."""
+    """Shows a prompt with its answer, and requests another version of it."""
 
     def show(prompt: Prompt, task: Task) -> Shown:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
@@ -138,8 +121,8 @@ def _asking(request: str) -> View:
 
 
 def clpo(
-    hard: float = 0.3,
-    medium: float = 0.7,
+    hard: Unit = 0.3,
+    medium: Unit = 0.7,
     kl_coefficient: KLCoefficient = 0.001,
     hard_scale: float = 0.5,
     other_scale: float = 1.0,
@@ -147,11 +130,11 @@ def clpo(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on prompts and on what the policy makes of them, with a weaker KL on hard ones.
+    """GRPO on prompts and their rewritten versions, with a weaker KL on hard ones.
 
     Args:
-      hard, medium: accuracies up to which a prompt is hard, and medium.
-      hard_scale, other_scale: factors on it for rows of hard prompts, and for the others (s).
+      hard, medium: largest accuracy of a hard prompt, and of a medium one.
+      hard_scale, other_scale: factor on the KL for rows of hard prompts, and for other rows (s).
     """
     scale = scale_of_cell({HARD: hard_scale}, other_scale)
     return Recipe(
@@ -175,8 +158,8 @@ METHOD = Method(
         "Qwen3-8B, mean of eight benchmarks: 73.73 (Critique-GRPO 66.77, DAPO 64.50; their README)"
     ),
     traps=(
-        "with four rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten problem that leaks a "
-        "part of the answer is trained on; in the released code an error in the labels switches "
-        "the scale off unseen"
+        "with 4 rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten prompt that reveals part "
+        "of the answer is trained on; in the released code an error in the labels silently "
+        "disables the scale"
     ),
 )

@@ -1,4 +1,4 @@
-"""DRIVE: training goes on with ever fewer prompts, those that the policy solves most rarely.
+"""DRIVE: training continues on fewer and fewer prompts, those with the lowest pass rates.
 
 "DRIVE: Data Curation Best Practices for Reinforcement Learning with Verifiable Reward in
 Competitive Code Generation", https://arxiv.org/abs/2511.06307
@@ -6,15 +6,15 @@ Competitive Code Generation", https://arxiv.org/abs/2511.06307
     pool_0 = all prompts;  pool_i = the k_i prompts of pool_(i-1) of lowest pass rate
     loss   = mean_i (1/n_i) Σ_t max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)), A GRPO's
 
-The first phase is the paper's stage 1, on all prompts; the others are its stage 2, on 72, 50 and 25
-of 175 prompts for 64, 32 and 32 steps. A prompt that is never solved stays in the pool and teaches
-nothing: with `--dynamic-sampling` such groups are dropped from the batch, and not from the pool.
+The first phase is the paper's stage 1, on all prompts. The others are its stage 2, on 72, 50 and 25
+of 175 prompts for 64, 32 and 32 steps. A prompt that is never solved stays in the pool without a
+gradient; `--dynamic-sampling` drops its groups from the batch, but not from the pool.
 
-The paper draws again to find pass rates, by a budget that is not told; we take those of each
-prompt's last visit, which are there. Its two stages are two data sets, with 8 and 64 rollouts and
-24 K and 32 K tokens; here they are one, with the run's own sizes. GRPO's clip is not told either.
-Stage 1 matters: from the small set alone their run collapses. The last pool is seen again and
-again, so watch the held-out rates.
+The paper samples responses to estimate pass rates, with a budget that it does not state. We take
+the pass rate of each prompt's last visit. The paper's two stages are two data sets with 8 and 64
+rollouts and 24 K and 32 K tokens; here they are one, with the sizes of the run. The clip of its
+GRPO is not stated. Stage 1 matters: from the small set only, their run collapses. The last pool is
+seen many times, so watch the held-out rates.
 """
 
 from __future__ import annotations
@@ -28,43 +28,24 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Share
 from rlvr_jax.types.parts import part
-
-
-def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
-    """The pool without all but its `number` prompts of lowest pass rate, bool [P].
-
-    Equal ones stay by their order; a pool that is smaller stays as it is.
-
-    Args:
-      pool: bool [P].
-      rates: [P]; NaN, which is not known, goes first.
-    """
-    members = np.flatnonzero(pool)
-    left = np.zeros_like(pool)
-    left[members[np.argsort(rates[members], kind="stable")][:number]] = True
-    return left
 
 
 @part
 def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculum:
-    """Picks from a pool that is cut to its prompts of lowest pass rate after some steps.
+    """Picks from a pool that shrinks to its prompts of lowest pass rate after some steps.
 
-    It begins with all P prompts; after `after[i]` steps ⌈shares[i] · P⌉ of the pool stay, by the
-    pass rate of each prompt's last visit, which costs no further draw. Prompts that were not
-    visited are the first to go. A step takes the least visited prompts of the pool; if these are
-    fewer than it asks, they are asked several times, each time as a group of its own.
+    The pool begins with all P prompts. After `after[i]` steps, ⌈shares[i] · P⌉ prompts stay, by the
+    pass rate of each prompt's last visit. A step takes the least visited prompts of the pool. A
+    pool smaller than a step is repeated, each copy as a group of its own.
 
     Args:
-      after: steps, none below the one before, at least 1; of cuts after one step the last counts.
-      shares: in (0, 1], as many.
-    Metrics: pool_prompts, pool_rate (mean pass rate of its last visits).
-    Raises:
-      ValueError: steps that fall, shares outside (0, 1], or another number of them.
+      after: steps, not falling; of two cuts after one step the last counts.
+      shares: fraction of all prompts after each cut.
+    Metrics: pool_prompts, pool_rate (mean pass rate of the last visits).
     """
     if list(after) != sorted(after):
         raise ValueError(f"shrinking_pool: after must not fall, got {tuple(after)}")
@@ -81,10 +62,25 @@ def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculu
     return picks_from_pool(cut)
 
 
+def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
+    """The `number` prompts of a pool with the lowest pass rates, or all if it has fewer; bool [P].
+
+    Ties go to the lower index.
+
+    Args:
+      pool: bool [P].
+      rates: [P]; unknown ones (NaN) leave the pool first.
+    """
+    members = np.flatnonzero(pool)
+    left = np.zeros_like(pool)
+    left[members[np.argsort(rates[members], kind="stable")][:number]] = True
+    return left
+
+
 def drive(
-    total_steps: int = 160,
-    phases: Sequence[float] = (32, 64, 32, 32),
-    shares: Sequence[float] = (72 / 175, 50 / 175, 25 / 175),
+    total_steps: Count = 160,
+    phases: Sequence[Positive] = (32, 64, 32, 32),
+    shares: Sequence[Share] = (72 / 175, 50 / 175, 25 / 175),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -92,15 +88,11 @@ def drive(
     """GRPO without KL on a pool of prompts that shrinks three times.
 
     Args:
-      total_steps: of the run, over which the phases are spread.
-      phases: their lengths in relation to each other, the one on all prompts first.
-      shares: of all prompts that each later phase has (k_i), one fewer than phases.
-    Raises:
-      ValueError: a phase of no length, total_steps below 1, or another number of shares.
+      total_steps: steps of the run, which the phases divide.
+      phases: relative lengths of the phases; the first one is on all prompts.
+      shares: fraction of all prompts in each later phase (k_i / P), one fewer than phases.
     """
-    for phase in phases:
-        check_positive("drive", phases=phase)
-    check_count(1, "drive", total_steps=total_steps)
+
     ends = np.ceil(total_steps * np.cumsum(phases) / np.sum(phases)).astype(int)
     return Recipe(
         objective=clipped_objective(
@@ -126,7 +118,7 @@ METHOD = Method(
         "to 0.653; LiveCodeBench V6 is its training pool"
     ),
     traps=(
-        "prompts that are never solved stay to the last and teach nothing; give total_steps the "
-        "run's, else phases end elsewhere; pass rates are of one visit with the run's few rollouts"
+        "prompts that are never solved stay in the pool and have no gradient; set total_steps to "
+        "the run's steps, or phases end elsewhere; a pass rate is that of one visit"
     ),
 )

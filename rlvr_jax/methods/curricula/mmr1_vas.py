@@ -1,20 +1,20 @@
-"""Variance-aware sampling: prompts whose answers vary are drawn more often.
+"""Variance-aware sampling: prompts whose outcomes and texts vary are sampled more often.
 
 "MMR1: Enhancing Multimodal Reasoning with Variance-Aware Sampling and Open Resources",
 https://github.com/LengSicong/MMR1
 
-    VPS(x) = α P (1 - P) + β TDS, P the pass rate of x, TDS the share of distinct 3-grams
-    batch  = ⌊λB⌋ prompts drawn with replacement ∝ VPS, the others from a shuffled pass
+    VPS(x) = α P (1 - P) + β TDS, P the pass rate of x, TDS the fraction of distinct 3-grams
+    batch  = ⌊λB⌋ prompts sampled with replacement ∝ VPS, the others from a shuffled pass
     loss   = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + 0.01 k3(π ‖ π_ref)]
 
 The expected gradient of a prompt vanishes with the variance of its rewards. The paper rates all
-prompts every T_u steps with N answers; that is as dear as training, so here `rated` of them are
-(those not visited for longest), and training's own answers score the others. A prompt without a
-score yet has the mean of all.
+prompts with N responses every T_u steps, which costs as much as training. We rate the `rated`
+prompts that were visited longest ago, and take the training responses to score the others. A prompt
+without a score gets the mean of all scores.
 
-The weights are the paper's. The authors' code scales scores by `min_max`, which gives the least one
-exactly 0, has the outcome variance alone (`diversity_weight=0`), N = 8 and counts n-grams of
-padding, too; here only tokens of the answers count.
+The weights are the paper's. The authors' code differs in four points: it scales scores by
+`min_max`, which gives the lowest score the weight 0; it uses the outcome variance only
+(`diversity_weight=0`); N is 8; and its n-grams include padding.
 """
 
 from __future__ import annotations
@@ -28,14 +28,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
-from rlvr_jax.experience.parts import Curriculum, Setting, Turn
-from rlvr_jax.objectives import (
-    rollout_mean_token_mean,
-)
+from rlvr_jax.experience.parts import Curriculum, Setting
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.types import Method, Recipe
@@ -51,15 +48,15 @@ from rlvr_jax.types.hyperparameters import (
 from rlvr_jax.types.parts import part
 
 Diversity = Callable[[np.ndarray, np.ndarray], float]
-"""(tokens [N, T], mask [N, T]) -> a number, larger for answers that differ more."""
+"""(tokens [N, T], mask [N, T]) -> a number, larger for responses that differ more."""
 
 
 def distinct_ngrams(tokens: np.ndarray, mask: np.ndarray, n: int = 3) -> float:
-    """Different n-grams of all answers over their number, in [0, 1]; 0 where there are none.
+    """Distinct n-grams of all responses over their number, in [0, 1]; 0 if there are none.
 
     Args:
       tokens: int [N, T].
-      mask: bool [N, T]; what is off it is skipped.
+      mask: bool [N, T].
       n: tokens of an n-gram.
     """
     grams = [
@@ -74,11 +71,11 @@ def distinct_ngrams(tokens: np.ndarray, mask: np.ndarray, n: int = 3) -> float:
 
 
 def edit_distance(tokens: np.ndarray, mask: np.ndarray) -> float:
-    """Mean Levenshtein distance of all pairs of answers, in tokens; 0 of a single answer.
+    """Mean Levenshtein distance of all pairs of responses, in tokens; 0 for a single response.
 
     Args:
       tokens: int [N, T].
-      mask: bool [N, T]; what is off it is skipped.
+      mask: bool [N, T].
     """
     rows = [row[there] for row, there in zip(tokens, mask, strict=True)]
     pairs = list(itertools.combinations(rows, 2))
@@ -89,50 +86,37 @@ def _levenshtein(one: np.ndarray, two: np.ndarray) -> int:
     places = np.arange(len(two) + 1)
     row = places
     for number, token in enumerate(one, start=1):
-        kept = np.minimum(row[1:] + 1, row[:-1] + (two != token))
-        best = np.concatenate([[number], kept])
-        # An insertion costs one more than the place before: a running minimum of cost - place.
+        best = np.concatenate([[number], np.minimum(row[1:] + 1, row[:-1] + (two != token))])
+        # An insertion costs 1 more than the previous place: a running minimum of cost - place.
         row = np.minimum.accumulate(best - places) + places
     return int(row[-1])
-
-
-Scale = Callable[[np.ndarray], np.ndarray]
-
-
-class _State(NamedTuple):
-    """Of each prompt: its last score (NaN: none yet), the weight in use, the step of its last
-    visit (-1: none)."""
-
-    score: np.ndarray
-    weight: np.ndarray
-    last: np.ndarray
-
-
-def outcome_variance(rate: float) -> float:
-    """OVS = P (1 - P) of a pass rate."""
-    return rate * (1 - rate)
 
 
 def promotion(
     rate: float, diversity: float, outcome_weight: float, diversity_weight: float
 ) -> float:
     """VPS = α P (1 - P) + β TDS, the variance promotion score of a prompt."""
-    return outcome_weight * outcome_variance(rate) + diversity_weight * diversity
+    return outcome_weight * (rate * (1 - rate)) + diversity_weight * diversity
 
 
 def as_they_are(scores: np.ndarray) -> np.ndarray:
-    """Scores as weights, the paper's form."""
+    """The scores, which are the paper's weights."""
     return scores
 
 
 def min_max(scores: np.ndarray) -> np.ndarray:
-    """(s - min) / (max - min + 1e-8), the form of the authors' code: the least gets exactly 0."""
+    """(s - min) / (max - min + 1e-8), the authors' code: the lowest score gets the weight 0."""
     span = scores.max() - scores.min()
     return (scores - scores.min()) / (span + 1e-8)
 
 
-def refreshed(weight: np.ndarray, score: np.ndarray, scale: Scale, momentum: float) -> np.ndarray:
-    """W' = μ W + (1 - μ) scale(s), [P]; a prompt without a score (NaN) has the others' mean."""
+def refreshed(
+    weight: np.ndarray,
+    score: np.ndarray,
+    scale: Callable[[np.ndarray], np.ndarray],
+    momentum: float,
+) -> np.ndarray:
+    """W' = μ W + (1 - μ) scale(s), [P]; a prompt without a score (NaN) gets the mean score."""
     known = ~np.isnan(score)
     if not known.any():
         return weight
@@ -140,9 +124,12 @@ def refreshed(weight: np.ndarray, score: np.ndarray, scale: Scale, momentum: flo
     return (momentum * weight + (1 - momentum) * scale(whole)).astype(weight.dtype)
 
 
-def num_weighted(share: float, prompts: int) -> int:
-    """⌊λ B⌋, the prompts of a step that are drawn by weight."""
-    return int(share * prompts)
+class _State(NamedTuple):
+    """Per prompt: its last score (NaN: none), its weight, the step of its last visit (-1: none)."""
+
+    score: np.ndarray
+    weight: np.ndarray
+    last: np.ndarray
 
 
 @part
@@ -154,26 +141,26 @@ def variance_promotion(
     rated: NonNegativeInt,
     rating_samples: Count,
     diversity: Diversity = distinct_ngrams,
-    scale: Scale = as_they_are,
+    scale: Callable[[np.ndarray], np.ndarray] = as_they_are,
     momentum: Unit = 0.0,
 ) -> Curriculum:
-    """Draws ⌊λB⌋ prompts with replacement ∝ W, the other ones from shuffled epochs.
+    """Samples ⌊λB⌋ prompts with replacement ∝ W, and takes the others from shuffled epochs.
 
-    W is made every `refresh` steps, from the first one on, of the scores
-    VPS = α P (1 - P) + β TDS of each prompt's latest answers: those that training drew since, and
-    those of `rated` prompts (visited longest ago) that are asked `rating_samples` times for nothing
-    else. Drawing is uniform until the first scores are there.
+    W is computed every `refresh` steps, starting with the first, from the latest score of each
+    prompt. Scores come from training responses and from the rated prompts. Sampling is uniform
+    until there are scores.
 
     Args:
-      share: λ, in [0, 1].
-      outcome_weight, diversity_weight: α and β, at least 0.
-      refresh: steps from one W to the next, at least 1.
-      rated: prompts that are rated at each, at least 0; 0: training's answers must do.
-      rating_samples: answers to each, at least 1.
-      diversity: TDS of the answers of a group.
+      share: λ.
+      outcome_weight, diversity_weight: α and β of the score.
+      refresh: steps between two computations of W.
+      rated: prompts that are rated each time; 0: only training responses give scores.
+      rating_samples: responses per rated prompt. They are not trained on.
+      diversity: TDS of a group.
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
-      momentum: μ in W' = μ W + (1 - μ) scale(VPS), in [0, 1]; with 1 the weights are frozen.
-    Metrics: scored_share (of the prompts), score (mean of those that have one), rated (prompts).
+      momentum: μ in W' = μ W + (1 - μ) scale(VPS); 1 freezes the weights.
+    Metrics: scored_share (fraction of the prompts with a score), score (mean of the scores), rated
+      (prompts).
     """
 
     def init(setting):
@@ -184,7 +171,7 @@ def variance_promotion(
     def propose(asks, state, turn):
         del asks
         setting, random = turn.setting, turn.random()
-        weighted = num_weighted(share, setting.prompts)
+        weighted = int(share * setting.prompts)
         chances = mixed(state.weight.astype(float), 0.0)
         drawn = random.choice(len(chances), weighted * setting.rounds, p=chances)
         numbers = of_round(drawn, turn, weighted)
@@ -192,9 +179,9 @@ def variance_promotion(
             order = _order(setting, setting.prompts - weighted)
             passed = order.indices(turn.step, turn.round, setting.rounds)
             numbers = np.concatenate([numbers, passed])
-        return [*_ratings(state, turn, random, numbers), *asks_for(turn, numbers)]
+        return [*ratings(state, turn, random, numbers), *asks_for(turn, numbers)]
 
-    def _ratings(state: _State, turn: Turn, random, numbers) -> list[Ask]:
+    def ratings(state, turn, random, numbers):
         if turn.round or turn.step % refresh:
             return []
         order = rarest_order(random, state.last)
@@ -209,52 +196,52 @@ def variance_promotion(
         visits = visits_of(seen, len(score))
         for visit in visits:
             rollouts = visit.batch.rollouts
-            varied = diversity(rollouts.tokens[visit.rows], rollouts.mask[visit.rows])
-            score[visit.number] = promotion(visit.rate, varied, outcome_weight, diversity_weight)
+            distinct = diversity(rollouts.tokens[visit.rows], rollouts.mask[visit.rows])
+            score[visit.number] = promotion(visit.rate, distinct, outcome_weight, diversity_weight)
         weight = state.weight
         if turn.step % refresh == 0:
             weight = refreshed(weight, score, scale, momentum)
         known = ~np.isnan(score)
-        ratings = [v.batch.asks[v.rows[0]].rating for v in visits]
-        told = {"scored_share": float(known.mean()), "rated": float(np.sum(ratings))}
+        rated_now = sum(visit.batch.asks[visit.rows[0]].rating for visit in visits)
+        metrics = {"scored_share": float(known.mean()), "rated": float(rated_now)}
         if known.any():
-            told["score"] = float(score[known].mean())
-        return _State(score, weight, last), told
+            metrics["score"] = float(score[known].mean())
+        return _State(score, weight, last), metrics
 
     return Curriculum(propose, init, observe)
 
 
 @functools.lru_cache(maxsize=4)
 def _order(setting: Setting, prompts: int) -> Batches:
-    """The shuffled pass over a run's prompts, so many a step; it holds caches alone."""
+    """The shuffled pass over a run's prompts, `prompts` per step; it only caches."""
     return Batches(setting.task, prompts, setting.seed)
 
 
 def mmr1_vas(
-    share: float = 0.5,
-    outcome_weight: float = 0.8,
-    diversity_weight: float = 0.2,
-    refresh: int = 351,
-    rated: int = 64,
-    rating_samples: int = 32,
+    share: Unit = 0.5,
+    outcome_weight: NonNegative = 0.8,
+    diversity_weight: NonNegative = 0.2,
+    refresh: Count = 351,
+    rated: NonNegativeInt = 64,
+    rating_samples: Count = 32,
     diversity: Diversity = distinct_ngrams,
     scale: Callable[[np.ndarray], np.ndarray] = as_they_are,
-    momentum: float = 0.0,
+    momentum: Unit = 0.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 0.01,
 ) -> Recipe:
-    """GRPO on prompts that are drawn by the variance of their answers.
+    """GRPO on prompts that are sampled by the variance of their responses.
 
     Args:
-      share: of the batch that is drawn by weight (λ).
-      outcome_weight, diversity_weight: of the score's two terms (α, β).
+      share: fraction of the batch that is sampled by weight (λ).
+      outcome_weight, diversity_weight: weights of the two terms of the score (α, β).
       refresh: steps between two ratings (T_u).
-      rated: prompts of each; ours, where the paper rates all.
-      rating_samples: answers to each of them (N).
-      diversity: of the answers to a prompt (TDS), `distinct_ngrams` or `edit_distance`, which is in
-        tokens and needs a smaller β.
-      scale: of scores, `as_they_are` or `min_max`.
+      rated: prompts that are rated each time. The number is ours; the paper rates all.
+      rating_samples: responses per rated prompt (N).
+      diversity: of the responses to a prompt (TDS), `distinct_ngrams` or `edit_distance`. The
+        latter is in tokens and needs a smaller β.
+      scale: of the scores, `as_they_are` or `min_max`.
       momentum: of the weights (μ).
     """
     return Recipe(
@@ -287,12 +274,12 @@ METHOD = Method(
     changes="curriculum",
     left_out="ratings of all prompts",
     reports=(
-        "on Qwen2.5-VL-7B: 58.4 on average over their multimodal maths sets; faster than uniform "
-        "draws"
+        "Qwen2.5-VL-7B: 58.4 on average over their multimodal maths sets; faster than uniform "
+        "sampling"
     ),
     traps=(
-        "the authors' code scores pass rates alone with 8 answers and gives the worst prompt "
-        "weight 0; momentum of 1 freezes weights; an edit distance in tokens drowns the pass rate "
-        "unless its weight is small"
+        "the authors' code scores only pass rates, with 8 responses, and gives the lowest prompt "
+        "weight 0; a momentum of 1 freezes the weights; an edit distance in tokens exceeds the "
+        "pass rate unless its weight is small"
     ),
 )

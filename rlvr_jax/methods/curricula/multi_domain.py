@@ -1,16 +1,16 @@
-"""Multi-domain mixing: kinds of prompts in one run, level by level, with a reference that moves on.
+"""Multi-domain mixing: several kinds of prompts, level by level, with a reference that is renewed.
 
 "Can One Domain Help Others? A Data-Centric Study on Multi-Domain Reasoning via Reinforcement
 Learning", https://github.com/Leey21/A-Data-Centric-Study
 
-    levels   175 steps on the prompts of each size, in order; after each the actor becomes the
-             reference, and the optimizer begins anew
-    mixture  the kinds of a task, shuffled, each with its verifier; no weights, no normalisation
+    levels   175 steps on the prompts of each size, in order; after each level the policy becomes
+             the reference, and the optimizer is reset
+    mixture  the kinds of a task, shuffled, each with its verifier; no weights, no normalization
     loss     = GRPO's clip on the token mean + β k3(π ‖ π_ref)
 
-`per_level=0` is the mixture alone. A mixture is a task whose prompts have several kinds, and curves
-are per kind. The rewards that the study compares for puzzles of N blanks are
-`rlvr_jax.tasks.rewards.blanks_reward`. β is verl's 0.001.
+`per_level=0` is the mixture without levels. A mixture is a task whose prompts have several kinds;
+curves are per kind. `rlvr_jax.tasks.rewards.blanks_reward` has the rewards that the study compares
+for puzzles of N blanks. β is verl's 0.001.
 """
 
 from __future__ import annotations
@@ -26,36 +26,31 @@ from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    KLCoefficient,
+    NonNegativeInt,
+)
 from rlvr_jax.types.parts import part
 
 
-def level_stage(step: int, per_level: int, levels: Sequence[int]) -> tuple[int, bool]:
-    """The level of a step, and whether the step is the first one of a later level.
-
-    Args:
-      per_level: steps of each level; the last one goes on.
-      levels: in order.
-    """
-    stage = step // per_level
-    first = step % per_level == 0 and 0 < stage < len(levels)
-    return levels[min(stage, len(levels) - 1)], first
-
-
-@part
+@part(reads={"meta"})
 def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
-    """Trains so many steps on the prompts of each level, the lowest first.
+    """Trains a number of steps on the prompts of each level, the lowest level first.
 
     Levels are the values of `Prompt.meta["level"]` in order; the prompts of a level come in
-    shuffled passes. Before the first step of every later level the current weights become the
-    reference of a KL, and the optimizer begins anew, its count of steps, too.
+    shuffled passes.
 
     Args:
-      per_level: steps.
-      refresh: reference and optimizer are renewed.
+      per_level: steps of each level.
+      refresh: at each later level, the weights become the reference of a KL, and the optimizer and
+        its step count are reset.
     Metrics: level.
     Raises:
-      ValueError: per_level below 1; when a run begins, a prompt without a level.
+      ValueError: at the start of a run, a prompt without a level.
     """
 
     def level_of(setting) -> np.ndarray:
@@ -69,7 +64,7 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         return np.array([prompt.meta["level"] for prompt in prompts])
 
     def init(setting):
-        # How many levels there are is all that an event has to know of the task.
+        # `events` gets no task: the number of levels is all that it needs.
         return np.int32(len(np.unique(level_of(setting))))
 
     def propose(asks, state, turn):
@@ -99,20 +94,30 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         _, first = level_stage(step, per_level, range(int(state)))
         return frozenset({"refresh", "reset"} if first and refresh else ())
 
-    return Curriculum(
-        propose, init, observe, events=events, reads=frozenset({"meta"}), refreshes=refresh
-    )
+    return Curriculum(propose, init, observe, events=events, refreshes=refresh)
+
+
+def level_stage(step: int, per_level: int, levels: Sequence[int]) -> tuple[int, bool]:
+    """The level of a step, and whether the step is the first one of a later level.
+
+    Args:
+      per_level: steps of each level; the last level has no end.
+      levels: in order.
+    """
+    stage = step // per_level
+    first = step % per_level == 0 and 0 < stage < len(levels)
+    return levels[min(stage, len(levels) - 1)], first
 
 
 def multi_domain(
-    per_level: int = 175,
+    per_level: NonNegativeInt = 175,
     refresh: bool = True,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 0.001,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on one level of the task after the other, from a new reference each time.
+    """GRPO on one level of the task after another, with a new reference at each level.
 
     Args:
       per_level: steps of each level; 0: all levels mixed.
@@ -137,10 +142,10 @@ METHOD = Method(
     changes="curriculum, reward",
     reports=(
         "Qwen2.5-7B base, mean of all sets: 31.5 to 56.6 with maths, code and puzzles together, "
-        "45.1 with maths alone; Knights and Knaves 94.3 mixed, 97.3 in levels, 99.7 with refresh"
+        "45.1 with maths only; Knights and Knaves 94.3 mixed, 97.3 in levels, 99.7 with refresh"
     ),
     traps=(
         "another template at test time costs more than any mixture; 1 or 0 for a whole puzzle is "
-        "too sparse where the share of right blanks works; a refresh restarts warm-up, too"
+        "sparse where the fraction of correct blanks works; a refresh also restarts warm-up"
     ),
 )

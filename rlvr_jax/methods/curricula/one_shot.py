@@ -9,11 +9,11 @@ Example", https://arxiv.org/abs/2504.20571
 
     python -m rlvr_jax.analysis.prompt_order RUN
 
-reads the outcomes that a run wrote and prints its prompts, the most varying first: give their
-numbers as `prompts`. The authors train on the first (π_1), or on π_1 and π_13; many prompts work.
-Their batch is 128 copies with 8 rollouts each at temperature 0.6. Once all answers are right only
-the KL and the entropy act, and held-out answers get better for long still. The entropy coefficient
-is the default of the code they built on.
+reads the recorded outcomes of a run and prints its prompts by score. Pass their numbers as
+`prompts`. The authors train on the first (π_1), or on π_1 and π_13; many prompts work. Their batch
+is 128 copies with 8 rollouts each at temperature 0.6. Once all responses are correct, only the KL
+and the entropy have a gradient, and held-out accuracy still improves for a long time. The entropy
+coefficient is the default of the code that they built on.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ import numpy as np
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import (
-    entropy_bonus,
-    group_normalized,
-    kl_penalty,
-)
-from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Temperature
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    EntropyCoefficient,
+    Epsilon,
+    KLCoefficient,
+    NonNegativeInt,
+    Temperature,
+)
 from rlvr_jax.types.parts import part
 
 
 @part
-def chosen_prompts(numbers: Sequence[int]) -> Curriculum:
-    """Fills every step with some prompts, in turns; each copy is a group of its own.
+def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
+    """Fills every step with the chosen prompts in turn; each copy is a group of its own.
 
     Args:
       numbers: positions in the task's train prompts, at least one.
     Raises:
-      ValueError: none, or a negative one; when a run begins, one behind the last prompt.
+      ValueError: no numbers; at the start of a run, a number after the last prompt.
     """
     if not len(numbers):
         raise ValueError("chosen_prompts: numbers must name prompts, got none")
-    for number in numbers:
-        check_count(0, "chosen_prompts", numbers=number)
 
     def init(setting):
         number = len(setting.task.train)
@@ -71,7 +72,7 @@ def one_shot(
     prompts: Sequence[float] = (0,),
     temperature: Temperature = 0.6,
     kl_coefficient: KLCoefficient = 0.001,
-    entropy_coefficient: float = 0.001,
+    entropy_coefficient: EntropyCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -79,16 +80,12 @@ def one_shot(
     """GRPO with a KL and an entropy bonus, on copies of a few prompts.
 
     Args:
-      prompts: positions of the chosen ones in the task's train prompts, whole numbers; the first
-        prompt is no choice of anybody's.
-      entropy_coefficient: weight of the mean entropy.
+      prompts: positions in the task's train prompts, whole numbers. The default is arbitrary.
     Raises:
-      ValueError: no prompt, a position that is no whole number, a temperature not above 0.
+      ValueError: a position that is not a whole number.
     """
-    check_positive("one_shot", temperature=temperature)
-    if wrong := [number for number in prompts if not float(number).is_integer()]:
-        raise ValueError(f"one_shot: prompts must be whole numbers, got {wrong[0]}")
-    numbers = [int(number) for number in prompts]
+    if fractions := [number for number in prompts if not float(number).is_integer()]:
+        raise ValueError(f"one_shot: prompts must be whole numbers, got {fractions[0]}")
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
@@ -98,7 +95,9 @@ def one_shot(
             advantage=group_normalized(epsilon),
             regularizers=[*kl, *bonus],
         ),
-        experience=experience(chosen_prompts(numbers), plain(temperature=temperature)),
+        experience=experience(
+            chosen_prompts([int(number) for number in prompts]), plain(temperature=temperature)
+        ),
     )
 
 
@@ -108,12 +107,12 @@ METHOD = Method(
     "https://arxiv.org/abs/2504.20571",
     changes="curriculum, regularizer, sampling",
     reports=(
-        "Qwen2.5-Math-1.5B, one example: MATH500 36.0 to 73.6, six sets 17.6 to 35.7, about as a "
-        "pool of 1.2k"
+        "Qwen2.5-Math-1.5B, one example: MATH500 36.0 to 73.6, six sets 17.6 to 35.7, about the "
+        "result of 1.2k prompts"
     ),
     traps=(
-        "the default prompt 0 is nobody's choice; once all answers are right only KL and entropy "
-        "act; copies keyed by problem would be one group of 1024; the released selection picks "
-        "nothing until its top_n is set"
+        "the default prompt 0 is arbitrary; once all responses are correct, only KL and entropy "
+        "have a gradient; copies keyed by problem would be one group of 1024; the released "
+        "selection picks nothing until its top_n is set"
     ),
 )

@@ -1,17 +1,18 @@
-"""Prompt Augmentation: another template at every visit, and a reward for keeping its form.
+"""Prompt Augmentation: a random template at every visit, and a reward for its format.
 
 "Prompt Augmentation Scales up GRPO Training on Mathematical Reasoning",
 https://github.com/wenquanlu/prompt-augmentation-GRPO
 
-    each time that a prompt is asked one of 13 templates is drawn; its group shares it
-    R    = correct + f(template, text): the share of the required tags that occur exactly once; 0
-           or 1 for templates with a fixed phrase; 1 for free ones
-    loss = PPO's clip-higher on the token mean; no KL, no entropy bonus
+    template  one of 13 at every visit of a prompt, the same for the whole group
+    R         = correct + f(template, text); f is the fraction of the required tags that occur
+              exactly once; 0 or 1 for templates with a fixed phrase; 1 for free ones
+    loss      = PPO's clip-higher on the token mean; no KL, no entropy bonus
 
-What a template opens for the response is prompt and not learned from. Evaluations have the plain
-prompt. At full weight a wrong answer in perfect form earns as much as a right one without; a
-constant score vanishes in the group. Entropy falls as without templates, but accuracy does not
-collapse with it. Tags and phrases are the authors', the other words ours.
+An opening of the response that the template gives belongs to the prompt and is not trained on.
+Evaluations have the plain prompt. At full weight, an incorrect response in perfect format earns as
+much as a correct one without format; a constant score cancels in the group. Entropy falls as
+without templates, but accuracy does not collapse with it. Tags and phrases are the authors', the
+other words are ours.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ QUESTION = "{question}"
 
 
 class Template(NamedTuple):
-    """A way to ask.
+    """A way to pose a problem.
 
     Fields:
       name: of the view.
-      text: what is shown, with {question} for the prompt's text.
-      opening: what the response begins with; it is given and not learned from.
-      required: texts each of which is to occur exactly once in the response.
-      whole: the score is 1 if all do, else 0; else the share of those that do.
+      text: template text, with {question} for the prompt's text.
+      opening: given first tokens of the response, which are not trained on.
+      required: texts, each of which must occur exactly once in the response.
+      whole: the score is 1 if all occur once, else 0; otherwise it is the fraction that do.
     """
 
     name: str
@@ -54,40 +55,23 @@ class Template(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name, for labels of parts."""
+        """The name, for labels of parts."""
         return self.name
 
 
 BOXED = "Put your final answer within \\boxed{}."
-
-
-SENTENCE = "Let's think step by step."
-
-
-LINES = ("<think>\n", "\n</think>\n", "\n<answer>\n", "\n</answer>")
-
-
-TAGS = ("<think>", "</think>", "<answer>", "</answer>")
-
-
-CHECKED = (
-    *("<solution>\n", "\n</solution>\n"),
-    *("<check>\nLet's verify step by step", "\n</check>"),
-)
-
-
 FINAL = ("The final answer is:",)
-
-
+LINES = ("<think>\n", "\n</think>\n", "\n<answer>\n", "\n</answer>")
 _LINES = (
     f"{QUESTION}\n\nReason between <think> and </think>, then answer between <answer> and"
     " </answer>, each tag on a line of its own."
 )
-
-
+TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _TAGS = f"{QUESTION}\n\nThink first: <think>reasoning</think><answer>answer</answer>."
-
-
+CHECKED = (
+    *("<solution>\n", "\n</solution>\n"),
+    *("<check>\nLet's verify step by step", "\n</check>"),
+)
 _CHECKED = (
     f"{QUESTION}\n\nWrite <solution>, a line break, your solution and </solution>; then <check>, a"
     " line that begins with Let's verify step by step, and </check>."
@@ -97,7 +81,7 @@ _CHECKED = (
 TEMPLATES = (
     Template("box_behind", f"{QUESTION}\n\n{BOXED}"),
     Template("box_before", f"{BOXED}\n\n{QUESTION}"),
-    Template("begun", f"{QUESTION}\n\n{BOXED}", opening=f"{SENTENCE}\n"),
+    Template("begun", f"{QUESTION}\n\n{BOXED}", opening="Let's think step by step.\n"),
     Template("lines", _LINES, required=LINES),
     Template("lines_begun", _LINES, opening=LINES[0], required=LINES[1:]),
     Template("tags", _TAGS, required=TAGS),
@@ -119,20 +103,17 @@ TEMPLATES = (
     Template("checked", _CHECKED, required=CHECKED),
     Template("checked_begun", _CHECKED, opening=CHECKED[0], required=CHECKED[1:]),
 )
-"""Thirteen: three with tags that are opened already; the words are ours, the tags the authors'."""
 
 
 @part
 def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
-    """Asks what the curricula before it ask in a random template, one for all rows of a group.
+    """Shows the requested prompts in random templates, one for all rows of a group.
 
-    Which one depends on the run's seed, the prompt, and how often that was asked before.
+    The template depends on the run's seed, the prompt, and the number of its earlier visits.
 
     Args:
-      templates: of different names.
+      templates: with different names.
     Metrics: templates_asked (different ones in the step).
-    Raises:
-      ValueError: no templates, or two of one name.
     """
     names = [template.name for template in templates]
     if not names or len({*names}) < len(names):
@@ -155,55 +136,20 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
 
     def observe(state, turn, seen, learned):
         del turn
-        asked = {batch.asks[rows[0]].number for batch in seen for rows in batch.groups}
+        numbers = {batch.asks[rows[0]].number for batch in seen for rows in batch.groups}
         state = state.copy()
-        state[[number for number in asked if number < len(state)]] += 1
+        state[[number for number in numbers if number < len(state)]] += 1
         return state, {"templates_asked": float(len({ask.view.label for ask in learned.asks}))}
 
     return Curriculum(propose, init, observe, views=tuple(views))
 
 
-@part(by_row=True)
-def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
-    """Adds to the reward of every row how well it keeps the form of the template it was asked in.
-
-    The outcome stays what the verifier said.
-
-    Args:
-      templates: those of `random_templates`; rows of other views earn nothing more.
-    Reads: the responses' texts. Writes: reward. Metrics: template_score (mean over the rows).
-    """
-    known = {template_view(template).label: template for template in templates}
-
-    def apply(batch, actor, state, turn):
-        del actor, turn
-        asked = [known.get(ask.view.label) for ask in batch.asks]
-        scores = np.array(
-            [
-                0.0 if template is None else format_score(template, response.text)
-                for template, response in zip(asked, batch.responses, strict=True)
-            ]
-        )
-        reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=reward), state, {"template_score": float(scores.mean())}
-
-    return apply
-
-
-def format_score(template: Template, text: str) -> float:
-    """How well a response keeps the form of its template, in [0, 1]; 1 if that asks for nothing."""
-    met = [text.count(wanted) == 1 for wanted in template.required]
-    if not met:
-        return 1.0
-    return float(all(met)) if template.whole else sum(met) / len(met)
-
-
 def template_of(seed: int, epoch: int, index: int, number: int) -> int:
-    """Which of `number` templates a prompt is asked in, uniform, whatever else is drawn.
+    """The template of a prompt, uniform over `number` of them, independent of other random choices.
 
     Args:
       seed: of the run.
-      epoch: how often the prompt was asked before.
+      epoch: number of earlier visits of the prompt.
       index: of the prompt.
     """
     name = zlib.crc32(b"template_of")
@@ -221,17 +167,46 @@ def template_view(template: Template) -> View:
     return View(show)
 
 
+@part(by_row=True)
+def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
+    """Adds to the reward of every row how well it keeps the format of its template.
+
+    The outcome does not change.
+
+    Args:
+      templates: those of `random_templates`; rows of other views earn nothing more.
+    Metrics: template_score (mean over the rows).
+    """
+    known = {template_view(template).label: template for template in templates}
+
+    def score(ask, response):
+        template = known.get(ask.view.label)
+        return 0.0 if template is None else format_score(template, response.text)
+
+    def apply(batch, actor, state, turn):
+        del actor, turn
+        scores = np.array(list(map(score, batch.asks, batch.responses)))
+        reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
+        return batch.with_rollouts(reward=reward), state, {"template_score": float(scores.mean())}
+
+    return apply
+
+
+def format_score(template: Template, text: str) -> float:
+    """Fraction of the required texts that occur exactly once; 1 for a template without any."""
+    met = [text.count(wanted) == 1 for wanted in template.required]
+    if not met:
+        return 1.0
+    return float(all(met)) if template.whole else sum(met) / len(met)
+
+
 def prompt_augmentation(
     templates: Sequence[Template] = TEMPLATES,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher GRPO without KL on prompts in random templates.
-
-    Args:
-      templates: that are drawn from.
-    """
+    """Clip-higher GRPO without KL on prompts in random templates."""
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
@@ -252,7 +227,8 @@ METHOD = Method(
         "fixed template collapses in that time"
     ),
     traps=(
-        "a wrong answer in perfect form earns as much as a right one without; limits on prompts "
-        "must hold for the longest template; a KL takes its gain away, they say"
+        "an incorrect response in perfect format earns as much as a correct one without format; "
+        "limits on prompts must hold for the longest template; the authors report that a KL "
+        "removes the gain"
     ),
 )

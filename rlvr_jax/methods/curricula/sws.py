@@ -1,18 +1,18 @@
-"""SwS: what the first epochs leave unlearned says of which kinds there is to be more.
+"""SwS: the kinds of prompts that the first epochs do not learn get more prompts.
 
 "SwS: Self-aware Weakness-driven Problem Synthesis in Reinforcement Learning for LLM Reasoning",
 https://github.com/MasterVito/SwS
 
-    F(x)   = 1 if the accuracy of x was below ½ in every one of T1 epochs, and its slope below 0
-    budget of a kind ∝ the share of its prompts with F = 1
-    phase 2 begins with the first weights, on prompts and on new ones of the weak kinds
-    loss   = PPO's clip-higher on the token mean, of groups with accuracy in [1/8, 7/8], no KL
+    F(x)    = 1 if the accuracy of x was below ½ in each of T1 epochs, and its slope below 0
+    budget  of a kind ∝ the fraction of its prompts with F = 1
+    phase 2 starts from the initial weights, on the prompts and on new ones of the weak kinds
+    loss    = PPO's clip-higher on the token mean, of groups with accuracy in [1/8, 7/8], no KL
 
-A prompt that is never solved has slope 0 and is left out by the paper's rule; `included` takes it,
-as the released list does. New problems are made before the run by other models, from concepts that
-go together (`rlvr_jax.tasks.synthesis.concepts`), filtered by agreement and by the policy's
-accuracy (`outside`), and come with the task as `Prompt.meta["synthetic"]`; a kind without any gets
-its failed prompts again. Share and T1 are ours.
+A prompt that is never solved has slope 0, and the paper's rule ignores it; `included` counts it as
+failed, as the released list does. Other models write new problems before the run, from concepts
+that co-occur (`rlvr_jax.tasks.synthesis.concepts`), filtered by agreement and by the policy's
+accuracy (`outside`). They come with the task as `Prompt.meta["synthetic"]`. A kind without new
+problems repeats its failed prompts. The fraction of weak prompts and T1 are ours.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import experience, outside, refill
+from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
+from rlvr_jax.experience.curricula.picks import mixed
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -34,9 +36,9 @@ from rlvr_jax.types.parts import part
 
 
 class _State(NamedTuple):
-    """Accuracy of each prompt in each epoch, [P, T], NaN where it was not asked; the step of the
-    shift; which prompts have failed, bool [P], and how much weight each kind has, [K], from then
-    on."""
+    """Accuracy of each prompt in each epoch, [P, T], NaN without a visit; the step at which phase 2
+    begins; the failed prompts, bool [P], and the weight of each kind, [K], from then on.
+    """
 
     accuracy: np.ndarray
     shift: np.ndarray
@@ -48,21 +50,20 @@ class _State(NamedTuple):
 def shift_to_weaknesses(
     epochs: Count, threshold: Unit, share: Unit, included: bool = False
 ) -> Curriculum:
-    """Trains some epochs on the prompts, and then more on kinds of which many have failed.
+    """Trains some epochs on all prompts, and then more on the kinds with many failed prompts.
 
-    Failed is a prompt whose accuracy was below the threshold in every epoch and fell (`failed`).
-    After the epochs the run begins with its first weights again, and of the prompts of a step a
-    share is drawn from kinds in proportion to their share of failed prompts: synthetic prompts of
-    the kind (`Prompt.meta["synthetic"]`), which are not asked before, or where it has none its
-    failed ones; if nothing has failed, from all kinds alike that have synthetic ones. The others
-    come in shuffled epochs.
+    A prompt has failed if its accuracy was below the threshold in every epoch and fell (`failed`).
+    After the epochs, the weights are reset to the initial ones. From then on, `share` of a step's
+    prompts come from kinds in proportion to their fraction of failed prompts: synthetic prompts,
+    which the first phase does not use, or failed prompts for a kind without any. If none has
+    failed, all kinds with synthetic prompts count equally. Other prompts come in shuffled epochs.
 
     Args:
-      epochs: of the first phase (T1).
-      threshold: of the accuracy, in [0, 1].
-      share: of a step's prompts, in [0, 1].
-      included: a slope of exactly 0 counts as falling, as that of a prompt that was never solved.
-    Metrics: failed_prompts, weak_asks (share of the asks that are drawn by weakness).
+      epochs: T1, of the first phase.
+      threshold: accuracy that a failed prompt never reaches.
+      share: fraction of a step's prompts that come from weak kinds.
+      included: a slope of exactly 0 counts as falling, as for a prompt that is never solved.
+    Metrics: failed_prompts, weak_asks (fraction of the prompts that come from weak kinds).
     """
 
     def of_task(setting):
@@ -89,7 +90,7 @@ def shift_to_weaknesses(
         _, kind, made = of_task(setting)
         originals = np.flatnonzero(~made)
         if turn.step < state.shift:
-            # Every original once in each epoch, in an order of its own.
+            # Every original prompt once per epoch, in a new order.
             each = int(state.shift) // epochs
             epoch, place = divmod(turn.step, each)
             random = np.random.default_rng([setting.seed, epoch, len(originals)])
@@ -99,7 +100,8 @@ def shift_to_weaknesses(
         random = turn.random().spawn(turn.round + 1)[-1]
         weak = int(share * wanted) if state.weight.any() else 0
         chosen = []
-        for place in random.choice(len(state.weight), weak, p=_chances(state.weight)):
+        chances = mixed(state.weight.astype(float), 0.0)
+        for place in random.choice(len(chances), weak, p=chances):
             members = np.flatnonzero((kind == place) & made)
             members = members if len(members) else np.flatnonzero((kind == place) & state.fail)
             chosen.append(int(random.choice(members)))
@@ -111,26 +113,26 @@ def shift_to_weaknesses(
     def observe(state, turn, seen, learned):
         del learned
         kinds, kind, made = of_task(turn.setting)
-        told = {"failed_prompts": float(state.fail.sum()), "weak_asks": 0.0}
+        metrics = {"failed_prompts": float(state.fail.sum()), "weak_asks": 0.0}
         if turn.step >= state.shift:
             weak = int(share * turn.setting.prompts) if state.weight.any() else 0
-            return state, told | {"weak_asks": weak / turn.setting.prompts}
+            return state, metrics | {"weak_asks": weak / turn.setting.prompts}
         accuracy = state.accuracy.copy()
         epoch = turn.step // (int(state.shift) // epochs)
         for visit in visits_of(seen, len(accuracy)):
             accuracy[visit.number, epoch] = visit.rate
         state = state._replace(accuracy=accuracy)
         if turn.step + 1 < state.shift:
-            return state, told
-        # What was never asked, or never graded, has not failed.
+            return state, metrics
+        # Prompts that were not visited or not graded have not failed.
         known = ~np.isnan(accuracy).any(axis=1) & ~made
         fail = known & failed(np.nan_to_num(accuracy, nan=1.0), threshold, included=included)
         rate = budgets(fail[~made], kind[~made], len(kinds), 1.0)
-        # Where nothing has failed all kinds count alike, of those that have prompts to ask.
+        # If none has failed, all kinds with prompts to request count equally.
         there = np.bincount(kind, weights=made | fail, minlength=len(kinds)) > 0
         weight = np.where(there, rate, 0)
-        told["failed_prompts"] = float(fail.sum())
-        return state._replace(fail=fail, weight=weight.astype(np.float32)), told
+        metrics["failed_prompts"] = float(fail.sum())
+        return state._replace(fail=fail, weight=weight.astype(np.float32)), metrics
 
     def events(state, step):
         return frozenset({"restart", "reset"} if step == int(state.shift) else ())
@@ -138,46 +140,36 @@ def shift_to_weaknesses(
     return Curriculum(propose, init, observe, events=events)
 
 
-def _chances(weight: np.ndarray) -> np.ndarray:
-    weight = weight.astype(float)
-    total = weight.sum()
-    return weight / total if total > 0 else np.full(len(weight), 1 / len(weight))
-
-
-ROUNDING = 1e-6
-"""A group at a bound is kept."""
-
-
 def sws(
-    epochs: int = 2,
-    threshold: float = 0.5,
-    share: float = 0.5,
+    epochs: Count = 2,
+    threshold: Unit = 0.5,
+    share: Unit = 0.5,
     included: bool = False,
     low: float = 0.125,
     high: float = 0.875,
-    max_rounds: int = 1,
+    max_rounds: Count = 1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher GRPO without KL, in its second phase on what the first one did not learn.
+    """Clip-higher GRPO without KL; the second phase trains on what the first did not learn.
 
     Args:
       epochs: of the first phase (T1).
       threshold: accuracy that a failed prompt never reaches.
-      share: of the prompts of a step in the second phase that are of weak kinds.
+      share: fraction of a step's prompts in the second phase that are of weak kinds.
       included: a slope of exactly 0 counts as falling.
-      low, high: accuracies of groups that are learned from, both included.
-      max_rounds: batches that are drawn at most to fill one update; 1: none more.
+      low, high: accuracies of groups that are trained on, both included.
+      max_rounds: maximum number of batches to fill one update; 1: no further ones.
     """
-    kept = outside(low - ROUNDING, high + ROUNDING)
+    dropped = outside(low - ROUNDING, high + ROUNDING)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
         ),
         experience=experience(
             shift_to_weaknesses(epochs, threshold, share, included),
-            stages=[refill(kept, max_rounds)],
+            stages=[refill(dropped, max_rounds)],
         ),
     )
 
@@ -190,8 +182,8 @@ METHOD = Method(
     left_out="writing, judging and answering new problems by other models",
     reports="eight benchmarks, over the same RL without new problems: 10.0 % (7B) and 7.7 % (32B)",
     traps=(
-        "without `included` prompts that are never solved are no weakness; without new problems "
-        "in the task failed ones only come again; one epoch has no slope; the released sampler "
-        "mixes up its neighbours"
+        "without `included`, prompts that are never solved do not count as failed; without new "
+        "problems in the task, failed prompts are repeated; one epoch has no slope; the released "
+        "sampler confuses neighbours"
     ),
 )

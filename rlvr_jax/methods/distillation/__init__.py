@@ -1,1 +1,1 @@
-"""Distillation: a teacher, or the policy with more in sight."""
+"""Distillation: from a teacher, or from the policy with more in its prompt."""

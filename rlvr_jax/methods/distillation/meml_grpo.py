@@ -1,18 +1,19 @@
-"""MEML-GRPO: experts that are prompts of one policy; the best one of a question teaches the worst.
+"""MEML-GRPO: experts are prompts of one policy; the best expert of a question teaches the worst.
 
 "MEML-GRPO: Heterogeneous Multi-Expert Mutual Learning for RLVR Advancement", of which the abstract
 was read.
 
-    the rollouts of a question are split over P experts, which differ by what their prompt adds
+    the rollouts of a question are divided among P experts, which differ by a note in their prompt
     A_i  = (R_i - mean) / (std + 1e-6) over the rows of the same question and expert
-    mutual: mean over the right rows of the best expert of log π_old(o | best) - log π(o | worst)
-    hard:   with more than 3/4 wrong rows a question is kept with probability 3/4; when 64 are,
-            their solutions are imitated behind every expert's prompt, in an update of their own
+    mutual: mean over the correct rows of the best expert of log π_old(o | best) - log π(o | worst)
+    hard:   a question with more than 3/4 incorrect rows is stored with probability 3/4; the
+            solutions of 64 stored questions are imitated after every expert's prompt, in an update
+            of their own
     loss = PPO clip on the token mean + λ₁ mutual + λ₂ imitation
 
-The notes print the mutual term with the other sign, which would push the worst expert away. With
-one baseline over all experts the weaker style would be punished. λ₁, λ₂ and the experts' texts are
-ours; theirs are system prompts of styles that the policy was fine-tuned on before.
+The notes print the mutual term with the opposite sign, which would repel the worst expert. One
+baseline over all experts would punish the weaker style. λ₁, λ₂ and the experts' texts are ours;
+theirs are system prompts of styles that the policy was fine-tuned on before.
 """
 
 from __future__ import annotations
@@ -45,33 +46,24 @@ from rlvr_jax.objectives.statistics.groups import (
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-    NonNegative,
-    Positive,
-    Unit,
-)
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
-
-def shares(samples: int, experts: int) -> list[int]:
-    """Samples of each expert, as equal as they can be, the first ones more."""
-    return [samples // experts + (expert < samples % experts) for expert in range(experts)]
+EXPERTS = (
+    "Answer as a textbook does, step by step.",
+    "Think aloud, and check what you find.",
+    "Answer with as few words as you can.",
+)
 
 
 @part
 def ask_experts(views: Sequence[View]) -> Curriculum:
-    """Splits the samples of every ask over views of its prompt, each the cell of its number.
+    """Divides the samples of a request among views of its prompt; the view's number is the cell.
 
-    The parts are groups of their own as they are drawn; `join_groups` makes one of them.
+    The samples of one view are a group; `join_groups` merges the groups of a prompt.
 
     Args:
-      views: at least one; asks with fewer samples than views go to the first ones.
-    Raises:
-      ValueError: no view.
+      views: at least one; a request with fewer samples than views uses the first ones.
     """
     if not views:
         raise ValueError("ask_experts: views must be at least one, got none")
@@ -91,11 +83,16 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
     )
 
 
+def shares(samples: int, experts: int) -> list[int]:
+    """Samples of each expert, as equal as possible, the first ones more."""
+    return [samples // experts + (expert < samples % experts) for expert in range(experts)]
+
+
 @part(by_row=True)
 def join_groups() -> Stage:
-    """Makes one group of the groups next to each other that answer one prompt of a round.
+    """Merges consecutive groups of one prompt and round.
 
-    Metrics: joined_groups (groups behind it per group before it).
+    Metrics: joined_groups (groups after per group before).
     """
 
     def apply(batch, actor, state, turn):
@@ -105,20 +102,42 @@ def join_groups() -> Stage:
         fresh = [one != two for one, two in zip(keys, [None, *keys[:-1]], strict=True)]
         number = np.cumsum(fresh).astype(np.int32) - np.int32(1)
         group = np.repeat(number, list(map(len, batch.groups)))
-        told = {"joined_groups": sum(fresh) / len(fresh)}
-        return batch.with_rollouts(group=group).renumbered(), state, told
+        metrics = {"joined_groups": sum(fresh) / len(fresh)}
+        return batch.with_rollouts(group=group).renumbered(), state, metrics
 
     return apply
 
 
+@part
+def cell_normalized(epsilon: Epsilon = 1e-6) -> Transform:
+    """A_i = (R_i - mean) / (std + ε) over the rows of the same group and cell, std with n - 1.
+
+    Groups without tokens do not count.
+    """
+
+    def advantage(rollouts):
+        ids = groups_by_cell(rollouts.group, rollouts.cell)
+        counted = group_has_tokens(rollouts.mask, rollouts.group)
+        scale = group_std(rollouts.reward, ids, where=counted) + epsilon
+        return group_deviation(rollouts.reward, ids, where=counted) / scale
+
+    return rollout_advantage(advantage, reads={"cell"})
+
+
+def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
+    """Ids of the groups split by cell: one id for the rows of one group and one cell."""
+    span = jnp.max(cell) - jnp.min(cell) + 1
+    segment = jnp.searchsorted(jnp.sort(group), group).astype(group.dtype)  # from any ids
+    return segment * span + (cell - jnp.min(cell))
+
+
 @part(writes=GIVES | {"cell"}, by_row=True)
 def show_to_worst(views: Sequence[View]) -> Stage:
-    """Gives the right answers of a group's best expert the worst one's prompt as their second one.
+    """Sets the worst expert's prompt as the second prompt of the best expert's correct rows.
 
     Args:
       views: of the experts, by their cells.
-    Reads: reward, outcome, group, cell. Writes: second_tokens, second_length. Metrics:
-      teaching_rows (share of the rows).
+    Metrics: teaching_rows (fraction of the rows).
     """
 
     def apply(batch, actor, state, turn):
@@ -138,36 +157,80 @@ def show_to_worst(views: Sequence[View]) -> Stage:
     return Stage(apply, reads=needs, views=tuple(views))
 
 
-def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
-    """Groups of whose answers a larger share than `wrong_above` is wrong, bool [G].
+@part(reads={"logp", "second_prompt_logp", "cell", "batch_statistics"}, writes={"term"})
+def teach_the_worst(coefficient: NonNegative) -> Transform:
+    """Makes correct rows of a group's best expert likelier under the prompt of the worst.
+
+    term + c · mean over their tokens of (old_logp - logp'), logp' under the row's second prompt: an
+    estimate of KL(π(·|best) ‖ π(·|worst)), whose gradient is that of imitation.
 
     Args:
-      outcomes: [G, N], NaN without a verdict; right is above ½.
+      coefficient: c.
+    Metrics: mutual_divergence (the mean), taught_tokens (their number).
     """
-    known = ~np.isnan(outcomes)
-    wrong = (known & ~(np.nan_to_num(outcomes) > 0.5)).sum(axis=1)
-    return wrong > wrong_above * np.maximum(known.sum(axis=1), 1)
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
+        taught = signals.mask & teaching.rows[:, None]
+        divergence = context.old_logp - context.stats.second_prompt_logp
+        mean = masked_mean(divergence, taught)
+        metrics = {
+            "mutual_divergence": mean,
+            "taught_tokens": jnp.sum(taught).astype(mean.dtype),
+        }
+        return replace(signals, term=signals.term + coefficient * mean), state, metrics
+
+    return apply
 
 
-@part
+class Teaching(NamedTuple):
+    """The best and the worst expert of each row's group, and the rows that teach.
+
+    Fields:
+      best, worst: int [B], the experts of highest and lowest mean reward; of ties the first.
+      rows: bool [B], correct rows of the best expert, if best and worst differ.
+    """
+
+    best: Int[Array, "B"]
+    worst: Int[Array, "B"]
+    rows: Bool[Array, "B"]
+
+
+def teaching_rows(
+    reward: Float[Array, "B"],
+    outcome: Float[Array, "B"],
+    group: Int[Array, "B"],
+    cell: Int[Array, "B"],
+) -> Teaching:
+    """The `Teaching` of each row. An outcome above ½ is correct."""
+    mean = group_mean(reward, groups_by_cell(group, cell))
+
+    def first_of_highest(values):
+        there = values == group_max(values, group)
+        lowest = group_max(-cell.astype(reward.dtype), group, where=there)
+        return (-lowest).astype(cell.dtype)
+
+    best, worst = first_of_highest(mean), first_of_highest(-mean)
+    return Teaching(best, worst, (outcome > 0.5) & (cell == best) & (best != worst))
+
+
+@part(reads={"solution"}, writes={"supervised"}, updates=1, by_row=True)
 def imitate_hard(
     views: Sequence[View], wrong_above: Unit, probability: Unit, capacity: Count
 ) -> Stage:
-    """Keeps hard prompts, and imitates their solutions under every view once there are enough.
+    """Stores hard prompts, and imitates their solutions under every view once there are enough.
 
-    A prompt of whose answers a larger share than `wrong_above` is wrong is put into the buffer with
-    some probability. When the buffer is full, it is emptied, and the worked solutions of its
-    prompts, behind the prompt of each view, are rows to imitate in an update of their own. Train
-    prompts alone are kept.
+    A full store is emptied. The worked solutions of its prompts, after the prompt of each view, are
+    rows to imitate in an update of their own. Only train prompts are stored.
 
     Args:
       views: of the experts.
-      wrong_above: share, in [0, 1].
-      probability: with which a hard prompt is kept, in [0, 1].
-      capacity: prompts of the buffer.
-    Reads: outcome, Prompt.solution. Writes: supervised; `Batch.further`, of supervised rows.
-    Metrics: hard_groups (share), kept_prompts (that wait), imitated_solutions (rows),
-      solutions_too_long (prompts).
+      wrong_above: fraction of incorrect rows above which a prompt is hard.
+      probability: of storing a hard prompt.
+      capacity: prompts of a full store.
+    Metrics: hard_groups (fraction of the groups), kept_prompts (in the store), imitated_solutions
+      (rows), solutions_too_long (prompts).
     """
 
     def init(setting):
@@ -176,8 +239,8 @@ def imitate_hard(
     def apply(batch, actor, state, turn):
         train = turn.setting.task.train
         hard = hard_groups(batch.outcomes(), wrong_above)
-        lucky = turn.random().uniform(size=len(hard)) < probability
-        asks = batch.asks_of(hard & lucky)
+        chosen = turn.random().uniform(size=len(hard)) < probability
+        asks = batch.asks_of(hard & chosen)
         numbers = [a.number for a in asks if a.number < len(train) and train[a.number] is a.prompt]
         if numbers:
             state = push(state, {"number": np.array(numbers, np.int32)}, turn.step)
@@ -185,17 +248,17 @@ def imitate_hard(
         further, long = list(batch.further), 0
         if state.held >= capacity:
             rows, state = pop_oldest(state, capacity)
-            solved, long = _solutions(actor, train, rows["number"], turn.setting.response_tokens)
+            solved, long = solutions(actor, train, rows["number"], turn.setting.response_tokens)
             further += [solved] if solved is not None else []
-        told = {
+        metrics = {
             "hard_groups": float(hard.mean()),
             "kept_prompts": float(state.held),
             "imitated_solutions": float(sum(map(len, further))),
             "solutions_too_long": float(long),
         }
-        return replace(batch, further=further), state, told
+        return replace(batch, further=further), state, metrics
 
-    def _solutions(actor, train, numbers, most):
+    def solutions(actor, train, numbers, most):
         stop = actor.stop_token()
         asks, tokens = [], []
         for number in numbers.tolist():
@@ -216,122 +279,28 @@ def imitate_hard(
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
         return replace(rows, grades=[Grade(None)] * len(rows)), long
 
-    needs = frozenset({"solution"}).union(*(view.reads for view in views))
-    return Stage(
-        apply,
-        init,
-        reads=needs,
-        views=tuple(views),
-        writes=frozenset({"supervised"}),
-        updates=1,
-        by_row=True,
-    )
+    needs = frozenset().union(*(view.reads for view in views))
+    return Stage(apply, init, reads=needs, views=tuple(views))
 
 
-def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
-    """Ids of the groups split by cell: rows of one group and one cell have the same."""
-    span = jnp.max(cell) - jnp.min(cell) + 1
-    segment = jnp.searchsorted(jnp.sort(group), group).astype(group.dtype)  # any ids, from 0
-    return segment * span + (cell - jnp.min(cell))
-
-
-@part
-def cell_normalized(epsilon: Positive = 1e-6, within_groups: bool = False) -> Transform:
-    """A_i = (R_i - mean) / (std + ε) over the rows of the same cell; std divides by n - 1.
-
-    Groups without tokens do not count.
+def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
+    """Groups with more than a fraction `wrong_above` of incorrect rows, bool [G].
 
     Args:
-      epsilon: ε, added to the standard deviation, outside its root.
-      within_groups: over the rows of the same group and cell.
+      outcomes: [G, N], NaN if ungraded; correct is above ½.
     """
-
-    def advantage(rollouts):
-        reward, group, cell = rollouts.reward, rollouts.group, rollouts.cell
-        ids = groups_by_cell(group, cell) if within_groups else cell
-        counted = group_has_tokens(rollouts.mask, group)
-        scale = group_std(reward, ids, where=counted) + epsilon
-        return group_deviation(reward, ids, where=counted) / scale
-
-    return rollout_advantage(advantage, reads={"cell"})
-
-
-class Teaching(NamedTuple):
-    """Who teaches whom, row by row.
-
-    Fields:
-      best, worst: int [B], of the group of the row, the experts of highest and lowest mean reward;
-        of equal ones that of the lowest number.
-      rows: bool [B], right rows of the best, where best and worst differ.
-    """
-
-    best: Int[Array, "B"]
-    worst: Int[Array, "B"]
-    rows: Bool[Array, "B"]
-
-
-def teaching_rows(
-    reward: Float[Array, "B"],
-    outcome: Float[Array, "B"],
-    group: Int[Array, "B"],
-    cell: Int[Array, "B"],
-) -> Teaching:
-    """Who teaches whom; see `Teaching`. A row is right above an outcome of ½."""
-    span = jnp.max(cell) - jnp.min(cell) + 1
-    segment = jnp.searchsorted(jnp.sort(group), group).astype(cell.dtype)
-    mean = group_mean(reward, segment * span + (cell - jnp.min(cell)))
-
-    def first_of_highest(values):
-        there = values == group_max(values, group)
-        lowest = group_max(-cell.astype(reward.dtype), group, where=there)
-        return (-lowest).astype(cell.dtype)
-
-    best, worst = first_of_highest(mean), first_of_highest(-mean)
-    return Teaching(best, worst, (outcome > 0.5) & (cell == best) & (best != worst))
-
-
-@part(writes={"term"})
-def teach_the_worst(coefficient: NonNegative) -> Transform:
-    """Makes right answers of the best expert of a group likelier behind the prompt of the worst.
-
-    term + c · mean over their tokens of (old_logp - logp'), logp' after the row's second prompt:
-    an estimate of KL(π(·|best) ‖ π(·|worst)), whose gradient is that of imitation.
-
-    Args:
-      coefficient: c, at least 0.
-    Metrics: mutual_divergence (the mean), taught_tokens (their number).
-    """
-
-    def apply(signals, context, state):
-        rollouts = context.rollouts
-        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
-        taught = signals.mask & teaching.rows[:, None]
-        divergence = context.old_logp - context.stats.second_prompt_logp
-        mean = masked_mean(divergence, taught)
-        told = {
-            "mutual_divergence": mean,
-            "taught_tokens": jnp.sum(taught).astype(mean.dtype),
-        }
-        return replace(signals, term=signals.term + coefficient * mean), state, told
-
-    reads = {"logp", "second_prompt_logp", "cell", "batch_statistics"}
-    return Transform(apply, reads=reads)
-
-
-EXPERTS = (
-    "Answer as a textbook does, step by step.",
-    "Think aloud, and check what you find.",
-    "Answer with as few words as you can.",
-)
+    known = ~np.isnan(outcomes)
+    incorrect = (known & ~(np.nan_to_num(outcomes) > 0.5)).sum(axis=1)
+    return incorrect > wrong_above * np.maximum(known.sum(axis=1), 1)
 
 
 def meml_grpo(
     experts: str = "|".join(EXPERTS),
-    mutual: float = 0.1,
-    imitation: float = 1.0,
-    wrong_above: float = 0.75,
-    probability: float = 0.75,
-    capacity: int = 64,
+    mutual: NonNegative = 0.1,
+    imitation: NonNegative = 1.0,
+    wrong_above: Unit = 0.75,
+    probability: Unit = 0.75,
+    capacity: Count = 64,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -339,19 +308,19 @@ def meml_grpo(
     """GRPO within experts, whose best teaches the worst, and imitation of hard prompts' solutions.
 
     Args:
-      experts: what the prompt of each adds, with | between them.
+      experts: note of each expert's prompt, separated by |.
       mutual: weight of the best expert's teaching (λ₁).
       imitation: weight of the imitation of solutions (λ₂).
-      wrong_above: share of wrong rows above which a prompt is hard.
-      probability: with which a hard prompt is kept.
-      capacity: prompts that are kept until their solutions are imitated.
+      wrong_above: fraction of incorrect rows above which a prompt is hard.
+      probability: of storing a hard prompt.
+      capacity: stored prompts whose solutions are imitated together.
     """
     views = [with_note(text) for text in experts.split("|")]
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
             clip_high=clip_high,
-            advantage=cell_normalized(epsilon, within_groups=True),
+            advantage=cell_normalized(epsilon),
             regularizers=[teach_the_worst(mutual), imitate(imitation)],
         ),
         experience=experience(
@@ -376,7 +345,7 @@ METHOD = Method(
         "Qwen2.5-Math-1.5B 4.89 % and Llama-3.2-1B 11.33 % on the mean over baselines like GRPO"
     ),
     traps=(
-        "an expert with one row of a question has advantage 0: draw several times the number of "
-        "experts; where all experts do equally well there is no mutual term"
+        "an expert with one row of a question has advantage 0: sample several times the number of "
+        "experts; if all experts do equally well, there is no mutual term"
     ),
 )

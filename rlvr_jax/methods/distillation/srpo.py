@@ -1,17 +1,17 @@
-"""SRPO: failures that a right answer could teach are distilled, all else is reinforced.
+"""SRPO: failures that a correct response can teach are distilled; all other rows are reinforced.
 
 "Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
 https://arxiv.org/abs/2604.02288
 
-    z_i  = row i is wrong, and another row of its group is right
+    z_i  = 1 if row i is incorrect and another row of its group is correct
     z = 0:  max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)),  A = R_i - mean over all rows
     z = 1:  w_t KL(π ‖ π_T),  w_t = exp(-β H_t) over its mean in the batch
     loss = Σ / Σ n_i, one denominator for both
 
-π_T is SDPO's teacher, H_t its entropy: where it is not sure it is not followed. Failures leave the
-policy gradient and stay in the mean, so that right rows gain from them. As fewer rows fail the mix
-turns from distillation to GRPO by itself. The paper takes SDPO's divergence; its figure, and we,
-KL(policy ‖ teacher) over the whole vocabulary.
+π_T is SDPO's teacher and H_t its entropy, so that an uncertain teacher has a small weight. Failures
+leave the policy gradient and stay in the mean, which raises the advantage of correct rows. As fewer
+rows fail, the loss moves from distillation to GRPO. The paper's text has SDPO's divergence; its
+figure, and this recipe, have KL(policy ‖ teacher) over the whole vocabulary.
 """
 
 import jax.numpy as jnp
@@ -31,9 +31,47 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.distillation import Distance
 from rlvr_jax.objectives.transforms.teachers import has_right_sibling
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, NonNegative
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
+
+
+def taught_failures(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B T"]:
+    """Tokens of incorrect rows with a correct row among the others of their group."""
+    route = (rollouts.outcome < success) & has_right_sibling(rollouts, success)
+    return jnp.broadcast_to(route[:, None], rollouts.mask.shape)
+
+
+@part(reads={"teacher_entropy", "batch_statistics"}, writes={"weight"})
+def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform:
+    """Multiplies the weight of taught failures by exp(-β H), H the teacher's entropy, with mean 1.
+
+    Args:
+      beta: β.
+      success: smallest outcome of a correct row.
+    Metrics: taught_share (fraction of the tokens), teacher_entropy (mean over taught failures).
+    """
+
+    def apply(signals, context, state):
+        taught = signals.mask & taught_failures(context.rollouts, success)
+        entropy = context.stats.teacher_entropy
+        raw = jnp.where(taught, jnp.exp(-beta * entropy), 0)
+        mean = masked_mean(raw, taught)
+        scaled = raw / jnp.where(mean > 0, mean, 1)
+        weight = signals.weight * jnp.where(taught, scaled, 1)
+        metrics = {
+            "taught_share": masked_mean(taught, signals.mask),
+            "teacher_entropy": masked_mean(entropy, taught),
+        }
+        return replace(signals, weight=weight), state, metrics
+
+    return apply
+
+
+@part
+def failures(success: Finite) -> Function:
+    """`taught_failures` as a function of the rollouts, bool [B, T]."""
+    return lambda rollouts: taught_failures(rollouts, success)
 
 
 @part
@@ -46,57 +84,19 @@ def over_vocabulary(statistic: str) -> Distance:
     return Distance(lambda context: getattr(context.stats, statistic), frozenset({statistic}))
 
 
-def taught_failures(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B T"]:
-    """Tokens of rows that failed beside a row that did not."""
-    route = (rollouts.outcome < success) & has_right_sibling(rollouts, success)
-    return jnp.broadcast_to(route[:, None], rollouts.mask.shape)
-
-
-@part(reads={"teacher_entropy", "batch_statistics"}, writes={"weight"})
-def weigh_certain_teacher(beta: NonNegative, success: float = 0.5) -> Transform:
-    """Weighs the tokens of taught failures by exp(-β H), H the teacher's entropy, to mean 1.
-
-    Args:
-      beta: β, at least 0.
-      success: as of `drop_untaught`.
-    Metrics: taught_share (of the tokens), teacher_entropy (mean over those tokens).
-    """
-
-    def apply(signals, context, state):
-        taught = signals.mask & taught_failures(context.rollouts, success)
-        entropy = context.stats.teacher_entropy
-        raw = jnp.where(taught, jnp.exp(-beta * entropy), 0)
-        mean = masked_mean(raw, taught)
-        scaled = raw / jnp.where(mean > 0, mean, 1)
-        weight = signals.weight * jnp.where(taught, scaled, 1)
-        told = {
-            "taught_share": masked_mean(taught, signals.mask),
-            "teacher_entropy": masked_mean(entropy, taught),
-        }
-        return replace(signals, weight=weight), state, told
-
-    return apply
-
-
-@part
-def failures(success: float) -> Function:
-    """The tokens of failures to which a right answer was shown, bool [B, T]."""
-    return lambda rollouts: taught_failures(rollouts, success)
-
-
 def srpo(
-    beta: float = 1.0,
+    beta: NonNegative = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    success: float = 0.5,
+    success: Finite = 0.5,
     teacher: str = "average:0.95",
 ) -> Recipe:
-    """GRPO without std, and distillation of the failures beside a right answer.
+    """GRPO without std, and distillation of failures in groups with a correct response.
 
     Args:
-      beta: how much the teacher's entropy takes from its weight (β).
-      success: outcome from which on a row is right.
-      teacher: whose weights the teacher has.
+      beta: decrease of the weight with the teacher's entropy (β).
+      success: smallest outcome of a correct row.
+      teacher: weights of the teacher; see `Recipe`.
     """
     return Recipe(
         objective=objective(
@@ -127,7 +127,7 @@ METHOD = Method(
         "up to 17.2 % cheaper"
     ),
     traps=(
-        "all-wrong groups teach nothing, but stay in the denominator; weights normalised in each "
+        "all-wrong groups have no gradient but stay in the denominator; weights normalized in each "
         "row are another method; failures leave the policy gradient, not the mean"
     ),
 )

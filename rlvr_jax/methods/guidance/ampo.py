@@ -1,28 +1,25 @@
-"""AMPO: where all answers fail, the solutions of several teachers that the policy understands best.
+"""AMPO: groups without a correct response get solutions of several teachers, the best understood.
 
 "More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse Exploration",
 https://github.com/SII-Enigma/AMPO
 
-    in a group without a right answer, k = min(2, teachers, wrong answers) of them are overwritten
-    by the solutions after which the answer is most probable; these have reward 1
+    in a group without a correct response, k = min(2, teachers, incorrect responses) responses are
+    replaced by the solutions after which the answer is most probable; these have reward 1
     A_i  = R_i - mean over all N rows of the group
     own token:    PPO clip with dual clip, log-ratio clamped to ±20
     teacher's:    -A_i f(π),  f(π) = π / (π + γ)
     loss = Σ over all tokens / L - c_H mean H
 
-This is the released script. The paper divides A by the group's standard deviation, clips f, and
-adds the mean over own tokens to the mean over solutions of their token means, so that a long one
-does not outweigh: `group_normalized()`, `average_by_origin()` and
-`by_origin(ppo_clip(ε, ε), shaped_probability(γ, clip=ε))` on the token mean. The solutions are
-those of `Prompt.meta["solutions"]`, the answer is their last step; the code's score also counts the
-format with a tenth.
+This is the released script. The paper divides A by the group's standard deviation and clips f. Its
+loss adds the mean over own tokens to the mean over solutions of their token means, so that a long
+solution weighs as much as a short one. Solutions are those of `Prompt.meta["solutions"]`, and the
+answer is their last step. The score of the code includes the format with a tenth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import experience
@@ -40,23 +37,26 @@ from rlvr_jax.objectives import (
     shaped_probability,
     statistic_term,
 )
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count
-from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Finite
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    DualClip,
+    EntropyCoefficient,
+    Finite,
+    Positive,
+)
 from rlvr_jax.types.parts import Function, part
+
+CORRECT_ABOVE = 0.5
+"""Outcomes above this are correct."""
 
 
 @part
 def none_above(bound: Finite) -> Function:
-    """Groups with verdicts, of which none is above a bound.
-
-    Args:
-      bound: a number.
-    """
+    """Groups with graded responses, none of which is above a bound."""
 
     def none(outcomes):
         known = ~np.isnan(outcomes)
@@ -65,55 +65,22 @@ def none_above(bound: Finite) -> Function:
     return none
 
 
-RIGHT = 0.5
-"""An outcome above this counts as right."""
+@part(reads={"solution"}, writes=GIVES, by_row=True)
+def place_ranked_traces(
+    when: GroupTest, most: Count = 2, right_above: Finite = CORRECT_ABOVE
+) -> Stage:
+    """Replaces incorrect responses by worked solutions in some groups.
 
-
-def traces_of(prompt: Prompt) -> list[Sequence[str]]:
-    """The worked solutions of a prompt, each as its steps: `meta["solutions"]`, else `solution`."""
-    return list(prompt.meta.get("solutions") or [prompt.solution])
-
-
-def comprehension(logp: np.ndarray, answer: np.ndarray, geometric: bool = False) -> np.ndarray:
-    """How probable an answer is for a policy that has read what stands before it, [B].
+    Among the solutions of the prompt, those are taken after whose reasoning the policy finds the
+    answer, their last step, most probable. They replace random incorrect rows. A solution has
+    reward 1, independent of its grade. Solutions longer than the budget of a response do not count.
 
     Args:
-      logp: [B, T], log-probs of rows that end with the answer.
-      answer: bool [B, T], its tokens; 0 for a row without any.
-      geometric: exp of the mean log-prob, and not the mean probability.
-    """
-    count = np.maximum(answer.sum(axis=1), 1)
-    values = logp if geometric else np.exp(logp)
-    mean = np.where(answer, values, 0).sum(axis=1) / count
-    return np.where(answer.any(axis=1), np.exp(mean) if geometric else mean, 0)
-
-
-def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.ndarray:
-    """The places of the `number` best understood traces, of equal ones the shorter first.
-
-    Args:
-      score, length: of each trace.
-    """
-    return np.lexsort((length, -np.asarray(score)))[:number]
-
-
-@part(reads=frozenset({"solution"}), writes=GIVES, by_row=True)
-def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = RIGHT) -> Stage:
-    """Puts worked solutions in the place of wrong answers, where a group needs them.
-
-    Of the solutions that a prompt has (`traces_of`) those are taken after whose reasoning the
-    policy finds the answer, their last step, most probable; they overwrite as many wrong rows,
-    drawn at random. A solution is learned from with reward 1, whatever its grade is. What is longer
-    than the budget of a response is no candidate.
-
-    Args:
-      when: which groups, such as `none_above(0.5)`.
-      most: solutions of a group at most.
-      right_above: outcome above which an answer is right, so that it is not overwritten.
-    Reads: outcome, Prompt.solution, Prompt.meta. Writes: off_policy, origin; reward, of the rows
-      that are added. Scores: the solutions of those groups. Metrics: traces (rows added),
-      traces_right (of them), traces_too_long (solutions of those groups), comprehension (mean of
-      the rows added).
+      when: groups that get solutions, such as `none_above(0.5)`.
+      most: maximum number of solutions of a group.
+      right_above: outcome above which a response is correct and is not replaced.
+    Metrics: traces (rows added), traces_right (correct ones among them), traces_too_long
+      (solutions of those groups), comprehension (mean of the rows added).
     """
 
     def apply(batch, actor, state, turn):
@@ -123,38 +90,40 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
         order, chosen, scores, long = np.arange(len(batch)), [], [], 0
         for group in wanted:
             rows = batch.groups[group]
-            wrong = rows[batch.rollouts.outcome[rows] <= right_above]
+            incorrect = rows[batch.rollouts.outcome[rows] <= right_above]
             written, answer = _candidates(actor, batch.asks[rows[0]], turn)
             long += len(traces_of(batch.asks[rows[0]].prompt)) - len(answer)
-            if written is None or not len(wrong):
+            if written is None or not len(incorrect):
                 continue
             logp = actor.score(written, ["logp"])["logp"]
             score = comprehension(logp, answer)
-            best = by_comprehension(score, written.rollouts.length, min(most, len(wrong)))
-            places = random.permutation(wrong)[: len(best)]
+            best = by_comprehension(score, written.rollouts.length, min(most, len(incorrect)))
+            places = random.permutation(incorrect)[: len(best)]
             order[places] = len(batch) + sum(map(len, chosen)) + np.arange(len(best))
             chosen.append(written.take(best))
             scores += score[best].tolist()
+        metrics = {"traces": 0.0, "traces_right": 0.0, "traces_too_long": float(long)}
         if not chosen:
-            return (
-                batch,
-                state,
-                {"traces": 0.0, "traces_right": 0.0, "traces_too_long": float(long)},
-            )
+            return batch, state, metrics
         traces = actor.grade(off_policy_rows(concatenate(chosen)))
-        right = float(np.sum(traces.rollouts.outcome > RIGHT))
+        metrics["traces"] = float(len(traces))
+        metrics["traces_right"] = float(np.sum(traces.rollouts.outcome > CORRECT_ABOVE))
+        metrics["comprehension"] = float(np.mean(scores))
         traces = traces.with_rollouts(reward=np.ones_like(traces.rollouts.reward))
         group = batch.rollouts.group
         whole = concatenate([batch, traces]).take(order).with_rollouts(group=group).renumbered()
-        told = {"traces": float(len(traces)), "traces_right": right}
-        told |= {"traces_too_long": float(long), "comprehension": float(np.mean(scores))}
-        return whole, state, told
+        return whole, state, metrics
 
     return apply
 
 
+def traces_of(prompt: Prompt) -> list[Sequence[str]]:
+    """The worked solutions of a prompt as lists of steps: `meta["solutions"]`, else `solution`."""
+    return list(prompt.meta.get("solutions") or [prompt.solution])
+
+
 def _candidates(actor: Actor, ask: Ask, turn: Turn) -> tuple[Batch | None, np.ndarray]:
-    """Rows of a prompt's solutions that fit the budget, and where in them the answer stands."""
+    """Rows of a prompt's solutions that fit the budget, and the tokens of their answers."""
     stop, width = actor.stop_token(), turn.setting.response_tokens
     rows, starts = [], []
     for steps in traces_of(ask.prompt):
@@ -166,51 +135,49 @@ def _candidates(actor: Actor, ask: Ask, turn: Turn) -> tuple[Batch | None, np.nd
         return None, np.zeros((0, width), bool)
     written = actor.written([replace(ask, samples=len(rows))], rows)
     places = np.arange(width)[None]
-    ends = written.rollouts.length[:, None] - 1  # the stop token belongs to no answer
+    ends = written.rollouts.length[:, None] - 1  # the stop token is not part of the answer
     return written, (places >= np.array(starts)[:, None]) & (places < ends)
 
 
-@part(reads={"off_policy", "batch_statistics"}, writes={"weight"})
-def average_by_origin() -> Transform:
-    """Makes a token mean the sum of two: over own tokens, and over foreign rows of their token
-    means. A long worked solution then counts as a short one.
+def comprehension(logp: np.ndarray, answer: np.ndarray, geometric: bool = False) -> np.ndarray:
+    """Mean probability of an answer for a policy that has read the tokens before it, [B].
 
-    weight' = weight · N / n for the n own tokens of N, and weight · N / (S n_i) for those of the S
-    rows that hold foreign tokens, n_i of them in row i.
+    Args:
+      logp: [B, T], log-probs of rows that end with the answer.
+      answer: bool [B, T], its tokens; a row without any has 0.
+      geometric: exp of the mean log-prob instead.
     """
+    count = np.maximum(answer.sum(axis=1), 1)
+    values = logp if geometric else np.exp(logp)
+    mean = np.where(answer, values, 0).sum(axis=1) / count
+    return np.where(answer.any(axis=1), np.exp(mean) if geometric else mean, 0)
 
-    def apply(signals, context, state):
-        mask, dtype = signals.mask, signals.weight.dtype
-        foreign = mask & foreign_tokens(context.rollouts)
 
-        def count(tokens, axis=None):
-            return jnp.maximum(masked_count(tokens, axis), 1).astype(dtype)
+def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.ndarray:
+    """Positions of the `number` best understood solutions; of ties, the shorter first.
 
-        rows = jnp.maximum(jnp.sum(has_tokens(foreign)), 1).astype(dtype)
-        share = jnp.where(foreign, rows * count(foreign, 1)[:, None], count(mask & ~foreign))
-        signals = replace(signals, weight=signals.weight * count(mask) / share)
-        return signals, state, {}
-
-    return apply
+    Args:
+      score, length: of each solution.
+    """
+    return np.lexsort((length, -np.asarray(score)))[:number]
 
 
 def ampo(
-    gamma: float = 0.1,
+    gamma: Positive = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 10.0,
-    right_above: float = 0.6,
-    traces: int = 2,
-    entropy_coefficient: float = 0.001,
-    max_length: int = 8192,
+    right_above: Finite = 0.6,
+    traces: Count = 2,
+    entropy_coefficient: EntropyCoefficient = 0.001,
+    max_length: Count = 8192,
 ) -> Recipe:
-    """PPO on own tokens, shaped probability on solutions that stand in where all answers fail.
+    """PPO on own tokens, shaped probability on solutions in groups without a correct response.
 
     Args:
-      gamma: probability at which a teacher's token is learned from most (γ).
-      right_above: outcome above which an answer is right.
-      traces: solutions of a group at most (k_0).
-      entropy_coefficient: weight of the mean entropy (c_H).
+      gamma: probability at which a teacher's token has the largest gradient (γ).
+      right_above: outcome above which a response is correct.
+      traces: maximum number of solutions of a group (k_0).
       max_length: budget of response tokens (L).
     """
     bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
@@ -240,7 +207,7 @@ METHOD = Method(
         "GRPO; like one strong teacher on 46k"
     ),
     traps=(
-        "acts only where every answer of a group fails; the loss is a sum over tokens, not the "
-        "paper's two means, so a long solution outweighs others; give max_length the run's budget"
+        "acts only where every response of a group fails; the loss is a sum over tokens, not the "
+        "paper's two means, so a long solution outweighs others; set max_length to the run's budget"
     ),
 )

@@ -1,18 +1,19 @@
-"""CalibRL: a worked solution says how sure the policy should be, and is not imitated.
+"""CalibRL: a worked solution sets how certain the policy should be, and is not imitated.
 
 "Controllable Exploration in Hybrid-Policy RLVR for Multi-Modal Reasoning",
 https://github.com/zhh6425/CalibRL
 
     A_i  = R_i - mean over the policy's own rows of the group, no std
     Δ_it = logp_it - e_t,  e_t the old log-prob of the solution's token at the same position
-    g_it = LeakyReLU_½(-s_i Δ_it) |A_i|,  s_i = 1 for right rows, -1 for wrong ones
+    g_it = LeakyReLU_½(-s_i Δ_it) |A_i|,  s_i = 1 for correct rows, -1 for incorrect ones
     loss = mean over own tokens of [PPO with dual clip + 0.1 g]
 
-The solution's row has no loss of its own; e_t is a level and no likelihood, for the texts differ. A
-right row is pushed up at full strength below the level and at half above it, a wrong one down the
-other way round; |A| weighs what is rare in its group. Where the solution has no token there is no
-such term, while the denominator stays; the released code reads what its padding holds there. Every
-group has its solution, as in the published script (mixup ratio 1).
+The solution's row has no loss of its own. e_t is a level and not a likelihood, as the texts differ.
+A correct row is raised at full strength below the level and at half strength above it; an incorrect
+row is lowered with the reverse strengths. |A| gives more weight to outcomes that are rare in the
+group. After the solution's end there is no such term, while the denominator does not change; the
+released code reads its padding there. Every group has its solution, as in the published script
+(mixup ratio 1).
 """
 
 import jax
@@ -31,68 +32,11 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, 
 from rlvr_jax.types.parts import part
 
 
-def expert_level(
-    old_logp: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    off_policy: Bool[Array, "B"],
-    group: Int[Array, "B"],
-) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
-    """What the policy that sampled gave the expert's token at the same position, and where the
-    expert has one. A mean over the experts of the group, if it has several."""
-    there = mask & off_policy[:, None]
-    along_tokens = jax.vmap(group_mean, in_axes=(1, None, 1), out_axes=1)
-    count = jax.vmap(group_count, in_axes=(None, 1), out_axes=1)(group, there)
-    return along_tokens(old_logp, group, there), count > 0
-
-
-def calibration_loss(
-    distance: Float[Array, "B T"],
-    right: Bool[Array, "B"],
-    slope: float,
-) -> Float[Array, "B T"]:
-    """LeakyReLU of ∓Δ: -Δ for right rows and Δ for wrong ones, where positive; else `slope` times.
-
-    Args:
-      distance: Δ = logp - the expert's level.
-    """
-    signed = jnp.where(right[:, None], -distance, distance)
-    return jnp.where(signed > 0, signed, slope * signed)
-
-
-@part(reads={"logp", "off_policy", "batch_statistics"}, writes={"penalty"})
-def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Finite) -> Transform:
-    """Pushes tokens towards the level of an expert's row at full strength, beyond it at less.
-
-    penalty' = penalty + c · LeakyReLU(-s Δ) |A|, s = 1 for right rows and -1 for wrong ones, where
-    the group has an expert's token at the position. The two texts differ: the level is how sure the
-    policy was of an unrelated token. |A| weighs the row by how rare its outcome is in the group.
-
-    Args:
-      coefficient: c, at least 0.
-      slope: of the LeakyReLU below 0, in [0, 1].
-      right_above: outcome above which a row is right.
-    Metrics: calibration_loss (mean over the tokens before c).
-    """
-
-    def apply(signals, context, state):
-        rollouts = context.rollouts
-        level, there = expert_level(
-            context.old_logp, rollouts.mask, rollouts.off_policy, rollouts.group
-        )
-        right = rollouts.outcome > right_above
-        values = calibration_loss(context.stats.logp - level, right, slope)
-        values = jnp.where(there, values, 0) * jnp.abs(signals.advantage)
-        told = {"calibration_loss": masked_mean(values, signals.mask)}
-        return replace(signals, penalty=signals.penalty + coefficient * values), state, told
-
-    return apply
-
-
 @part
 def centered_on_own_rows() -> Transform:
     """A_i = R_i - mean over the policy's own rows of the group, for all its rows.
 
-    An own row that is alone in its group has the mean 0.
+    The mean is 0 in a group with one own row.
     """
 
     def advantage(rollouts):
@@ -104,20 +48,73 @@ def centered_on_own_rows() -> Transform:
     return rollout_advantage(advantage, reads={"off_policy"})
 
 
+@part(reads={"logp", "off_policy", "batch_statistics"}, writes={"penalty"})
+def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Finite) -> Transform:
+    """Adds c · LeakyReLU(-s Δ) |A| where the group has an expert's token at the position.
+
+    Args:
+      coefficient: c.
+      slope: of the LeakyReLU below 0.
+      right_above: outcome above which a row is correct (s = 1).
+    Metrics: calibration_loss (mean over the tokens before c).
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        level, there = expert_level(
+            context.old_logp, rollouts.mask, rollouts.off_policy, rollouts.group
+        )
+        correct = rollouts.outcome > right_above
+        values = calibration_loss(context.stats.logp - level, correct, slope)
+        values = jnp.where(there, values, 0) * jnp.abs(signals.advantage)
+        metrics = {"calibration_loss": masked_mean(values, signals.mask)}
+        return replace(signals, penalty=signals.penalty + coefficient * values), state, metrics
+
+    return apply
+
+
+def expert_level(
+    old_logp: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    off_policy: Bool[Array, "B"],
+    group: Int[Array, "B"],
+) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
+    """Mean old log-prob of the group's expert tokens at each position, and where there are any."""
+    there = mask & off_policy[:, None]
+    along_tokens = jax.vmap(group_mean, in_axes=(1, None, 1), out_axes=1)
+    count = jax.vmap(group_count, in_axes=(None, 1), out_axes=1)(group, there)
+    return along_tokens(old_logp, group, there), count > 0
+
+
+def calibration_loss(
+    distance: Float[Array, "B T"],
+    correct: Bool[Array, "B"],
+    slope: float,
+) -> Float[Array, "B T"]:
+    """LeakyReLU of -Δ for correct rows and of Δ for incorrect ones.
+
+    Args:
+      distance: Δ = logp - the expert's level.
+      slope: of the LeakyReLU below 0.
+    """
+    signed = jnp.where(correct[:, None], -distance, distance)
+    return jnp.where(signed > 0, signed, slope * signed)
+
+
 def calibrl(
-    coefficient: float = 0.1,
-    slope: float = 0.5,
-    right_above: float = 0.1,
+    coefficient: NonNegative = 0.1,
+    slope: Unit = 0.5,
+    right_above: Finite = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
 ) -> Recipe:
-    """PPO on own rows, pushed towards the level that a worked solution sets.
+    """PPO on own rows, with a term towards the level that a worked solution sets.
 
     Args:
-      coefficient: weight of the guided term.
-      slope: of the LeakyReLU beyond the level.
-      right_above: outcome above which a row counts as right.
+      coefficient: weight of that term.
+      slope: of the LeakyReLU below 0.
+      right_above: outcome above which a row is correct.
     """
     return Recipe(
         objective=clipped_objective(
@@ -138,14 +135,13 @@ METHOD = Method(
     "https://github.com/zhh6425/CalibRL",
     changes="advantage, regularizer, guidance",
     baseline="batch",
-    left_out="solutions in some groups alone (mixup by chance or by pass rate)",
+    left_out="solutions in some groups only (mixup by chance or by pass rate)",
     reports=(
         "Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher "
         "entropy (abstract)"
     ),
     traps=(
-        "compares tokens at the same place of two texts, a level and no likelihood; behind the "
-        "solution's end nothing is pushed to it; groups of equal rewards have no guided term "
-        "either"
+        "compares tokens at the same position of two texts, a level and not a likelihood; there is "
+        "no guided term after the solution's end, and none in groups of equal rewards"
     ),
 )

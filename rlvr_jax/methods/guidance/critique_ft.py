@@ -3,15 +3,14 @@
 "Unleashing the Reasoning Potential of Pre-trained LLMs by Critique Fine-Tuning on One Problem",
 https://github.com/TIGER-AI-Lab/One-Shot-CFT
 
-    prompt   the problem, a candidate solution, the request to criticise it
-    target   a critique that ends with "Conclusion: right [END]" or "wrong", as the verifier says
+    prompt   the problem, a candidate solution, the request to criticize it
+    target   a critique that ends with "Conclusion: right [END]" or "wrong", as the verifier grades
     loss     = mean of -logp over the tokens of the critiques
 
-No RL and no reward. The task is the data: its train prompts are made of (problem, candidate,
-critique) by `rlvr_jax.tasks.critiques.critique_prompts`, which leaves out critiques that disagree
-with the verifier or are cut off; its test prompts are problems to be solved. Choose the step by
-held-out accuracy, never by the loss. Run it with one sample per prompt: what is drawn is only
-counted.
+There is no reward. `rlvr_jax.tasks.critiques.critique_prompts` makes the train prompts from
+(problem, candidate, critique) and leaves out critiques that are truncated or disagree with the
+verifier. The test prompts are problems to solve. Choose the step by held-out accuracy, not by the
+loss. Run it with one sample per prompt: responses are sampled and graded for metrics only.
 """
 
 from __future__ import annotations
@@ -27,36 +26,37 @@ from rlvr_jax.experience.stages.donors.traces import solutions
 from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.parts import part
 
 
-@part(by_row=True)
+@part(reads={"solution"}, writes={"supervised"}, by_row=True)
 def imitate_solutions() -> Stage:
-    """Learns from the worked solution of every prompt of the step, and from nothing that was drawn.
+    """Replaces the batch by the worked solutions of its prompts, as rows to imitate.
 
-    A solution that is longer than the budget of a response is left out; where all are, nothing is
-    learned. What is drawn is graded and counted, one response to each prompt is enough.
+    A solution longer than the budget of a response is left out; without any, nothing is trained on.
 
-    Reads: Prompt.solution. Writes: mask (nothing is on it), supervised. Metrics:
-      imitated_solutions (rows), solutions_too_long (prompts).
+    Metrics: imitated_solutions (rows), solutions_too_long (prompts).
     """
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
         traces, fit = solutions(actor, batch.asks_of(every), 1, turn)
-        told = {"imitated_solutions": float(fit.sum()), "solutions_too_long": float(np.sum(~fit))}
+        metrics = {
+            "imitated_solutions": float(fit.sum()),
+            "solutions_too_long": float(np.sum(~fit)),
+        }
         if traces is None:
-            return to_imitate(batch, np.zeros(len(batch), bool)), state, told
+            return to_imitate(batch, np.zeros(len(batch), bool)), state, metrics
         traces = replace(traces, tokenizer=batch.tokenizer, further=batch.further)
         traces = traces.with_rollouts(off_policy=None, origin=None)
-        return to_imitate(traces, np.ones(len(traces), bool)), state, told
+        return to_imitate(traces, np.ones(len(traces), bool)), state, metrics
 
-    needs, gives = frozenset({"solution"}), frozenset({"supervised"})
-    return Stage(apply, reads=needs, writes=gives)
+    return apply
 
 
-def critique_ft(weight: float = 1.0) -> Recipe:
-    """Imitation of the worked solutions of the prompts, which are critiques.
+def critique_ft(weight: NonNegative = 1.0) -> Recipe:
+    """Imitation of the prompts' worked solutions, which are critiques.
 
     Args:
       weight: of the imitation.
@@ -78,8 +78,7 @@ METHOD = Method(
         "GPU hours"
     ),
     traps=(
-        "it reads no reward: on a task whose worked solutions are no critiques it is plain "
-        "imitation; at 50 epochs over 600 examples the choice of the step decides, by held-out "
-        "accuracy"
+        "it reads no reward: on a task whose worked solutions are not critiques it is plain "
+        "imitation; with 50 epochs over 600 examples, choose the step by held-out accuracy"
     ),
 )

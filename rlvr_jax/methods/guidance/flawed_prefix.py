@@ -1,16 +1,16 @@
-"""Mixed-CoT-RL: half of the answers begin with a solution in which one error is planted.
+"""Mixed-CoT-RL: half of the responses begin with a solution that contains one planted error.
 
 "Can Large Reasoning Models Improve Accuracy on Mathematical Tasks Using Flawed Thinking?", of which
 the abstract was read.
 
-    prompts   clean, or begun with a worked solution that has exactly one error: a wrong result
-              ("calculation") or a step left out ("reasoning"), cut right behind it
-    R         = 1 if the final answer is right, else 0
-    loss      = GRPO's clip on the token mean, within the answers to one prefix
+    prompts   clean, or with the beginning of a worked solution that has exactly one error: a wrong
+              result ("calculation") or a step left out ("reasoning"), truncated right after it
+    R         = 1 if the final answer is correct, else 0
+    loss      = GRPO's clip on the token mean, over the responses to one beginning
 
-The planted words are context and never learned from. Evaluate on clean prompts and on begun ones:
-curves tell both. Shares, cut and clip are ours. Tasks bring the prefixes as
-`Prompt.meta["flawed"]`, as `partial_sums` does; a prompt without one is asked as it is.
+The planted text is context and is never trained on. Evaluate on clean and on flawed prompts; the
+curves report both. Fractions, truncation and clip are ours. Tasks have the beginnings as
+`Prompt.meta["flawed"]`, as `partial_sums` does; a prompt without one is shown unchanged.
 """
 
 from __future__ import annotations
@@ -28,35 +28,23 @@ from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
 from rlvr_jax.types.parts import part
-
-
-def exact_shares(number: int, shares: Sequence[float]) -> list[int]:
-    """Which of several kinds each of some places has, in blocks, their sizes as near to the shares
-    as whole numbers can be; -1 for the rest.
-
-    Args:
-      shares: of the kinds, whose sum is at most 1.
-    """
-    ends = [round(number * total) for total in itertools.accumulate(shares)]
-    return [next((kind for kind, end in enumerate(ends) if i < end), -1) for i in range(number)]
 
 
 @part
 def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
-    """Asks some of what the curricula before it ask under other views, the others as they are.
+    """Shows some of the requested prompts under other views, and the others unchanged.
 
-    Shares are exact in every round; which ask gets which view is random.
+    Fractions are exact in every round; the choice of prompts is random.
 
     Args:
       views: at least one.
-      shares: of the asks, one for each view, whose sum is at most 1.
-    Reads: what the views read. Metrics: outcome/<view> and outcome/plain, means over the groups;
-      plain is also what a view shows as it is.
+      shares: fraction of the prompts of each view, with a sum of at most 1.
+    Metrics: outcome/<view> and outcome/plain, means over the groups; plain includes prompts that a
+      view shows unchanged.
     Raises:
-      ValueError: no views, another number of shares, or shares that are negative or above 1
-        together.
+      ValueError: no views, another number of fractions, negative ones, or a sum above 1.
     """
     if not views or len(views) != len(shares):
         raise ValueError(
@@ -70,9 +58,8 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
 
     def propose(asks, state, turn):
         del state
-        kinds = np.array(exact_shares(len(asks), shares), int)
         random = turn.random().spawn(turn.round + 1)[-1]
-        kinds = random.permutation(kinds)
+        kinds = random.permutation(np.array(exact_shares(len(asks), shares), int))
         return [
             ask if kind < 0 else replace(ask, view=views[kind])
             for ask, kind in zip(asks, kinds.tolist(), strict=True)
@@ -80,15 +67,15 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
 
     def observe(state, turn, seen, learned):
         del learned
-        told: dict[str, list[float]] = {}
+        means: dict[str, list[float]] = {}
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
                 ask = batch.asks[rows[0]]
                 if not ask.rating and not np.isnan(outcomes).all():
                     bare = shows_nothing(ask, turn.setting.task)
                     label = PLAIN.label if bare else ask.view.label
-                    told.setdefault(label, []).append(float(np.nanmean(outcomes)))
-        return state, {f"outcome/{name}": float(np.mean(x)) for name, x in told.items()}
+                    means.setdefault(label, []).append(float(np.nanmean(outcomes)))
+        return state, {f"outcome/{name}": float(np.mean(x)) for name, x in means.items()}
 
     return Curriculum(
         propose,
@@ -98,35 +85,47 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
     )
 
 
-@part
-def begin_with_flaw(kind: str) -> View:
-    """Lets the response begin with a worked solution up to a planted error, which nobody learns.
+def exact_shares(number: int, shares: Sequence[float]) -> list[int]:
+    """The kind of each of `number` places, in blocks; -1 for the rest.
 
-    It is `Prompt.meta["flawed"][kind]`; a prompt without one is shown as it is.
+    Block sizes are the integers nearest to the given fractions.
 
     Args:
-      kind: of the error, such as "calculation".
+      shares: fraction of each kind, with a sum of at most 1.
+    """
+    ends = [round(number * total) for total in itertools.accumulate(shares)]
+    return [next((kind for kind, end in enumerate(ends) if i < end), -1) for i in range(number)]
+
+
+@part(reads={"meta"})
+def begin_with_flaw(kind: str) -> View:
+    """Begins the response with `Prompt.meta["flawed"][kind]`, which is not trained on.
+
+    A prompt without one is shown unchanged.
+
+    Args:
+      kind: of error, such as "calculation".
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
         del task
         return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
 
-    return View(show, frozenset({"meta"}))
+    return View(show)
 
 
 def flawed_prefix(
     kinds: Sequence[str] = ("calculation", "reasoning"),
-    shares: Sequence[float] = (0.25, 0.25),
+    shares: Sequence[Unit] = (0.25, 0.25),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on clean prompts and on answers that begin with an error.
+    """GRPO on clean prompts and on responses that begin with an error.
 
     Args:
       kinds: of errors, names in `Prompt.meta["flawed"]`.
-      shares: of the prompts of a step that begin with each.
+      shares: fraction of a step's prompts for each kind.
     """
     views = [begin_with_flaw(kind) for kind in kinds]
     return Recipe(
@@ -144,12 +143,12 @@ METHOD = Method(
     changes="curriculum, guidance",
     evidence="reconstruction",
     reports=(
-        "Qwen3-4B behind flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as by clean RL; "
+        "Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL; "
         "reasoning errors help more"
     ),
     traps=(
-        "prompts without flawed beginnings in `Prompt.meta` are asked as they are, so it is GRPO "
-        "there; a flaw that does not change the answer is none; report clean and begun accuracy "
-        "apart"
+        "prompts without flawed beginnings in `Prompt.meta` are shown unchanged, so it is GRPO "
+        "there; a flaw that does not change the answer is not a flaw; report clean and flawed "
+        "accuracy separately"
     ),
 )

@@ -1,20 +1,19 @@
-"""Guide-GRPO: what the policy answers with a hint teaches it to answer without.
+"""Guide-GRPO: responses with a hint teach the policy to answer without it.
 
 "Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
 https://github.com/vaskar-open-source-research/guide_rl
 
-    groups of pass rate ≤ 0.001 are drawn again with a hint
+    groups of pass rate ≤ 0.001 are sampled again with a hint
     groups of a pass rate outside (0.001, 0.999) are dropped, further prompts fill the batch
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     plain row:   max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε))
     hinted row:  -A s,  s = r / (r + γ_i),  r = π(o_t | plain prompt) / π_old(o_t | with the hint)
     loss = mean_i (1/n_i) Σ_t
 
-r is a true ratio between two contexts, so it is not 1 in the first update, and it is never clipped;
-γ_i is the 0.9-quantile of r over the tokens of the row, 1e-4 at least, without gradient. The
-released script sees one row at a time, from which the mean over rows comes, and takes the quantile
-over padding, too; we over response tokens. One γ for all hinted tokens is
-`quantile_scale(0.9, 1e-4, within_batch)`. The hint is the first part of the worked solution.
+r is a true ratio between two contexts, so it is not 1 in the first update, and it is never clipped.
+γ_i is the 0.9-quantile of r over the tokens of the row, at least 1e-4, without gradient. The
+released script processes one row at a time, which gives the mean over rows. Its quantile includes
+padding; ours is over response tokens. The hint is the first part of the worked solution.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.experience import PLAIN, experience, outside, redraw, refill
 from rlvr_jax.experience.views import hint
@@ -37,22 +36,17 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.algebra.parts import Context, Surrogate
 from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.objectives.statistics.scopes import Scope, scoped_quantile, within_response
+from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.foreign_ratios import unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, Positive, Unit
 from rlvr_jax.types.parts import Function, part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part
 def mean_at_most(bound: Finite) -> Function:
-    """Groups with verdicts whose mean outcome is at most a bound.
-
-    Args:
-      bound: a number.
-    """
+    """Groups with graded responses whose mean outcome is at most a bound."""
 
     def low(outcomes):
         number = (~np.isnan(outcomes)).sum(axis=1)
@@ -62,41 +56,16 @@ def mean_at_most(bound: Finite) -> Function:
 
 
 Scale = Callable[[Float[Array, "B T"], Context], Float[Array, "..."]]
-"""(ratio [B, T], context) -> γ > 0, in a shape that broadcasts against the ratio."""
-
-
-@part
-def quantile_scale(
-    fraction: Unit,
-    least: Positive,
-    scope: Scope = within_response,
-    where: Callable[[Rollouts], Bool[Array, "B T"]] = foreign_tokens,
-) -> Function:
-    """γ = max(quantile of the ratios of foreign tokens, least), without gradient.
-
-    Args:
-      fraction: of the quantile, in [0, 1].
-      least: positive.
-      scope: whose tokens are compared: those of each response, or of the batch.
-      where: which tokens are foreign.
-    """
-
-    def scale(ratio, context):
-        rollouts = context.rollouts
-        there = rollouts.mask & where(rollouts)
-        found = scoped_quantile(ratio, there, scope(rollouts), fraction)
-        return jax.lax.stop_gradient(jnp.maximum(found, least))
-
-    return scale
+"""(ratio [B, T], context) -> γ > 0, of a shape that broadcasts against the ratio."""
 
 
 @part
 def shaped_ratio(scale: Scale) -> Surrogate:
     """-A s, s = ρ / (ρ + γ): for tokens whose old log-probs are those of another prompt.
 
-    s is below 1 and nothing is clipped; its gradient ρ γ / (ρ + γ)² is largest where ρ = γ, so
-    tokens that the prompt makes much less likely still teach something. Gradient flows through ρ
-    above and below.
+    s is below 1 and nothing is clipped. Gradient flows through ρ above and below. The gradient
+    ρ γ / (ρ + γ)² is largest where ρ = γ, so tokens that the plain prompt makes much less likely
+    still have one.
 
     Args:
       scale: γ, such as `quantile_scale(0.9, 1e-4)`.
@@ -109,24 +78,38 @@ def shaped_ratio(scale: Scale) -> Surrogate:
     return Surrogate(prepare, unclipped_loss)
 
 
+@part
+def quantile_scale(fraction: Unit, least: Positive) -> Function:
+    """γ_i = max(quantile of the ratios of a response's foreign tokens, least), without gradient."""
+
+    def scale(ratio, context):
+        rollouts = context.rollouts
+        foreign = rollouts.mask & foreign_tokens(rollouts)
+        quantile = scoped_quantile(ratio, foreign, within_response(rollouts), fraction)
+        return jax.lax.stop_gradient(jnp.maximum(quantile, least))
+
+    return scale
+
+
 def guide(
-    quantile: float = 0.9,
-    least_scale: float = 1e-4,
-    low: float = 0.001,
-    high: float = 0.999,
-    max_rounds: int = 10,
-    hint_fraction: float = 0.5,
+    quantile: Unit = 0.9,
+    least_scale: Positive = 1e-4,
+    low: Finite = 0.001,
+    high: Finite = 0.999,
+    max_rounds: Count = 10,
+    hint_fraction: Unit = 0.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on plain rows, a shaped ratio across prompts on rows that were drawn with a hint.
+    """GRPO on plain rows, a shaped ratio across prompts on rows that were sampled with a hint.
 
     Args:
-      quantile, least_scale: of the ratios of a hinted row, which is where it learns most (γ_i).
-      low, high: pass rates; up to `low` a group is asked again with a hint, and only groups
-        strictly between them are learned from.
-      max_rounds: batches that are drawn at most to fill one update.
+      quantile: of the ratios of a hinted row, at which the gradient is largest (γ_i).
+      least_scale: lower bound of γ_i.
+      low, high: pass rates; a group up to `low` is sampled again with a hint, and only groups
+        strictly between them are trained on.
+      max_rounds: maximum number of batches to fill one update.
       hint_fraction: of the worked solution that a hint shows.
     """
     hinted = redraw(mean_at_most(low), hint(hint_fraction), trained=PLAIN)
@@ -157,6 +140,6 @@ METHOD = Method(
     ),
     traps=(
         "old log-probs of hinted rows are those with the hint; groups that stay all wrong are "
-        "dropped; the released quantile counts padding, which draws γ to 1 on short rows"
+        "dropped; the released quantile includes padding, which moves γ to 1 on short rows"
     ),
 )

@@ -7,14 +7,13 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
     else:                             -logp of its demonstration, averaged over all such tokens
     loss = first + c · second - c_H mean H
 
-One row of a group that is solved so seldom, marked `off_policy`, is the demonstration: the worked
-solution of its prompt, in the place of one of the rollouts, all of which are dropped. There is no
-clip, no standard deviation and no division by the number of rows: the first part grows with the
-kept rows and the second does not. The authors take both per micro-batch, we over the batch, and
-limit the gradient norm at 80. γ is 0 of 8 (Qwen) or 2 of 8 (Llama); c is 0.3 for the 1.5B model.
-The paper's estimator is a frame for these and other losses: reference policy in the denominator,
-advantage, stability mask. Soft gates and the third band, where demonstrations are treated by
-off-policy RL, are off in the scripts and not here.
+The demonstration is the worked solution, marked `off_policy`. It replaces one rollout of the group,
+and the others are masked. There is no clip, no standard deviation and no division by the number of
+rows: the first term grows with the unmasked rows and the second does not. The authors take both per
+micro-batch, we over the batch, and limit the gradient norm at 80. γ is 0 of 8 (Qwen) or 2 of 8
+(Llama); c is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses:
+reference policy in the denominator, advantage, stability mask. Soft gates and a third band with
+off-policy RL on demonstrations are disabled in the scripts and not part of this recipe.
 """
 
 from __future__ import annotations
@@ -38,36 +37,32 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative, NonNegativeInt
+from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative, NonNegativeInt
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
 
 
 @part
 def solved_at_most(number: NonNegativeInt) -> Function:
-    """Groups with verdicts, of which at most so many are right (an outcome above ½).
+    """Groups with graded responses, of which at most `number` are correct (an outcome above ½)."""
 
-    Args:
-      number: at least 0.
-    """
-
-    def few_right(outcomes):
+    def few_correct(outcomes):
         known = ~np.isnan(outcomes)
-        right = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
-        return known.any(axis=1) & (right <= number)
+        correct = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
+        return known.any(axis=1) & (correct <= number)
 
-    return few_right
+    return few_correct
 
 
-@part(writes=GIVES, by_row=True)
+@part(reads={"solution"}, writes=GIVES, by_row=True)
 def demonstrate(when: GroupTest) -> Stage:
-    """Puts the worked solution of some prompts into their groups, in the place of the last row.
+    """Replaces the last row of some groups by the worked solution of their prompt.
 
     A group of one keeps its row.
 
     Args:
-      when: which groups, such as `solved_at_most(0)`.
-    Reads: outcome, Prompt.solution. Writes, metrics: as `add_traces`.
+      when: groups that get a demonstration, such as `solved_at_most(0)`.
+    Metrics: as `add_traces`.
     """
 
     def apply(batch, actor, state, turn):
@@ -86,29 +81,17 @@ def demonstrate(when: GroupTest) -> Stage:
         rest = batch.take(np.concatenate(kept)).with_rollouts(group=places)
         return rest.with_groups(shown, traces, "append"), state, trace_metrics(traces, fit)
 
-    needs = frozenset({"solution"})
-    return Stage(apply, reads=needs)
-
-
-def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
-    """Number of right rollouts of the policy itself in the group of each row."""
-    right = outcome_is_right(rollouts.outcome) & ~rollouts.off_policy
-    return group_sum(right.astype(jnp.int32), rollouts.group)
-
-
-def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
-    """Rows of groups in which the policy has solved the prompt at most `solved` times."""
-    return num_solved(rollouts) <= solved
+    return apply
 
 
 @part
 def solved_group_advantage(solved: NonNegativeInt) -> Transform:
-    """A_i = R_i - mean over the policy's own rollouts, in groups that it can solve; else 0.
+    """A_i = R_i - mean over the policy's own rollouts, in groups that it solves; else 0.
 
-    An own rollout that is alone in its group has no mean: its advantage is its reward.
+    An own rollout that is the only one of its group has its reward as advantage.
 
     Args:
-      solved: number of right rollouts up to which a group is not trained on by reward.
+      solved: γ, number of correct rollouts up to which a group is not trained on by reward.
     """
 
     def advantage(rollouts):
@@ -121,14 +104,24 @@ def solved_group_advantage(solved: NonNegativeInt) -> Transform:
     return rollout_advantage(advantage, reads={"off_policy"})
 
 
+def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
+    """Rows of groups in which the policy has solved the prompt at most `solved` times."""
+    return num_solved(rollouts) <= solved
+
+
+def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
+    """Number of correct rollouts of the policy itself in the group of each row."""
+    right = outcome_is_right(rollouts.outcome) & ~rollouts.off_policy
+    return group_sum(right.astype(jnp.int32), rollouts.group)
+
+
 @part(reads={"off_policy"}, writes={"mask"})
-def drop_demonstrated(solved: int) -> Transform:
-    """Takes demonstrations, and groups the policy cannot solve, out of the loss by reward.
+def drop_demonstrated(solved: NonNegativeInt) -> Transform:
+    """Masks demonstrations, and groups that the policy does not solve.
 
     Args:
-      solved: as in `solved_group_advantage`.
-    Metrics: demonstrated_share (of the rows with tokens, those in groups solved at most `solved`
-      times).
+      solved: γ.
+    Metrics: demonstrated_share (fraction of the rows with tokens that are in unsolved groups).
     """
 
     def apply(signals, context, state):
@@ -142,38 +135,36 @@ def drop_demonstrated(solved: int) -> Transform:
 
 
 @part
-def imitate_demonstrations(coefficient: NonNegative, solved: int) -> Transform:
-    """Adds c · token mean of -logp of the demonstrations of groups the policy cannot solve.
-
-    0 where there is no such group.
+def imitate_demonstrations(coefficient: NonNegative, solved: NonNegativeInt) -> Transform:
+    """Adds c · token mean of -logp of the demonstrations of groups that the policy does not solve.
 
     Args:
-      coefficient: c, at least 0.
-      solved: as in `solved_group_advantage`.
+      coefficient: c.
+      solved: γ.
     Metrics: those of `imitate`.
     """
 
     def where(rollouts):
         return off_policy_tokens(rollouts) & needs_demonstration(rollouts, solved)[:, None]
 
-    return replace(imitate(coefficient, where, {"off_policy"}))
+    return imitate(coefficient, where, {"off_policy"})
 
 
 def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
-    """The tokens on the mask that another policy wrote."""
+    """The tokens on the mask of rows that another policy wrote."""
     return rollouts.mask & rollouts.off_policy[:, None]
 
 
 def hpt(
-    solved: int = 0,
-    imitation_coefficient: float = 1.0,
-    entropy_coefficient: float = 0.001,
-    max_length: int = 8192,
+    solved: NonNegativeInt = 0,
+    imitation_coefficient: NonNegative = 1.0,
+    entropy_coefficient: EntropyCoefficient = 0.001,
+    max_length: Count = 8192,
 ) -> Recipe:
-    """Unclipped policy gradient on groups the policy solves, imitation on the others.
+    """Unclipped policy gradient on groups that the policy solves, imitation on the others.
 
     Args:
-      solved: right rollouts up to which a group is imitated instead (γ).
+      solved: correct rollouts up to which the group's demonstration is imitated instead (γ).
       imitation_coefficient: weight of the imitation (c).
       entropy_coefficient: weight of the mean entropy of the tokens trained by reward (c_H).
       max_length: budget of response tokens (L).
@@ -202,8 +193,8 @@ METHOD = Method(
         "sets and two others"
     ),
     traps=(
-        "the first term grows with the kept rows, imitation does not: another batch size is "
-        "another balance; all-right groups teach nothing; set γ for the base (0 of 8 Qwen, 2 of 8 "
-        "Llama)"
+        "the first term grows with the unmasked rows, imitation does not: another batch size is "
+        "another balance; groups that are all correct have no gradient; set γ for the base model "
+        "(0 of 8 Qwen, 2 of 8 Llama)"
     ),
 )

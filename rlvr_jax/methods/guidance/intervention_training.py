@@ -1,17 +1,17 @@
-"""InT: the policy finds the step that should have stood where it went wrong, and imitates it.
+"""InT: the policy proposes the step that corrects its first error, and imitates it.
 
 "InT: Self-Proposed Interventions Enable Credit Assignment in LLM Reasoning", of which the abstract
 was read.
 
-    t* = the first step of a wrong answer whose score is below a bound
-    ỹ  = one step that the policy proposes behind the steps before t*, shown the worked solution
-    kept if one of 32 continuations of (prompt, y_{<t*}, ỹ) is right
-    loss = mean of -logp over the tokens of y_{<t*} and ỹ, behind the prompt alone
+    t*   = the first step of an incorrect response whose score is below a bound
+    ỹ    = one step that the policy proposes after the steps before t*, shown the worked solution
+    use  (y_{<t*}, ỹ) if one of 32 continuations of (prompt, y_{<t*}, ỹ) is correct
+    loss = mean of -logp over the tokens of y_{<t*} and ỹ, after the plain prompt
 
-The beginning is the policy's own text, so what is new is one step; a whole solution would be far
-from the policy. This is the first stage; the second is RL from its weights (`grpo` with
-`--model`). In the notes the policy finds t* itself; here it is the first step that the task scores
-as wrong. A sum over the original answer's step t*, as the notes print it, would imitate the error.
+The beginning is the policy's own text, so only one step is new; a whole solution would be far from
+the policy. This is the first stage; the second is RL from its weights (`grpo` with `--model`). In
+the notes the policy finds t* itself; here it is the first step that the task scores as wrong. A sum
+over the original step t*, as the notes print it, would imitate the error.
 """
 
 from __future__ import annotations
@@ -33,39 +33,25 @@ from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Finite
+from rlvr_jax.types.hyperparameters import Count, Finite, Unit
 from rlvr_jax.types.parts import part
 
 
-def imitated_steps(step: np.ndarray, mask: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Tokens of the steps up to the first wrong one, that included, bool [B, T]; none without one.
-
-    Args:
-      step, mask: as of `first_wrong_step`.
-      first: its result; the step that stands there is the one that replaced the wrong one.
-    """
-    return mask & (step >= 0) & (step <= first[:, None])
-
-
-@part(writes=frozenset({"supervised"}), by_row=True)
+@part(writes={"supervised"}, by_row=True)
 def imitate_interventions(proposer: View, below: Finite, continuations: Count) -> Stage:
-    """Learns from the right beginning of wrong answers and one step that corrects them.
+    """Replaces the batch by beginnings of incorrect responses with one correcting step, to imitate.
 
-    For every wrong answer with a first wrong step, the policy is shown more (such as the solution)
-    and writes on from what stands before that step; of this the first step is the intervention. It
-    is kept if one of some continuations, drawn behind it from the prompt as it is, is right. What
-    is imitated is the beginning and the intervention, nothing behind them, under the prompt as it
-    is. Nothing else is learned from. `score_steps` stands before it.
+    For each incorrect response with a first wrong step, the policy sees the proposer's view and
+    continues from the tokens before that step. The first step of this text is the intervention. It
+    is used if one of its continuations under the plain prompt is correct. Rows to imitate have the
+    plain prompt. `score_steps` must come first.
 
     Args:
-      proposer: what the policy is shown that proposes, such as `hint(1.0)`.
+      proposer: view for the proposal, such as `hint(1.0)`.
       below: score below which a step is wrong.
-      continuations: drawn to try an intervention.
-    Reads: outcome, step, process_reward, the task's score_steps. Draws: one row for each answer
-      with a wrong step, and the continuations. Writes: mask (nothing is on it), supervised.
-    Metrics: proposed_interventions (share of the rows), kept_interventions (share of the rows).
-    Raises:
-      ValueError: a bound that is not finite, fewer than one continuation.
+      continuations: samples that test an intervention.
+    Samples: one response per row with a wrong step, and the continuations.
+    Metrics: proposed_interventions, kept_interventions (fractions of the rows).
     """
 
     def apply(batch, actor, state, turn):
@@ -74,71 +60,86 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         can, start = repairable(batch, below)
         rows = np.flatnonzero(can)
         nothing = to_imitate(batch, np.zeros(len(batch), bool))
-        told = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
+        metrics = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
         if not len(rows):
-            return nothing, state, told
+            return nothing, state, metrics
         place = np.concatenate([np.arange(len(group)) for group in batch.groups])
 
-        def asked(row, view, samples, given):
-            first = int(place[row]) * samples
-            own = replace(batch.asks[row], view=view, samples=samples, given=given)
-            return replace(own, first_sample=first)
+        def request(row, view, samples, given):
+            return replace(
+                batch.asks[row],
+                view=view,
+                samples=samples,
+                given=given,
+                first_sample=int(place[row]) * samples,
+            )
 
-        begun = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
-        asks = [asked(row, proposer, 1, ids) for row, ids in zip(rows, begun, strict=True)]
-        written = actor.draw(asks, turn.key)
-        proposed = _up_to_the_next_step(written, start[rows], turn.setting.task)
+        beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
+        asks = [request(row, proposer, 1, ids) for row, ids in zip(rows, beginnings, strict=True)]
+        proposals = actor.draw(asks, turn.key)
+        proposed = _up_to_the_next_step(proposals, start[rows], turn.setting.task)
         targets = [(row, ids) for row, ids in zip(rows, proposed, strict=True) if ids]
-        told["proposed_interventions"] = len(targets) / len(batch)
+        metrics["proposed_interventions"] = len(targets) / len(batch)
         if not targets:
-            return nothing, state, told
-        tries = [asked(row, PLAIN, continuations, ids) for row, ids in targets]
-        tried = actor.grade(actor.draw(tries, jax.random.fold_in(turn.key, 1)))
-        good = (np.nan_to_num(tried.outcomes()) > RIGHT).any(axis=1)
-        kept = [target for target, there in zip(targets, good, strict=True) if there]
-        told["kept_interventions"] = len(kept) / len(batch)
+            return nothing, state, metrics
+        tests = [request(row, PLAIN, continuations, ids) for row, ids in targets]
+        tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
+        useful = (np.nan_to_num(tested.outcomes()) > RIGHT).any(axis=1)
+        kept = [target for target, there in zip(targets, useful, strict=True) if there]
+        metrics["kept_interventions"] = len(kept) / len(batch)
         if not kept:
-            return nothing, state, told
+            return nothing, state, metrics
         plain = [replace(batch.asks[row], view=PLAIN, samples=1, given=()) for row, _ in kept]
         rows = actor.written(plain, [ids for _, ids in kept])
-        # They are the beginning of an answer, which nobody grades.
+        # The beginning of a response has no grade.
         rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
-        return to_imitate(rows, np.ones(len(kept), bool)), state, told
+        return to_imitate(rows, np.ones(len(kept), bool)), state, metrics
 
     return Stage(apply, reads=proposer.reads, views=(proposer,))
 
 
-def _up_to_the_next_step(written: Batch, start: np.ndarray, task: Task) -> list[list[int]]:
-    """The tokens of each row up to the end of the first step behind its beginning; none where it
-    has no such step, or where nothing could follow it.
+def _up_to_the_next_step(proposals: Batch, start: np.ndarray, task: Task) -> list[list[int]]:
+    """The tokens of each row up to the end of the first step after its beginning.
+
+    There are none without such a step, or if no token fits after it.
 
     Args:
       start: int [B], tokens of the beginnings.
     """
-    tokens = written.rollouts.tokens
+    tokens = proposals.rollouts.tokens
     places = np.arange(tokens.shape[1])[None]
-    step, _, _ = scored_steps(written, task)
+    step, _, _ = scored_steps(proposals, task)
     next_step = np.take_along_axis(step, start[:, None], axis=1)[:, 0]
-    there = places < written.rollouts.length[:, None]
+    there = places < proposals.rollouts.length[:, None]
     count = imitated_steps(step, there, next_step).sum(axis=1)
     fits = count < tokens.shape[1]
     return [row[: n * fit].tolist() for row, n, fit in zip(tokens, count, fits, strict=True)]
 
 
+def imitated_steps(step: np.ndarray, mask: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Tokens of the steps up to and including `first`, bool [B, T]; none for rows where it is -1.
+
+    Args:
+      step, mask: as of `first_wrong_step`.
+      first: its result; the step with this id is the correction.
+    """
+    return mask & (step >= 0) & (step <= first[:, None])
+
+
 def intervention_training(
-    wrong_below: float = 0.0, continuations: int = 32, hint_fraction: float = 1.0
+    wrong_below: Finite = 0.0, continuations: Count = 32, hint_fraction: Unit = 1.0
 ) -> Recipe:
-    """Imitation of the right beginning of wrong answers and of one step that corrects them.
+    """Imitation of the beginning of incorrect responses and of one step that corrects them.
 
     Args:
       wrong_below: score below which a step is wrong; 0.5 where scores are 0 and 1.
-      continuations: drawn to try an intervention, of which one must be right.
-      hint_fraction: of the worked solution that the policy is shown when it proposes.
+      continuations: samples that test an intervention, of which one must be correct.
+      hint_fraction: of the worked solution that the policy is shown for its proposal.
     """
-    proposed = imitate_interventions(hint(hint_fraction), wrong_below, continuations)
+    imitated = imitate_interventions(hint(hint_fraction), wrong_below, continuations)
     return Recipe(
         objective=objective_of_terms([imitate(1.0)]),
-        experience=experience(stages=[score_steps(), proposed]),
+        experience=experience(stages=[score_steps(), imitated]),
     )
 
 
@@ -148,11 +149,11 @@ METHOD = Method(
     "",
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
-    left_out="the policy as finder of the error; several epochs over the kept pairs",
+    left_out="finding the error by the policy; several epochs over the stored pairs",
     reports="a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards",
     traps=(
-        "the bound of 0 fits signed scores: with 0 and 1 nothing is ever wrong; each wrong answer "
-        "costs 32 continuations, and in the paper a quarter gave a target; where none is kept the "
-        "loss is 0"
+        "the bound of 0 fits signed scores: with 0 and 1 no step is ever wrong; each incorrect "
+        "response costs 32 continuations, and in the paper a quarter gave a target; without any "
+        "target the loss is 0"
     ),
 )

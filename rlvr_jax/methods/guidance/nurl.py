@@ -1,17 +1,16 @@
-"""NuRL: a prompt that nobody answers is asked again with an abstract hint that the policy once
-wrote.
+"""NuRL: a prompt without a correct response is sampled again with an abstract hint.
 
 "NuRL: Nudging the Boundaries of LLM Reasoning", of which the abstract was read.
 
     1. GRPO until it has converged; then prompts that are always solved leave the set
-    2. a group without a right response is drawn anew: N - 1 responses with the hint, one without
-    3. GRPO over the group; each row is learned from under the prompt it was drawn from, ratio 1
+    2. a group without a correct response is sampled again: N - 1 responses with the hint, one plain
+    3. GRPO over the group; each row is trained under the prompt it was sampled from, ratio 1
 
-The row without a hint lowers the baseline, so that hinted successes gain. Hints are made once, from
-the gold answer by way of an explanation, and are texts of the prompts (`Prompt.hints`); one that
-holds the answer is not shown. Abstract knowledge works best, a partial solution worse, the answer
-worst. Step of the switch, test for leaks and the rule for what is solved are ours; GRPO is
-PPO's clip on the token mean. A group that stays all wrong teaches nothing.
+The plain row lowers the baseline, so that hinted successes gain. The policy writes the hints once,
+from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`), and a
+hint that contains the answer is not shown. Abstract knowledge works best, a partial solution worse,
+the answer worst. The step of the switch, the test for leaks and the rule for solved prompts are
+ours; GRPO is PPO's clip on the token mean. A group that stays all wrong has no gradient.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import gives_away
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
 from rlvr_jax.types.parts import part
 
 
@@ -34,12 +33,12 @@ from rlvr_jax.types.parts import part
 def unsolved_pool(after: Count) -> Curriculum:
     """Picks from all prompts at first, and after some steps from those that are not yet solved.
 
-    Solved is a prompt of whose last visit all answers were right; it does not come back. Where all
-    are solved, all stay. A step picks as `shrinking_pool` does.
+    A prompt is solved if all responses of its last visit were correct; it does not return. If all
+    are solved, all stay. A step takes the least visited prompts of the pool.
 
     Args:
-      after: steps, at least 1.
-    Metrics: pool_prompts, pool_rate (mean pass rate of its last visits).
+      after: steps before the change.
+    Metrics: pool_prompts, pool_rate (mean pass rate of the last visits).
     """
 
     def cut(steps, pool, history):
@@ -51,12 +50,12 @@ def unsolved_pool(after: Count) -> Curriculum:
     return picks_from_pool(cut)
 
 
-@part
+@part(reads={"hints"})
 def written_hint() -> View:
-    """Shows the first hint of a prompt (`Prompt.hints`), if it does not give the answer away.
+    """Shows the first hint of a prompt (`Prompt.hints`) unless it contains the answer.
 
-    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. What says the
-    answer is `rlvr_jax.tasks.hints.answer_texts`.
+    The form is that of `Task.show_hint`, else a sentence after the prompt's text.
+    `rlvr_jax.tasks.hints.answer_texts` lists the texts that count as the answer.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -67,21 +66,21 @@ def written_hint() -> View:
             return Shown(task.show_hint(prompt, text))
         return Shown(f"{prompt.text}{NOTE}{text}")
 
-    return View(show, frozenset({"hints"}))
+    return View(show)
 
 
 def nurl(
-    first_stage: int = 100,
-    plain_rows: int = 1,
+    first_stage: Count = 100,
+    plain_rows: NonNegativeInt = 1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO, and after a first stage with hints for groups that are all wrong.
+    """GRPO, after a first stage with hints for groups that are all wrong.
 
     Args:
-      first_stage: steps without hints, at least 1.
-      plain_rows: of a group that is drawn anew, without the hint.
+      first_stage: steps without hints.
+      plain_rows: rows without the hint in a group that is sampled again.
     """
     hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
     return Recipe(
@@ -101,10 +100,10 @@ METHOD = Method(
     left_out="writing the hints, by the policy before training",
     reports=(
         "six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 "
-        "on GPQA 63.6 to 69.7, where GRPO's stays"
+        "on GPQA 63.6 to 69.7, while GRPO's does not change"
     ),
     traps=(
-        "hints before GRPO has converged gain less, and ones near the answer are worst; a hint "
-        "that holds the answer is not shown; the plain row's failure lifts the hinted ones"
+        "hints before GRPO has converged gain less, and hints near the answer are worst; a hint "
+        "that contains the answer is not shown; the failure of the plain row raises hinted rows"
     ),
 )

@@ -1,16 +1,16 @@
-"""PrefixRL: hard prompts whose response begins with part of a right answer, beside plain ones.
+"""PrefixRL: hard prompts with part of a correct solution as beginning, together with plain ones.
 
 "Reuse your FLOPs: Scaling RL on Hard Problems by Conditioning on Very Off-Policy Prefixes", of
 which the abstract was read.
 
-    a prefix is the first 40 to 80 % of a worked solution, 3 of each prompt
+    a prefix is the first 40 to 80 % of a worked solution, 3 per prompt
     A_i  = R_i - mean over the completions of one prefix
-    loss = Σ -A_i logp / Σ n_i over the tokens behind the prefix
+    loss = Σ -A_i logp / Σ n_i over the tokens after the prefix
 
-The prefix is context: nothing imitates it and no ratio weighs it, so every gradient is on-policy.
-What is learned behind prefixes carries over to plain prompts. Aggregation, no standard deviation
-and the share of prefixed asks by their 3k of 4k prompts are our readings. Cuts are between the
-tokens of the solution as the policy's tokenizer reads it.
+The prefix is context: it is neither imitated nor weighted by a ratio, so every gradient is
+on-policy. What the policy learns after prefixes transfers to plain prompts. The aggregation, the
+missing standard deviation and the fraction of prefixed requests (from their 3k of 4k prompts) are
+our readings. Prefixes end between tokens of the policy's tokenizer.
 """
 
 from __future__ import annotations
@@ -29,84 +29,80 @@ from rlvr_jax.types.hyperparameters import Count, Unit
 from rlvr_jax.types.parts import part
 
 
-def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -> float:
-    """How much of its worked solution a cut of a prompt shows: uniform in [low, high), the same in
-    every step of a run.
-
-    Args:
-      seed: of the run.
-      number, cut: of the prompt, and of the cut among its cuts.
-    """
-    name = zlib.crc32(b"begin_with_prefixes")
-    return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))
-
-
-@part
+@part(reads={"solution"})
 def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curriculum:
-    """Lets some asks of the curricula before it begin with the first part of a worked solution.
+    """Begins some of the requested responses with the first part of a worked solution.
 
-    A prompt has `cuts` cuts, their lengths fixed for the run; an ask takes one at random. The
-    prefix is context and not learned from; it counts in the budget of the response and is graded
-    with the rest. The responses to one cut are a group.
+    A prompt has `cuts` prefixes of constant length; a request takes one at random. The prefix is
+    not trained on. It counts in the budget of the response and is graded with the rest. The
+    responses to one prefix are a group.
 
     Args:
-      low, high: of the solution's tokens that a cut shows, low below high, in [0, 1].
-      cuts: of each prompt.
-      share: of the asks that begin with a prefix, in [0, 1].
-    Reads: Prompt.solution. Metrics: prefixed_share (of the asks), outcome_prefixed and
-      outcome_plain (means over the groups of either kind).
-    Raises:
-      ValueError: a number outside its range; when a run is set up, a prompt without a solution.
+      low, high: range of the fraction of the solution's tokens in a prefix.
+      cuts: prefixes of each prompt.
+      share: fraction of the requests with a prefix.
+    Metrics: prefixed_share (fraction of the groups), outcome_prefixed and outcome_plain (means over
+      the groups of each kind).
     """
     if not low < high:
         raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")
 
     def propose(asks, state, turn):
         del state
-        random = turn.random().spawn(turn.round + 1)[-1]
-        begun = random.uniform(size=len(asks)) < share
-        cut = random.integers(cuts, size=len(asks))
-        return [
-            replace(ask, view=begin_with(_fraction(turn, ask, k))) if prefixed else ask
-            for ask, prefixed, k in zip(asks, begun, cut.tolist(), strict=True)
-        ]
+        seed, random = turn.setting.seed, turn.random().spawn(turn.round + 1)[-1]
+        prefixed = random.uniform(size=len(asks)) < share
+        cut = random.integers(cuts, size=len(asks)).tolist()
 
-    def _fraction(turn, ask, cut):
-        return prefix_fraction(turn.setting.seed, ask.number, cut, low, high)
+        def view(ask, k):
+            return begin_with(prefix_fraction(seed, ask.number, k, low, high))
+
+        return [
+            replace(ask, view=view(ask, k)) if chosen else ask
+            for ask, chosen, k in zip(asks, prefixed, cut, strict=True)
+        ]
 
     def observe(state, turn, seen, learned):
         del turn, learned
-        told = {"outcome_prefixed": [], "outcome_plain": []}
+        found = {"outcome_prefixed": [], "outcome_plain": []}
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
                 ask = batch.asks[rows[0]]
                 if not ask.rating and not np.isnan(outcomes).all():
                     kind = "outcome_prefixed" if ask.view.fraction else "outcome_plain"
-                    told[kind].append(float(np.nanmean(outcomes)))
-        number = sum(map(len, told.values()))
-        means = {name: float(np.mean(values)) for name, values in told.items() if values}
-        return state, means | {"prefixed_share": len(told["outcome_prefixed"]) / max(number, 1)}
+                    found[kind].append(float(np.nanmean(outcomes)))
+        number = sum(map(len, found.values()))
+        means = {name: float(np.mean(values)) for name, values in found.items() if values}
+        return state, means | {"prefixed_share": len(found["outcome_prefixed"]) / max(number, 1)}
 
-    needs, views = frozenset({"solution"}), (begin_with(high),)
-    return Curriculum(propose, observe=observe, reads=needs, views=views)
+    return Curriculum(propose, observe=observe, views=(begin_with(high),))
 
 
-def prefix_rl(low: float = 0.4, high: float = 0.8, cuts: int = 3, share: float = 0.75) -> Recipe:
-    """Centered rewards on what the policy writes behind prefixes of solutions.
+def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -> float:
+    """Fraction of the worked solution in a prefix: uniform in [low, high), constant during a run.
 
     Args:
-      low, high: of a solution's tokens that a prefix has.
-      cuts: prefixes of each prompt.
-      share: of the asks that begin with one.
+      seed: of the run.
+      number, cut: of the prompt, and of the prefix among its prefixes.
     """
-    curriculum = [shuffled_epochs(), begin_with_prefixes(low, high, cuts, share)]
+    name = zlib.crc32(b"begin_with_prefixes")
+    return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))
+
+
+def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, share: Unit = 0.75) -> Recipe:
+    """Centered rewards on the responses after prefixes of solutions.
+
+    Args:
+      low, high: range of the fraction of a solution's tokens in a prefix.
+      cuts: prefixes of each prompt.
+      share: fraction of the requests with a prefix.
+    """
     return Recipe(
         objective=objective(
             advantage=group_centered(),
             surrogate=reinforce(),
             aggregation=token_mean(),
         ),
-        experience=experience(curriculum),
+        experience=experience([shuffled_epochs(), begin_with_prefixes(low, high, cuts, share)]),
     )
 
 
@@ -116,14 +112,14 @@ METHOD = Method(
     "",
     changes="advantage, curriculum, guidance",
     evidence="reconstruction",
-    left_out="drawing the solutions by rejection sampling; hard prompts alone have prefixes",
+    left_out="sampling the solutions by rejection; prefixes for hard prompts only",
     reports=(
-        "twice as fast in compute as SFT on the traces and then RL, counting their sampling; "
-        "AIME25 38.2 to 61.3; traces of another family of models work, too"
+        "half the compute of SFT on the solutions and then RL, including their sampling; AIME25 "
+        "38.2 to 61.3; solutions of another family of models also work"
     ),
     traps=(
-        "needs a solution of every prompt, and right ones; it is for hard prompts: on easy ones, "
-        "or cut later, every completion is right and nothing is learned; the budget counts the "
+        "needs a correct solution of every prompt; it is for hard prompts: on easy ones, or with "
+        "longer prefixes, every completion is correct and has no gradient; the budget includes the "
         "prefix"
     ),
 )

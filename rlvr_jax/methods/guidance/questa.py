@@ -1,4 +1,4 @@
-"""QuestA: hard questions with the first half of their solution, then with the first quarter.
+"""QuestA: hard prompts with the first half of their solution, then with the first quarter.
 
 "QuestA: Expanding Reasoning Capacity in LLMs via Question Augmentation",
 https://github.com/foreverlasting1202/QuestA
@@ -7,12 +7,11 @@ https://github.com/foreverlasting1202/QuestA
     stage 2: from the weights of stage 1, with a new optimizer, the first 25 %
     A_i  = R_i - mean over the group, ratio clipped to 1 ± ε, mean over all tokens
 
-Only the data changes: what is shown belongs to the prompt, nothing is corrected for it, and no
-prompt is plain within a stage but those whose hint would hold the answer; evaluations are without
-hints. A stage is a run of its own: the second has `--model` of the first and `fraction` 0.25. The
-authors train with an asynchronous, decoupled PPO, rewards times 5 and no normalisation within
-groups. Keep hard prompts alone whose solution holds the answer (`rlvr_jax.tasks.hints.augment` says
-which).
+Only the data changes: the hint belongs to the prompt, and nothing corrects for it. Within a stage,
+only prompts whose hint would contain the answer are plain; evaluations are without hints. A stage
+is a run: the second has `--model` of the first and `fraction` 0.25. The authors train with an
+asynchronous, decoupled PPO, rewards times 5 and no normalization within groups. Use only hard
+prompts whose solution contains the answer, which `rlvr_jax.tasks.hints.augment` tests.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from rlvr_jax.types.parts import part
 
 @part
 def show_as(view: View) -> Curriculum:
-    """Asks what the curricula before it ask under another view.
+    """Shows all requested prompts under another view.
 
     Args:
       view: such as `augmented(0.5)`.
-    Reads: what the view reads. Metrics: shown_as_it_is (share of the groups whose prompt the view
-      shows as it is, such as where a hint gives the answer away).
+    Metrics: shown_as_it_is (fraction of the groups whose prompt the view shows unchanged, for
+      example because the hint contains the answer).
     """
 
     def propose(asks, state, turn):
@@ -56,28 +55,28 @@ def show_as(view: View) -> Curriculum:
     return Curriculum(propose, observe=observe, reads=view.reads, views=(view,))
 
 
-@part
+@part(reads={"solution"})
 def augmented(fraction: Unit) -> View:
-    """Shows the first characters of the worked solution, as QuestA writes it (`augment`).
+    """Shows the first characters of the worked solution in QuestA's form (`augment`).
 
-    As the task says (`Task.show_hint`), if it does. A prompt whose solution does not hold its
-    answer, or whose hint would, is shown as it is.
+    `Task.show_hint` takes precedence. A prompt is shown unchanged if its solution does not contain
+    its answer, or if the hint would.
 
     Args:
-      fraction: of the solution's characters, in [0, 1].
+      fraction: of the solution's characters.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
         solution = "".join(prompt.solution)
         if task.show_hint is not None:
             return Shown(task.show_hint(prompt, solution[: int(fraction * len(solution))]))
-        answer = str(prompt.answer)
-        return Shown(augment(prompt.text, solution, answer, fraction) or prompt.text)
+        shown = augment(prompt.text, solution, str(prompt.answer), fraction)
+        return Shown(shown or prompt.text)
 
-    return View(show, frozenset({"solution"}), fraction)
+    return View(show, fraction=fraction)
 
 
-def questa(fraction: float = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2) -> Recipe:
+def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2) -> Recipe:
     """PPO's clip with centered rewards, on prompts that show the beginning of their solution.
 
     Args:
@@ -99,11 +98,11 @@ METHOD = Method(
     left_out="asynchronous training",
     reports=(
         "OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); "
-        "its README has 72.5 on AIME24; pass@k rises, too"
+        "its README has 72.5 on AIME24; pass@k also rises"
     ),
     traps=(
-        "stage 2 is a run that you start yourself, with pass rates counted anew; the hint is cut "
-        "by characters; below ten of them, where the solution lacks the answer, or where the hint "
-        "would hold it, prompts stay plain (`experience/shown_as_it_is`)"
+        "stage 2 is a separate run, with new pass rates; the hint ends at a character; below ten "
+        "characters, or if the solution lacks the answer or the hint contains it, prompts stay "
+        "plain (`experience/shown_as_it_is`)"
     ),
 )

@@ -3,16 +3,16 @@
 "Training Large Language Models for Reasoning through Reverse Curriculum Reinforcement Learning",
 https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL
 
-    stage m: the prompt and all but the last m steps of its solution, m = 1 … M; none is learned
-    R    = 1 if right, 0.2 if an answer can be read, else 0
-    r_t  = -β (old_logp - reference_logp), and R on top at the last token
+    stage m: the prompt and all but the last m steps of its solution, m = 1 … M; none is trained on
+    R    = 1 if correct, 0.2 if the response gives an answer, else 0
+    r_t  = -β (old_logp - reference_logp), plus R at the last token
     Â_t  by γ = 1, λ = 0.95;  A = (Â - mean) / √(var + 1e-8), var with n - 1, over all tokens
     loss = mean_i (1/n_i) Σ_t max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε))
 
-The released form mixes the stages of all prompts; `per_stage` trains them one after the other. A
-step of the solution is a stage, which is ours. The critic is fitted to Â + V within ±0.2; the
-authors weigh its loss by 5, which our critic with an optimizer of its own does not see. β is 0.05
-for solutions in words, 0.01 for programs.
+The released form mixes the stages of all prompts; `per_stage` trains them one after another. A
+stage per step of the solution is ours. The critic is fitted to Â + V within ±0.2. The authors
+multiply its loss by 5, which has no effect on our critic with its own optimizer. β is 0.05 for
+solutions in words, 0.01 for programs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
+    Bound,
     ClipHigh,
     ClipLow,
     Discount,
@@ -48,26 +49,16 @@ from rlvr_jax.types.hyperparameters import (
 from rlvr_jax.types.parts import part
 
 
-def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
-    """How many of a solution's steps are given in a stage: all but one in stage 1, none in stage M.
-
-    Args:
-      steps: M, of each solution.
-      stage: from 1; those behind M give nothing.
-    """
-    return np.maximum(np.asarray(steps) - stage, 0)
-
-
-@part
+@part(reads={"solution"}, views=(begin_with_most(),))
 def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
-    """Lets responses begin with the first steps of the worked solution, stage by stage.
+    """Begins responses with the first steps of the worked solution, stage by stage.
 
-    In stage m all but the last m steps are given; they are context and not learned from. A solution
-    of M steps has M stages, the last from the bare prompt.
+    In stage m all but the last m steps are given; they are not trained on. A solution of M steps
+    has M stages, the last from the plain prompt.
 
     Args:
-      per_stage: steps of the run in each stage; 0: all stages at once, each ask at a random one.
-    Reads: Prompt.solution. Metrics: given_share (of the solutions, mean over the asks).
+      per_stage: training steps in each stage; 0: all stages at once, at random.
+    Metrics: given_share (fraction of the solution that is given, mean over the groups).
     """
 
     def propose(asks, state, turn):
@@ -89,50 +80,58 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
         asked = [learned.asks[rows[0]].view.fraction for rows in learned.groups]
         return state, {"given_share": float(np.mean(asked))}
 
-    needs, views = frozenset({"solution"}), (begin_with_most(),)
-    return Curriculum(propose, observe=observe, reads=needs, views=views)
+    return Curriculum(propose, observe=observe)
 
 
-def partial_credit(
-    right: Bool[Array, "B"], readable: Bool[Array, "B"], partial: float
-) -> Float[Array, "B"]:
-    """1 for right answers, `partial` for wrong ones that can be read, 0 for the others."""
-    return jnp.where(right, 1.0, jnp.where(readable, partial, 0.0))
+def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
+    """Number of given steps of a solution in a stage: all but one in stage 1, none in stage M.
+
+    Args:
+      steps: M, of each solution.
+      stage: from 1; stages after M give no step.
+    """
+    return np.maximum(np.asarray(steps) - stage, 0)
 
 
 @part
 def right_or_readable(partial: Unit) -> Shaping:
-    """`partial_credit` where readable is a row that gives an answer (`Rollouts.answer`).
+    """`partial_credit`, where a response gives an answer if `Rollouts.answer` has one.
 
     Args:
-      partial: what a wrong answer earns, in [0, 1].
-    Reads: outcome, answer.
+      partial: reward of an incorrect answer.
     """
 
     def reward(rollouts):
-        right = outcome_is_right(rollouts.outcome)
-        earned = partial_credit(right, rollouts.answer >= 0, partial)
+        correct = outcome_is_right(rollouts.outcome)
+        earned = partial_credit(correct, rollouts.answer >= 0, partial)
         return earned.astype(rollouts.outcome.dtype)
 
     return shaping(reward, reads={"answer"})
 
 
+def partial_credit(
+    correct: Bool[Array, "B"], readable: Bool[Array, "B"], partial: float
+) -> Float[Array, "B"]:
+    """1 for correct responses, `partial` for incorrect ones with an answer, 0 for the others."""
+    return jnp.where(correct, 1.0, jnp.where(readable, partial, 0.0))
+
+
 def reverse_curriculum(
-    per_stage: int = 0,
-    partial: float = 0.2,
+    per_stage: NonNegativeInt = 0,
+    partial: Unit = 0.2,
     kl_coefficient: KLCoefficient = 0.05,
     discount: Discount = 1.0,
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: float = 0.2,
+    value_clip: Bound = 0.2,
     trunk: str = "own",
 ) -> Recipe:
-    """PPO with a critic and a KL in the reward, from all cuts of the worked solutions.
+    """PPO with a critic and a KL in the reward, from all beginnings of the worked solutions.
 
     Args:
-      per_stage: steps of each stage, one after the other; 0: all stages mixed.
-      partial: reward of an answer that can be read and is wrong.
+      per_stage: training steps of each stage, one stage after another; 0: all stages mixed.
+      partial: reward of an incorrect answer.
       value_clip: half-width of the critic's trust region.
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
@@ -165,8 +164,8 @@ METHOD = Method(
         "RL, across three models"
     ),
     traps=(
-        "the paper's plain form goes stage by stage, the release mixes them and leaves the critic "
-        "to tell hard starts from easy; 0.2 for what can be read only shifts values where all can "
-        "be"
+        "the paper's plain form goes stage by stage; the release mixes the stages and relies on "
+        "the critic to distinguish hard beginnings; if all responses give an answer, the 0.2 only "
+        "shifts values"
     ),
 )

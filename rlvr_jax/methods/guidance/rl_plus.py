@@ -1,18 +1,18 @@
-"""RL-PLUS: worked solutions by an importance ratio to a mixture, most where they are unexpected.
+"""RL-PLUS: an importance ratio to a mixture on worked solutions, largest where they are unexpected.
 
 "RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with
 Hybrid-policy Optimization", https://github.com/YihongDong/RL-PLUS
 
-    A_i  = R_i - mean over all N rows of the group, the solution's among them
+    A_i  = R_i - mean over all N rows of the group, including the solution's
     own token:       -A_i π / π_old
     solution's:      -A_i (1 - π)^γ · 2 π / (π_old + ω),  ω = (π_old + 1) / 2
     loss = Σ over all tokens / L - c_H mean H
 
-Who wrote the solution is not known: half of it is taken to be the old policy, half one that was
-sure of every token, so that the ratio stays below 4. (1 - π)^γ is a constant; it takes weight from
-what the policy would say anyway. The paper's formula also divides by the group's standard deviation
-(`group_normalized` in the place of `group_centered`) and clips own tokens; the released script does
-neither, nor do we. Sums are theirs over a micro-batch, ours over the update.
+The writer of the solution is unknown. It is taken as half the old policy and half a policy with
+probability 1 for every token, so that the ratio stays below 4. (1 - π)^γ has no gradient; it
+reduces the weight of tokens that the policy expects. The paper's formula also divides by the
+group's standard deviation (`group_normalized` instead of `group_centered`) and clips own tokens.
+The released script does neither, nor do we. It sums over a micro-batch, we sum over the update.
 """
 
 import jax
@@ -32,32 +32,17 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.foreign_ratios import unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import NonNegative
+from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative
 from rlvr_jax.types.parts import part
-
-
-@part
-def mixture_importance() -> Surrogate:
-    """-A ρ, ρ = 2 π / (π_old + ω), ω = (π_old + 1) / 2: for tokens of an unknown writer.
-
-    The writer is taken for a mixture of the old policy and of one that was sure of every token.
-    ρ is below 4, so nothing is clipped; π_old and ω are constants.
-    """
-
-    def prepare(signals, context):
-        old = jnp.exp(context.old_logp)
-        return replace(signals, ratio=2 * jnp.exp(context.stats.logp) / (old + (old + 1) / 2))
-
-    return Surrogate(prepare, unclipped_loss)
 
 
 @part(reads={"logp", "off_policy"}, writes={"weight"})
 def weigh_unlikely(power: NonNegative) -> Transform:
-    """Weighs tokens that somebody else wrote by (1 - π)^γ: what the policy would say anyway, less.
+    """Multiplies the weight of foreign tokens by (1 - π)^γ, without gradient.
 
     Args:
-      power: γ, at least 0.
-    Metrics: unlikely_weight (its mean over them).
+      power: γ.
+    Metrics: unlikely_weight (mean over foreign tokens).
     """
 
     def apply(signals, context, state):
@@ -71,17 +56,30 @@ def weigh_unlikely(power: NonNegative) -> Transform:
     return apply
 
 
+@part
+def mixture_importance() -> Surrogate:
+    """-A ρ, ρ = 2 π / (π_old + ω), ω = (π_old + 1) / 2: for tokens of an unknown writer.
+
+    ρ is below 4, so nothing is clipped; π_old and ω have no gradient.
+    """
+
+    def prepare(signals, context):
+        old = jnp.exp(context.old_logp)
+        return replace(signals, ratio=2 * jnp.exp(context.stats.logp) / (old + (old + 1) / 2))
+
+    return Surrogate(prepare, unclipped_loss)
+
+
 def rl_plus(
-    exploration: float = 0.5,
-    entropy_coefficient: float = 0.001,
-    max_length: int = 8192,
-    traces: int = 1,
+    exploration: NonNegative = 0.5,
+    entropy_coefficient: EntropyCoefficient = 0.001,
+    max_length: Count = 8192,
+    traces: Count = 1,
 ) -> Recipe:
-    """Unclipped policy gradient, on a worked solution by a mixture ratio and its unlikeliness.
+    """Unclipped policy gradient; on a worked solution, a mixture ratio times its unlikeliness.
 
     Args:
-      exploration: power of the unlikeliness of a solution's token (γ).
-      entropy_coefficient: weight of the mean entropy (c_H).
+      exploration: power of 1 - π for a solution's token (γ).
       max_length: budget of response tokens (L).
       traces: rows of each group that are its solution.
     """
@@ -112,7 +110,7 @@ METHOD = Method(
     ),
     traps=(
         "own tokens have no clip, so several updates on a batch are unbounded; paper (std, clip) "
-        "and script (neither) differ; a solution's token of almost no probability still moves "
-        "little"
+        "and script (neither) differ; a solution's token with probability near 0 has a gradient "
+        "near 0"
     ),
 )

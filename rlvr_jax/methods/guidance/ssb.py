@@ -1,17 +1,17 @@
-"""SSB: an explanation that the policy gives once it has seen a right and a wrong answer.
+"""SSB: the policy learns to explain as it does after seeing a correct and an incorrect response.
 
 "Semantic Soft Bootstrapping: Long Context Reasoning in LLMs without Reinforcement Learning",
 https://github.com/purbeshmitra/semantic-soft-bootstrapping
 
-    groups with a right and a wrong answer; of the wrong ones one with the commonest answer
-    reply: the policy's, shown both; kept if it is right
+    groups with correct and incorrect responses; one incorrect one with the commonest wrong answer
+    reply: the policy's, shown both; used if it is correct
     loss = τ² mean_t KL(softmax(z_T / τ) ‖ softmax(z / τ)) over the replies' tokens
 
-z_T are the logits of the policy that the run began with behind the prompt with both answers, z
-those of the policy behind the bare prompt; gradient through z alone. No reward enters the loss. The
-authors make replies and logits once, before training, from the same base model; here every step
-makes its own with the current weights, and the teacher's are those of the start. Theirs are LoRA
-runs: `--lora-rank 32`.
+z_T are the logits of the initial policy after the prompt with both responses, z those of the policy
+after the plain prompt; gradient flows through z only. No reward enters the loss. The authors make
+replies and logits once, before training, from one base model. Here every step samples its own
+replies with the current weights, and the teacher has the initial weights. Their runs are LoRA:
+`--lora-rank 32`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_two_answers
-from rlvr_jax.objectives import (
-    statistic_penalty,
-)
+from rlvr_jax.objectives import statistic_penalty
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Positive, Temperature
+from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
 REQUEST = "Explain, step by step and so that nothing is left open, how to answer rightly."
@@ -38,37 +36,35 @@ REQUEST = "Explain, step by step and so that nothing is left open, how to answer
 
 @part(writes=GIVES, by_row=True)
 def bootstrap_replies(temperature: Positive) -> Stage:
-    """Learns from replies that are right, drawn with a right and a wrong answer in sight.
+    """Replaces the batch by correct replies that were sampled with two responses in sight.
 
-    Of each group with both, a right row and a wrong one of the commonest wrong answer are shown
-    beside the prompt (`with_two_answers`), and the policy replies once. A reply that is right is a
-    row of the batch, under the prompt as it is; its second prompt is the one it was drawn from, for
-    a teacher to read. Nothing else is learned from.
+    In each mixed group, the policy is shown a correct row and an incorrect one with the commonest
+    wrong answer (`with_two_answers`), and replies once. A correct reply is a row under the plain
+    prompt. Its second prompt, for the teacher, is the one it was sampled from.
 
     Args:
-      temperature: that log-probs and divergences of the replies are taken at, as a multiple of the
-        one they were drawn with; `drawn_temperature` keeps that.
-    Reads: outcome, Grade.answer, the responses' texts. Draws: one row for each mixed group. Writes:
-      mask, temperature, drawn_temperature, second_tokens, second_length.
-    Metrics: mixed_groups (share), kept_replies (share of the groups).
+      temperature: of the replies' log-probs and divergences, as a multiple of the sampling
+        temperature, which `drawn_temperature` stores.
+    Samples: one response per mixed group.
+    Metrics: mixed_groups (fraction of the groups), kept_replies (fraction of the groups).
     """
 
     def apply(batch, actor, state, turn):
         nothing = batch.without(np.ones(len(batch), bool))
         pairs = contrast_pairs(batch)
-        told = {"mixed_groups": len(pairs) / len(batch.groups), "kept_replies": 0.0}
+        metrics = {"mixed_groups": len(pairs) / len(batch.groups), "kept_replies": 0.0}
         if not pairs:
-            return nothing, state, told
-        drawn = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
-        right = np.flatnonzero(drawn.decided & (drawn.rollouts.outcome > RIGHT))
-        if not len(right):
-            return nothing, state, told
-        drawn = drawn.take(right).renumbered()
-        plain = [replace(batch.asks[pairs[place].right], samples=1) for place in right]
+            return nothing, state, metrics
+        replies = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
+        correct = np.flatnonzero(replies.decided & (replies.rollouts.outcome > RIGHT))
+        if not len(correct):
+            return nothing, state, metrics
+        replies = replies.take(correct).renumbered()
+        plain = [replace(batch.asks[pairs[place].right], samples=1) for place in correct]
         tokens, length = actor.prompts(plain)
-        rollouts = drawn.rollouts
+        rollouts = replies.rollouts
         kind = rollouts.temperature.dtype
-        replies = replace(drawn, asks=plain).with_rollouts(
+        replies = replace(replies, asks=plain).with_rollouts(
             prompt_tokens=tokens,
             prompt_length=length,
             second_tokens=rollouts.prompt_tokens,
@@ -76,17 +72,18 @@ def bootstrap_replies(temperature: Positive) -> Stage:
             temperature=(temperature * rollouts.temperature).astype(kind),
             drawn_temperature=rollouts.temperature,
         )
-        return replies, state, told | {"kept_replies": len(replies) / len(batch.groups)}
+        return replies, state, metrics | {"kept_replies": len(replies) / len(batch.groups)}
 
     view = replace(with_two_answers("", "", REQUEST), responses=2)
     return Stage(apply, views=(view,))
 
 
-def ssb(temperature: Temperature = 2.0, teacher: str = "start") -> Recipe:
-    """Forward KL at a temperature from the policy that was shown a right and a wrong answer.
+def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
+    """Forward KL at a temperature from the policy that sees a correct and an incorrect response.
 
     Args:
-      teacher: whose weights the teacher has.
+      temperature: of both distributions, as a multiple of the sampling temperature (τ).
+      teacher: weights of the teacher; see `Recipe`.
     """
     return Recipe(
         objective=objective_of_terms([statistic_penalty(temperature**2, "reverse_kl")]),
@@ -103,8 +100,8 @@ METHOD = Method(
     left_out="replies and logits made once, before training",
     reports="over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24",
     traps=(
-        "only groups with a right and a wrong answer give a reply, and only a right reply is "
-        "kept: else a step teaches nothing; theirs is offline, LoRA at rate 2e-4; without τ² the "
-        "gradient shrinks"
+        "only groups with correct and incorrect responses give a reply, and only correct replies "
+        "are used: a step without any has no gradient; theirs is offline, LoRA at rate 2e-4; "
+        "without τ² the gradient shrinks"
     ),
 )

@@ -4,10 +4,10 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.guidance.g2rpo_a import WINDOW, Guidance, first_rows, guidance_after
+from rlvr_jax.methods.guidance.g2rpo_a import WINDOW, Guidance, guidance_after
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"guided_rows": "the first rows of each group, inside `guide_first_rows`"}
 
 
 def outputs(case, hyper):
@@ -20,7 +20,6 @@ def outputs(case, hyper):
     )
     # One update for each batch: the old policy is the current one.
     done = golden.evaluate(method, case, batch=replace(golden.rollouts(case), old_logp=None))
-    groups = golden.experience_batch(done.batch).groups
 
     def lengths(first):
         state, found = Guidance(np.int32(first), np.int32(0), np.zeros(WINDOW)), []
@@ -32,7 +31,6 @@ def outputs(case, hyper):
     return {
         "guidance_length": lengths(hyper["max_len"]),
         "guidance_length_from_100": lengths(100),
-        "guided_rows": first_rows(groups, hyper["guided"]),
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,

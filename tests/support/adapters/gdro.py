@@ -7,18 +7,23 @@ import numpy as np
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.gdro import (
     adversarial_shares,
-    arm_probabilities,
     bin_losses,
-    choose_arms,
     difficulty_bins,
-    dual_step,
-    exponential_weights,
     proportional_weights,
     updated_scores,
 )
 from rlvr_jax.objectives.statistics.groups import group_mean
 
-LEFT_OUT = {}
+ROLLOUTS = "numbers of rollouts per bin, which the method does not have"
+PAPER = "the paper's weight, which no function gives: the method has the authors' form"
+LEFT_OUT = {
+    "arm_probability": ROLLOUTS,
+    "arm_chosen": ROLLOUTS,
+    "rollouts_used": ROLLOUTS,
+    "multiplier": ROLLOUTS,
+    "weight_paper": PAPER,
+    "weight_paper_by_share": PAPER,
+}
 
 
 def outputs(case, hyper):
@@ -57,25 +62,10 @@ def outputs(case, hyper):
             f"score{suffix}": scores,
             f"share{suffix}": share,
             f"weight{suffix}": proportional_weights(share, everyone, hyper["max_weight"]),
-            f"weight_paper{suffix}": exponential_weights(scores[bins], eta, hyper["max_weight"]),
             f"advantages{suffix}": done.signals.advantage,
             f"token_loss{suffix}": done.token_loss,
             f"loss{suffix}": done.loss,
             f"dlogits{suffix}": done.dlogits,
         }
     _, first = np.unique(batch.group, return_index=True)
-    prompt_bin = np.asarray(bins)[first]
-    _, prompts = np.unique(prompt_bin, return_counts=True)
-    places = np.arange(len(prompts))[:, None] + 1
-    probability = arm_probabilities(
-        places * np.cos(np.arange(len(hyper["arms"])))[None], eta, gamma
-    )
-    chosen, used = choose_arms(probability, prompts, hyper["arms"], hyper["budget"])
-    return {
-        **found,
-        "prompt_bin": prompt_bin,
-        "arm_probability": probability,
-        "arm_chosen": chosen,
-        "rollouts_used": used,
-        "multiplier": dual_step(0.0, used / prompts.sum(), hyper["budget"], hyper["dual_rate"]),
-    }
+    return found | {"prompt_bin": np.asarray(bins)[first]}

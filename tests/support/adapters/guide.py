@@ -1,7 +1,5 @@
 """Guide's vectors: the rows of another policy are those that were drawn with a hint."""
 
-import functools
-
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
@@ -17,13 +15,12 @@ from rlvr_jax.objectives import (
     objective,
     ppo_clip,
     rollout_mean_token_mean,
-    token_mean,
-    within_batch,
 )
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.types import Recipe, replace
 
-LEFT_OUT = {}
+BATCH = "one γ for all hinted tokens, which the method does not have"
+LEFT_OUT = {"gamma_batch": BATCH, "loss_batch": BATCH, "dlogits_batch": BATCH}
 
 
 def outputs(case, hyper):
@@ -32,31 +29,22 @@ def outputs(case, hyper):
     method = recipe("guide", low=hyper["low"], high=hyper["high"], **trust, **shaping)
     done = golden.evaluate(method, case)
     batch = done.batch
-    scale = functools.partial(quantile_scale, hyper["quantile"], hyper["gamma_min"])
-
-    def composed(scale, aggregation):
-        own = ppo_clip(hyper["clip"], hyper["clip"])
-        return golden.evaluate(
-            Recipe(
-                objective(
-                    group_normalized(hyper["std_eps"]),
-                    surrogate=by_origin(own, shaped_ratio(scale)),
-                    aggregation=aggregation,
-                )
-            ),
-            case,
-        )
+    scale = quantile_scale(hyper["quantile"], hyper["gamma_min"])
 
     logp = golden.stats(case).logp
     context = Context(golden.stats(case), batch, batch.old_logp, None)
-    gamma = scale()(jnp.exp(logp - batch.old_logp), context)
+    gamma = scale(jnp.exp(logp - batch.old_logp), context)
     # The code's quantile is over all places of a row, whatever they hold.
     full = replace(batch, mask=jnp.ones_like(batch.mask))
     everywhere = jnp.asarray(ratio_everywhere(case))
-    padded = scale()(everywhere, replace(context, rollouts=full))
-    whole = scale(within_batch)(jnp.exp(logp - batch.old_logp), context)
-    of_padded = composed(lambda ratio, context: padded, rollout_mean_token_mean())
-    of_batch = composed(scale(within_batch), token_mean())
+    padded = scale(everywhere, replace(context, rollouts=full))
+    own = ppo_clip(hyper["clip"], hyper["clip"])
+    made = objective(
+        group_normalized(hyper["std_eps"]),
+        surrogate=by_origin(own, shaped_ratio(lambda ratio, context: padded)),
+        aggregation=rollout_mean_token_mean(),
+    )
+    of_padded = golden.evaluate(Recipe(made), case)
     foreign = np.asarray(batch.off_policy)
 
     def of_rows(values):
@@ -70,15 +58,12 @@ def outputs(case, hyper):
         "advantages": done.signals.advantage,
         "gamma": of_rows(gamma),
         "gamma_padded": of_rows(padded),
-        "gamma_batch": of_rows(whole),
         "shaped": np.where(foreign[:, None], on_mask(done.signals.ratio, batch), 0),
         "token_loss": done.token_loss,
         "loss": done.loss,
         "dlogits": done.dlogits,
         "loss_padded": of_padded.loss,
         "dlogits_padded": of_padded.dlogits,
-        "loss_batch": of_batch.loss,
-        "dlogits_batch": of_batch.dlogits,
     }
 
 

@@ -6,7 +6,6 @@ from adapters.common import on_mask, recipe_of
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.hpt import off_policy_tokens
-from rlvr_jax.methods.guidance.luffy_mixed import relative_to_own_rows
 from rlvr_jax.objectives import (
     by_origin,
     drop_off_policy,
@@ -16,7 +15,7 @@ from rlvr_jax.objectives import (
     shaped_probability,
 )
 
-LEFT_OUT = {}
+LEFT_OUT = {"advantages_split": "statistics of own rows only, which the method does not have"}
 
 
 def outputs(case, hyper):
@@ -25,7 +24,7 @@ def outputs(case, hyper):
     method = recipe("luffy_mixed", gamma=gamma, entropy_coefficient=0.0, max_length=width)
     done = golden.evaluate(method, case)
     batch = done.batch
-    split = golden.evaluate(recipe_of(relative_to_own_rows(hyper["std_eps"]), clip), case)
+
     shaping = by_origin(clip, shaped_probability(gamma))
     clipped = golden.evaluate(recipe_of(group_centered(), shaping), case)
     imitation = imitate(hyper["sft_coef"], off_policy_tokens, {"off_policy"})
@@ -37,7 +36,6 @@ def outputs(case, hyper):
     shaped = np.where(foreign, on_mask(done.signals.ratio, batch), 0)
     return {
         "advantages": done.signals.advantage,
-        "advantages_split": split.signals.advantage,
         "shaped": shaped,
         "shaped_weight": shaped * (1 - shaped),
         "token_loss": done.token_loss,

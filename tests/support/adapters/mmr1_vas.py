@@ -10,13 +10,12 @@ from rlvr_jax.methods.curricula.mmr1_vas import (
     distinct_ngrams,
     edit_distance,
     min_max,
-    num_weighted,
-    outcome_variance,
     promotion,
     refreshed,
 )
 
-LEFT_OUT = {}
+SPLIT = "⌊λB⌋ and its rest, a rounding inside `variance_promotion`"
+LEFT_OUT = {"n_weighted": SPLIT, "n_uniform": SPLIT}
 LETTERS = 4  # tokens are taken modulo this, so that 3-grams repeat
 
 
@@ -35,11 +34,10 @@ def outputs(case, hyper):
     weight, scaled = (
         refreshed(none, score, scale, hyper["momentum"]) for scale in (as_they_are, min_max)
     )
-    prompts = int(hyper["batch"])
-    weighted = num_weighted(hyper["mix"], prompts)
+
     by_group = {
         "pass_rate": rate,
-        "ovs": outcome_variance(rate),
+        "ovs": promotion(rate, 0.0, 1.0, 0.0),
         "distinct_3": varied,
         "edit_distance": far,
         "vps": score,
@@ -47,5 +45,4 @@ def outputs(case, hyper):
         "prob": mixed(weight, 1 - hyper["mix"]),
         "prob_minmax": mixed(scaled, 1 - hyper["mix"]),
     }
-    spread = {name: np.repeat(values, size) for name, values in by_group.items()}
-    return spread | {"n_weighted": weighted, "n_uniform": prompts - weighted}
+    return {name: np.repeat(values, size) for name, values in by_group.items()}

@@ -6,7 +6,6 @@ import numpy as np
 
 from rlvr_jax.experience.stages.rounds.first_errors import first_wrong_step, repairable
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.guidance.scope import rectified_tokens
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import replace
 
@@ -26,8 +25,9 @@ def outputs(case, hyper):
     steps = [np.asarray(x) for x in (batch.step, batch.process_reward, batch.mask)]
     can, start = repairable(golden.experience_batch(batch), hyper["wrong_below"])
     salvaged = can & (start > 0)
-    kept, written = rectified_tokens(np.asarray(batch.mask), start)
-    written &= salvaged[:, None]
+    mask = np.asarray(batch.mask)
+    beginning = np.arange(mask.shape[1])[None] < start[:, None]
+    written = mask & ~beginning & salvaged[:, None]
     batch = replace(
         batch,
         origin=jnp.where(written, TEACHER, 0).astype(jnp.int32),
@@ -38,7 +38,7 @@ def outputs(case, hyper):
     return {
         "first_error_step": first_wrong_step(*steps, hyper["wrong_below"]),
         "salvaged": salvaged,
-        "prefix_mask": kept & salvaged[:, None],
+        "prefix_mask": mask & beginning & salvaged[:, None],
         "teacher_mask": written,
         "reward": batch.reward,
         "advantages": done.signals.advantage,

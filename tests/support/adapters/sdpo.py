@@ -7,7 +7,6 @@ from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.distillation.sdpo import (
-    at_sampled_token,
     drop_untaught,
     over_likeliest,
     with_tail,
@@ -24,7 +23,8 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
+SAMPLED = "the form with the sampled token, which the method does not have"
+LEFT_OUT = {"loss_sampled": SAMPLED, "dlogits_sampled": SAMPLED}
 
 
 def outputs(case, hyper):
@@ -66,7 +66,6 @@ def outputs(case, hyper):
         "forward": over_likeliest(k, 0.0),
         "reverse": over_likeliest(k, 1.0),
         "full_vocab": over_vocabulary("js"),
-        "sampled": at_sampled_token(),
     }
     for name, distance in others.items():
         other = evaluated(distance)

@@ -101,7 +101,7 @@ from rlvr_jax.methods.guidance.reverse_curriculum import begin_near_the_end
 from rlvr_jax.methods.guidance.scope import salvage
 from rlvr_jax.methods.guidance.seele import remember_hints, search_hint
 from rlvr_jax.methods.guidance.ssb import bootstrap_replies
-from rlvr_jax.methods.judges.arena_rl import anchor, win_rates, wins
+from rlvr_jax.methods.judges.arena_rl import anchor, anchor_scores, wins
 from rlvr_jax.methods.judges.laser import reward_itself
 from rlvr_jax.methods.judges.rgr_grpo import refine
 from rlvr_jax.methods.judges.rlbff import reward_odds
@@ -388,16 +388,16 @@ CASES = {
     "select_cleanest": lambda: experience(stages=[select_cleanest()]),
     "embed": lambda: experience(stages=[embed(), shape(novelty_bonus(0.1))]),
     "likely_answers": lambda: experience(stages=[likely_answers(answer_alone, start=2)]),
-    "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
+    "tournament": lambda: experience(stages=[tournament(compare_by(), wins)]),
     "compare_by": lambda: experience(
-        stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]
+        stages=[tournament(compare_by(1), wins, anchor, advantage=anchor_scores)]
     ),
     "judge": lambda: experience(
         stages=[judge(OF_ITSELF), redraw(all_wrong, hint(0.5)), shape(column(0))]
     ),
     "compare_with": lambda: experience(
         stages=[
-            tournament(compare_with(OF_TWO), win_rates),
+            tournament(compare_with(OF_TWO), wins),
             tournament(compare_with(OF_TWO, both_orders=False), wins),
         ]
     ),

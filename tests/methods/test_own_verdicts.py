@@ -142,7 +142,6 @@ def test_odds_are_asked_of_the_first_policy_for_rows_of_every_round():
         (lambda: ask_verdict("yes"), "answers must be texts"),
         (lambda: ask_verdict([]), "answers must be texts"),
         (lambda: reward_odds("?", ["a"]), "answers must be yes and no"),
-        (lambda: reward_odds("?", of="teacher"), "of must be 'start' or 'current'"),
         (lambda: mark_triggers([]), "words must be at least one"),
         (lambda: find_formulas(most=0), "most must be"),
     ],

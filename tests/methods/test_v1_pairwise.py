@@ -10,13 +10,9 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import experience
-from rlvr_jax.methods.judges.arena_rl import win_rates
 from rlvr_jax.methods.judges.v1_pairwise import cells_alike, rate_pairs, rating_reward
-from rlvr_jax.objectives import Met, Spec, group_centered, objective, reinforce, token_mean
+from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
-
-PRINTED = 1e-6
-"""As many digits as the example prints."""
 
 
 @pytest.mark.parametrize(
@@ -37,12 +33,6 @@ PRINTED = 1e-6
 )
 def test_a_rating_is_paid_if_it_is_near_the_truth(words, right, reward):
     assert rating_reward(words, right, 0.2) == reward
-
-
-def test_the_tournament_of_the_sheet():
-    met = [Met(0, 1, 8.0, 4.0), Met(0, 2, 6.0, 6.0), Met(1, 2, 3.0, 9.0)]
-    rates = win_rates(3, [met], 0.1)
-    np.testing.assert_allclose(rates, [0.908163, 0.0, 0.934783], atol=PRINTED)
 
 
 def test_pairs_have_a_right_answer_and_are_groups_of_their_own():

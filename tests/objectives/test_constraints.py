@@ -67,7 +67,7 @@ def test_a_row_about_which_no_judge_has_a_verdict_has_no_reward():
     )
     found = where_judged((1, 2))(batch)
     np.testing.assert_allclose(found, [0.1, np.nan, 0.3, 0.4], rtol=1e-6)
-    with pytest.raises(ValueError, match="columns must be at least one, from 0, got"):
+    with pytest.raises(ValueError, match="columns must be at least one, got none"):
         where_judged(())
 
 

@@ -12,8 +12,8 @@ from rlvr_jax.methods.rewards.ares import (
     MEDIUM,
     HesitationScale,
     difficulty_level,
-    hesitation,
     hesitation_advantage,
+    hesitation_count,
     hesitation_score,
     hesitation_target,
     response_threshold,
@@ -40,9 +40,7 @@ def test_missing_windows_count_as_the_mean_of_the_others_or_as_the_first_token()
 def test_only_trigger_words_count():
     trigger = array([[0, 1, 1, 0, 1], [1, 0, 0, 0, 0]], bool)
     batch = replace(golden.rollouts("b"), mask=MASK, trigger=trigger)
-    count, cost = hesitation(ENTROPY, batch, jnp.asarray(5.5), 2)
-    assert_agrees(count, [1, 0])
-    assert_agrees(cost, [0.5, 0])
+    assert_agrees(hesitation_count(ENTROPY, batch, jnp.asarray(5.5), 2), [1, 0])
 
 
 def test_prompts_are_sorted_by_thirds():
@@ -66,7 +64,7 @@ def test_targets_are_means_over_prompts_rounded_to_even():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"bend": (0.0, 1.0, 1.0)}, r"bend\[0\] must be positive, got 0"),
+        ({"bend": (0.0, 1.0, 1.0)}, "each of bend must be positive, got 0"),
         ({"cap": (1.0, 1.0)}, "cap must have three entries"),
         ({"size": -1.0}, "size must be positive, got -1"),
     ],

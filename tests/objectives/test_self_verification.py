@@ -1,4 +1,4 @@
-"""Verdicts on the own response, and votes."""
+"""Verdicts on the own response."""
 
 import golden_vectors as golden
 import numpy as np
@@ -6,24 +6,11 @@ from adapters.common import only
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods.judges.laser import class_balance, self_advantage, self_reward_loss
-from rlvr_jax.methods.judges.rl_v import best_answer, most_voted_answer, verdict_loss
+from rlvr_jax.methods.judges.rl_v import verdict_loss
 from rlvr_jax.objectives.advantages.self_verification import finished_rows
 from rlvr_jax.types import replace
 
 GROUP = array([5, 5, 5, -1, -1], np.int32)
-
-
-def test_votes_are_counted_per_group_and_ties_go_to_the_smallest_answer():
-    answer = array([9, 2, 9, 4, 3], np.int32)
-    assert_agrees(most_voted_answer(answer, array(np.ones(5), np.float64), GROUP), [9, 9, 9, 3, 3])
-    weights = array([0.1, 0.5, 0.1, 0.0, 0.0], np.float64)
-    assert_agrees(most_voted_answer(answer, weights, GROUP), [2, 2, 2, 3, 3])
-
-
-def test_the_best_answer_is_that_of_the_first_best_row():
-    answer, rollout_id = array([9, 2, 7, 4, 3], np.int32), array([2, 1, 0, 4, 3], np.int32)
-    score = array([0.5, 0.5, 0.1, 0.0, 0.0], np.float64)
-    assert_agrees(best_answer(answer, score, GROUP, rollout_id), [2, 2, 2, 3, 3])
 
 
 def test_both_classes_weigh_half():

@@ -1,17 +1,18 @@
-"""BR-RM: a judge that looks twice is trained on which answer is better.
+"""BR-RM: trains a judge of two turns on which of two responses is better.
 
 "Think Twice: Branch-and-Rethink Reasoning Reward Model"
 
-    R    = 0 for the right preference, -1 for the wrong one, -100 where a turn breaks the format
+    R    = 0 for the correct preference, -1 for the incorrect one, -100 for a broken format
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [PPO clip + β k3] / Σ n_i
 
-The outcome says whether the preference is right, a reward of the task (`column`) whether the format
-is kept. One malformed answer squeezes right and wrong to a hundredth of a deviation: the first
-phase learns the format alone; `malformed=-2` does not. The released environment was not available,
-so this is a reconstruction; the rule on the two texts is `rlvr_jax.verifiers.texts.br_rm`, and so
-is a comparison in two turns (`preferred`). The order of the two answers should be drawn for every
-prompt (`present`).
+The outcome is the correctness of the preference. A reward of the task (`column`) is 1 where the
+format is correct. One malformed response squeezes the difference between correct and incorrect to a
+hundredth of a standard deviation: the first phase learns the format alone. `malformed=-2` does not
+do that. Randomize the order of the two responses for every prompt (`present`).
+
+A reconstruction: the authors' environment was not available. `rlvr_jax.verifiers.texts.br_rm` has
+the rule on the two turns and a comparison in two turns (`preferred`).
 """
 
 import jax.numpy as jnp
@@ -21,40 +22,45 @@ from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, KLCoefficient
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    Finite,
+    KLCoefficient,
+    NonNegativeInt,
+)
 from rlvr_jax.types.parts import part
 
 
 @part
-def preference_reward(column: int, malformed: Finite = -100.0) -> Shaping:
-    """outcome - 1 where the format is kept, so 0 or -1, else `malformed`.
+def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Shaping:
+    """outcome - 1 where the format is correct, else `malformed`.
 
     Args:
-      column: of the task's rewards, 1 where the format is kept.
-      malformed: the reward where it is not.
-    Reads: outcome, component_rewards. Metrics: reward/format, reward/preference (of those that keep
-      it).
-    Source: BR-RM.
+      column: of the task's rewards, 1 where the format is correct.
+      malformed: reward where it is not.
+    Reads: outcome, component_rewards. Metrics: reward/format, reward/preference (over rows of
+      correct format).
     """
 
     def apply(rollouts, state, moment):
         del moment
         form, own = rollouts.component_rewards[:, column], rollouts.outcome - 1
-        kept = form > 0.5
+        well_formed = form > 0.5
         metrics = {
             "reward/format": judged_mean(form, rollouts),
-            "reward/preference": judged_mean(jnp.where(kept, own, jnp.nan), rollouts),
+            "reward/preference": judged_mean(jnp.where(well_formed, own, jnp.nan), rollouts),
         }
-        reward = jnp.where(kept, own, malformed)
+        reward = jnp.where(well_formed, own, malformed)
         return jnp.where(jnp.isnan(form), jnp.nan, reward), state, metrics
 
-    reads = frozenset({"component_rewards"})
-    return Shaping(apply, reads=reads, columns=column + 1)
+    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=column + 1)
 
 
 def br_rm(
-    column: int = 0,
-    malformed: float = -100.0,
+    column: NonNegativeInt = 0,
+    malformed: Finite = -100.0,
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -63,7 +69,7 @@ def br_rm(
     """GRPO on the token mean, on preferences and their format.
 
     Args:
-      column: of the task's rewards, 1 where the format is kept.
+      column: of the task's rewards, 1 where the format is correct.
       malformed: reward where it is not.
     """
     return Recipe(
@@ -83,10 +89,10 @@ METHOD = Method(
     "",
     changes="reward",
     evidence="reconstruction",
-    left_out="the second turn, in whose prompt the first one stands",
+    left_out="the second turn, whose prompt contains the first one",
     reports="BR-RM-Qwen-14B: RewardBench 92.1, RM-Bench 85.9, RMB 74.7",
     traps=(
-        "one malformed answer at -100 hides right from wrong in its group (`malformed=-2` does "
-        "not); draw the order of the two answers for each prompt, and turn its label with it"
+        "one malformed response at -100 hides correct from incorrect in its group (`malformed=-2` "
+        "does not); randomize the order of the two responses of each prompt, and swap its label"
     ),
 )

@@ -1,27 +1,27 @@
-r"""Critique RL: a fifth of the prompts asks for a verdict on a solution instead of a solution.
+r"""Critique RL: a fifth of the prompts asks for a verdict on a solution.
 
 "Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
 https://github.com/TIGER-AI-Lab/Critique-Coder
 
-    R    = 1 if the verdict in the last \conclusion{…} is the truth; of other prompts the outcome
+    R    = 1 if the verdict in the last \conclusion{…} is true; of other prompts the outcome
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over groups whose rewards differ
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-What makes the method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with
-known labels into a task, a share of each batch. With labels out of balance a constant verdict pays.
-Only `true` and `false` are verdicts here; the released pattern takes any text with a T for a yes.
-The authors draw at temperature 0.6 with top-p and top-k, which log-probs do not know.
+The method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with known
+labels into a task, a fraction of each batch. Unbalanced labels pay a constant verdict. Only `true`
+and `false` are verdicts here; the authors' pattern reads any text with a T as a yes. The authors
+sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
 """
 
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
 
 
 def critique_rl(
-    max_rounds: int = 3,
+    max_rounds: Count = 3,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.3,
     epsilon: Epsilon = 1e-6,
@@ -29,7 +29,7 @@ def critique_rl(
     """Clip-higher on the token mean of groups of mixed outcomes.
 
     Args:
-      max_rounds: draws at most to fill one update; ours, it was not found.
+      max_rounds: most rounds of sampling to fill one update (ours).
     """
     return Recipe(
         objective=clipped_objective(
@@ -44,13 +44,13 @@ METHOD = Method(
     "Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
     "https://github.com/TIGER-AI-Lab/Critique-Coder",
     changes="selection",
-    left_out="the solutions with labels; cuts of the sampler",
+    left_out="the solutions with labels; top-p and top-k of the sampler",
     reports=(
         "Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried, "
         "BBEH logic included"
     ),
     traps=(
-        "on a task without verdicts it is DAPO's filter and clip; labels out of balance pay a "
-        "constant verdict; the released pattern reads NOT SURE as a yes, here it is no verdict"
+        "on a task without verdicts it is DAPO's filter and clip; unbalanced labels pay a constant "
+        "verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict"
     ),
 )

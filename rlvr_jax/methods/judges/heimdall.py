@@ -1,19 +1,16 @@
-"""Heimdall: a verifier that thinks is trained on whether its verdict is the truth.
+"""Heimdall: trains a reasoning verifier on the truth of its verdicts.
 
 "Heimdall: test-time scaling on the generative verification", https://arxiv.org/abs/2504.10337
 
-    R_i  = +1 if the verdict is the truth, else -1; one that cannot be read is wrong
+    R_i  = +1 if the verdict is true, else -1, also for an unreadable one
     PPO with a critic: Â by GAE, whitened; loss = Σ PPO clip / Σ n_i
 
-The prompts of the task are pairs of a problem and a solution, its outcome says whether the verdict
-was right. Problems whose solutions are all right or all wrong should not be among them: the verdict
-could be read off the problem. To choose among N answers with M verdicts each (`choose` with the
-rule `lower_bound`): r_a - α ln(N M) / (N_a M + 1), a lower confidence bound with α = 0.1
-recollected. The constants of PPO were not found; they are those of `ppo`.
+The prompts of the task are pairs of a problem and a solution. The outcome is the truth of the
+verdict. Leave out problems whose solutions are all correct or all incorrect: the problem would
+reveal the verdict. To choose among N answers with M verdicts each, use `choose` with the rule
+`lower_bound`, a lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected.
+The constants of PPO were not found; they are those of `ppo`.
 """
-
-import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
@@ -25,12 +22,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay
-
-
-def verdict_reward(verdict: Float[Array, "..."], truth: Float[Array, "..."]) -> Float[Array, "..."]:
-    """+1 where the verdict is the truth, -1 elsewhere; one that cannot be read (NaN) is wrong."""
-    return jnp.where(verdict == truth, 1.0, -1.0).astype(truth.dtype)
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, HalfWidth, TraceDecay
 
 
 def heimdall(
@@ -38,12 +30,12 @@ def heimdall(
     trace_decay: TraceDecay = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: float = 0.2,
+    value_clip: HalfWidth = 0.2,
 ) -> Recipe:
-    """PPO with a critic, on verdicts that are worth +1 or -1.
+    """PPO with a critic, on verdicts that earn +1 or -1.
 
     Args:
-      value_clip: half-width of the critic's.
+      value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
@@ -64,11 +56,11 @@ METHOD = Method(
     evidence="reconstruction",
     left_out="the pairs of problems and solutions",
     reports=(
-        "verdicts on competition maths: 62.5 to 94.5 % right; AIME25, R1-Distill-Qwen-32B as "
+        "verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as "
         "solver: 54.2 to 70.0 at 16 times the budget"
     ),
     traps=(
-        "pairs out of balance pay the verdict of the majority; a problem whose solutions are all "
-        "right or all wrong gives the verdict away"
+        "unbalanced pairs pay the verdict of the majority; a problem whose solutions are all "
+        "correct or all incorrect reveals the verdict"
     ),
 )

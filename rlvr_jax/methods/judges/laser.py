@@ -6,15 +6,18 @@
     A_i  = 0.9 (R_i - mean) / (std + 1e-6) + 0.1 (s_i - mean s) / std s
     loss = GRPO's clipped loss + 0.1 · mean over rows of w_i (s_i - R_i)², finished rows only
 
-z_c is a token that never occurs, c its log-prob under the reference policy (nearly a constant), so
-that s is the implicit reward of the response: right answers raise it to c + 10. w balances right
-and wrong. In the advantage s is that of the policy that wrote the row (`self_reward`), clipped to
-[0, 1], 0 on cut rows; groups whose scores spread by 0.1 or less use GRPO's alone. For a cut row the
-authors' code reads a score from a wrong position there. Training begins without the mixing
-(`mix=0`) and, for a base model, without the loss, each for 200 updates. c is -23 for Qwen with z_c
-<|vision_start|>, -25 for OctoThinker. At test time s > 0.5 says right, and s weighs votes. Read
-from the authors' code, not run against it. The average of the clipped loss is GRPO's, per rollout;
-which one the authors use was not found.
+z_c is a token that never occurs, and c its log-prob under the reference policy, nearly a constant.
+So s is β times a log-ratio: the implicit reward of the whole response at the price of one token.
+On correct responses log π(z_c) rises to c + 10. w balances correct and incorrect rows.
+
+In the advantage s is that of the policy that wrote the row (`self_reward`), clipped to [0, 1], and
+0 on truncated rows. Groups whose scores have a std of 0.1 or less use GRPO's advantage alone. The
+authors' code reads the score of a truncated row from a wrong position.
+
+Training begins without the mixing (`mix=0`) and, for a base model, without the loss, each for 200
+updates. c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test time s > 0.5
+predicts a correct response, and s weights votes. This follows the authors' code but was not run
+against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
 """
 
 from __future__ import annotations
@@ -52,23 +55,25 @@ from rlvr_jax.types.parts import part
 
 
 @part(writes=frozenset({"self_reward"}), by_row=True)
-def reward_itself(scale: float, reference: float) -> Stage:
-    """Gives each answer what the policy that wrote it expects of it: `self_reward` of the first
-    token that `ask_verdict` before it asks for.
+def reward_itself(scale: Positive, reference: Finite) -> Stage:
+    """Records s of each response under the policy that wrote it.
+
+    The first token of the preceding `ask_verdict` is z_c.
 
     Args:
-      scale, reference: of `self_reward`.
+      scale: β.
+      reference: c, nats.
     Writes: self_reward. Metrics: self_reward (mean over finished rows).
     """
 
     def apply(batch, actor, state, turn):
         del turn
         rollouts = batch.rollouts
-        said = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
+        logp = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
         finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
-        score = np.asarray(self_reward(said, finished, scale, reference), rollouts.reward.dtype)
-        told = {"self_reward": float(score[finished].mean())} if finished.any() else {}
-        return batch.with_rollouts(self_reward=score), state, told
+        score = np.asarray(self_reward(logp, finished, scale, reference), rollouts.reward.dtype)
+        metrics = {"self_reward": float(score[finished].mean())} if finished.any() else {}
+        return batch.with_rollouts(self_reward=score), state, metrics
 
     return apply
 
@@ -76,91 +81,19 @@ def reward_itself(scale: float, reference: float) -> Stage:
 def self_reward(
     verdict_logp: Float[Array, "B"], finished: Bool[Array, "B"], scale: float, reference: float
 ) -> Float[Array, "B"]:
-    """s = β (log π(z_c | x, y, end) - c), 0 on rows that are not finished.
-
-    With a token z_c that never occurs the reference policy's log-prob is nearly a constant, so s is
-    β times the log-ratio: the implicit reward of the whole response at the price of one token.
-
-    Args:
-      verdict_logp: log-prob of z_c after the response, at temperature 1.
-      finished: rows that have one.
-      scale: β.
-      reference: c, the log-prob under the reference policy.
-    """
+    """s = β (log π(z_c | x, y, end) - c) at temperature 1, 0 on rows that are not finished."""
     return jnp.where(finished, scale * (verdict_logp - reference), 0)
-
-
-def class_balance(right: Bool[Array, "B"], finished: Bool[Array, "B"]) -> Float[Array, "B"]:
-    """Total / (2 · number of the same outcome), both over the finished rows; 0 if there is none."""
-
-    def weight(kind):
-        number = masked_count(finished & kind)
-        half = masked_count(finished).astype(float) / 2
-        return jnp.where(number > 0, half / jnp.maximum(number, 1).astype(float), 0)
-
-    return jnp.where(right, weight(right), weight(~right))
-
-
-@part(reads={"verdict_logp"}, writes={"term"})
-def self_reward_loss(
-    coefficient: NonNegative, scale: Positive, reference: Finite, balanced: bool = True
-) -> Transform:
-    """Adds c · mean over all rows of w (s - R)² for the finished ones: s learns the outcome.
-
-    All rows are those of groups with tokens.
-
-    Args:
-      coefficient: c, at least 0.
-      scale, reference: of `self_reward`, whose token is the first of `verdict_logp`; scale
-        positive.
-      balanced: w are `class_balance`, so that right and wrong weigh the same; else 1.
-    Metrics: self_reward/right and self_reward/wrong, means over the finished rows of a kind.
-    """
-
-    def apply(signals, context, state):
-        rollouts = context.rollouts
-        finished, right = finished_rows(rollouts), outcome_is_right(rollouts.outcome)
-        score = self_reward(context.stats.verdict_logp[:, 0], finished, scale, reference)
-        weight = class_balance(right, finished).astype(score.dtype) if balanced else 1
-        errors = jnp.where(finished, weight * (score - rollouts.outcome) ** 2, 0)
-        mean = masked_mean(errors, group_has_tokens(rollouts.mask, rollouts.group))
-        signals = replace(signals, term=signals.term + coefficient * mean)
-        metrics = {
-            "self_reward/right": masked_mean(score, finished & right),
-            "self_reward/wrong": masked_mean(score, finished & ~right),
-        }
-        return signals, state, metrics
-
-    return apply
-
-
-def self_advantage(
-    score: Float[Array, "B"], advantage: Float[Array, "B"], group: Int[Array, "B"], min_std: float
-) -> Float[Array, "B"]:
-    """(s - mean) / std over the group, std with n - 1; the given advantage where std ≤ `min_std`.
-
-    Args:
-      score: s, clipped to [0, 1], 0 on cut rows; these count.
-      advantage: what stands in where the scores say nothing.
-      group: id of the group of each row.
-      min_std: at least 0.
-    """
-    spread = group_std(score, group)
-    useful = (spread > min_std) & ~group_all_equal(score, group)
-    centered = group_deviation(score, group)
-    return jnp.where(useful, centered / jnp.where(useful, spread, 1), advantage)
 
 
 @part
 def self_rewarded(
-    mix: Unit = 0.1, min_std: NonNegative = 0.1, epsilon: Positive = 1e-6
+    mix: Unit = 0.1, min_std: NonNegative = 0.1, epsilon: Epsilon = 1e-6
 ) -> Transform:
-    """A = (1 - γ) · group-normalized reward + γ · `self_advantage` of the policy's own scores.
+    """A = (1 - γ) · group-normalized reward + γ · `self_advantage`.
 
     Args:
-      mix: γ, in [0, 1]; with 0 no self-rewards are needed.
-      min_std: of the scores of a group, up to which they are not used; at least 0.
-      epsilon: ε, added to the standard deviation of the rewards.
+      mix: γ; with 0 no self-rewards are needed.
+      min_std: standard deviation of a group's scores up to which they are not used.
     """
 
     def advantage(rollouts):
@@ -175,28 +108,85 @@ def self_rewarded(
     return rollout_advantage(advantage, reads={"self_reward"} if mix else ())
 
 
+def self_advantage(
+    score: Float[Array, "B"], advantage: Float[Array, "B"], group: Int[Array, "B"], min_std: float
+) -> Float[Array, "B"]:
+    """(s - mean) / std over the group, std with n - 1; `advantage` where std ≤ `min_std`.
+
+    Args:
+      score: s, clipped to [0, 1], 0 on truncated rows, which count.
+    """
+    spread = group_std(score, group)
+    useful = (spread > min_std) & ~group_all_equal(score, group)
+    centered = group_deviation(score, group)
+    return jnp.where(useful, centered / jnp.where(useful, spread, 1), advantage)
+
+
+@part(reads={"verdict_logp"}, writes={"term"})
+def self_reward_loss(
+    coefficient: NonNegative, scale: Positive, reference: Finite, balanced: bool = True
+) -> Transform:
+    """Adds coefficient · mean of w (s - R)², 0 on unfinished rows, over groups with tokens.
+
+    Args:
+      coefficient: weight of the term.
+      scale: β.
+      reference: c, nats.
+      balanced: w is `class_balance`; else 1.
+    Metrics: self_reward/right and self_reward/wrong (means over finished correct and incorrect
+      rows).
+    """
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        finished, correct = finished_rows(rollouts), outcome_is_right(rollouts.outcome)
+        score = self_reward(context.stats.verdict_logp[:, 0], finished, scale, reference)
+        weight = class_balance(correct, finished).astype(score.dtype) if balanced else 1
+        errors = jnp.where(finished, weight * (score - rollouts.outcome) ** 2, 0)
+        mean = masked_mean(errors, group_has_tokens(rollouts.mask, rollouts.group))
+        signals = replace(signals, term=signals.term + coefficient * mean)
+        metrics = {
+            "self_reward/right": masked_mean(score, finished & correct),
+            "self_reward/wrong": masked_mean(score, finished & ~correct),
+        }
+        return signals, state, metrics
+
+    return apply
+
+
+def class_balance(correct: Bool[Array, "B"], finished: Bool[Array, "B"]) -> Float[Array, "B"]:
+    """w: finished rows / (2 · finished rows of equal outcome); 0 if there are none."""
+
+    def weight(kind):
+        number = masked_count(finished & kind)
+        half = masked_count(finished).astype(float) / 2
+        return jnp.where(number > 0, half / jnp.maximum(number, 1).astype(float), 0)
+
+    return jnp.where(correct, weight(correct), weight(~correct))
+
+
 def laser(
     token: str = "<|vision_start|>",
-    coefficient: float = 0.1,
-    scale: float = 0.1,
-    reference_logp: float = -23.0,
+    coefficient: NonNegative = 0.1,
+    scale: Positive = 0.1,
+    reference_logp: Finite = -23.0,
     balanced: bool = True,
-    mix: float = 0.1,
-    min_std: float = 0.1,
+    mix: Unit = 0.1,
+    min_std: NonNegative = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO without KL, with a loss that fits a self-reward and a share of it in the advantage.
+    """GRPO without KL, with a loss that fits a self-reward and uses it in the advantage.
 
     Args:
-      token: one that never occurs (z_c), a text of one token of the policy's tokenizer.
+      token: text of a token that never occurs (z_c), one token of the policy's tokenizer.
       coefficient: weight of the squared error.
-      scale: of the log-prob of the special token (β).
-      reference_logp: its log-prob under the reference policy (c), nats.
-      balanced: right and wrong rows weigh the same in the squared error.
-      mix: share of the self-reward in the advantage.
-      min_std: spread of a group's scores up to which they are not used.
+      scale: of the log-prob of z_c (β).
+      reference_logp: log-prob of z_c under the reference policy (c), nats.
+      balanced: correct and incorrect rows have equal total weight in the squared error.
+      mix: weight of the self-reward in the advantage.
+      min_std: standard deviation of a group's scores up to which they are not used.
     """
     fit = [self_reward_loss(coefficient, scale, reference_logp, balanced)] if coefficient else []
     return Recipe(
@@ -221,7 +211,6 @@ METHOD = Method(
     reports="several bases: better reasoning than GRPO, and a verdict on itself for one token more",
     traps=(
         "token and c are Qwen's: another base needs a token that never occurs, and its c; groups "
-        "whose scores spread little take GRPO's advantage; cut rows count in the mean and have no "
-        "loss"
+        "of similar scores take GRPO's advantage; truncated rows count in the mean and have no loss"
     ),
 )

@@ -7,11 +7,11 @@ https://github.com/minnesotanlp/mpo
     r_t  = R on the last token, -β (log π_old - log π_ref) on every one
     Â    = GAE with λ = 0.95, whitened; loss = Σ PPO clip / Σ n_i
 
-The sum pays more for a longer rubric, and rewards before and after a rewrite do not compare: the
-mean is the default. An item without readable points leaves the mean, a response without any leaves
-its batch; published, it is 0. Points are the first rewards of the task. Judge and rewriting models
-are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and has a model rewrite
-a rubric between two runs (`evolve`).
+The sum pays more for a longer rubric, and rewards before and after a rewrite are not comparable, so
+the mean is the default. An item without readable points leaves the mean. A response without any
+leaves its batch; in the published form it has 0. Points are the first rewards of the task. Judge
+and rewriting models are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and
+has a model rewrite a rubric between two runs (`evolve`).
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.rubrics import Criterion
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, TraceDecay
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, HalfWidth, KLCoefficient, TraceDecay
 
 
 def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
-    """The sum of the points, in which a criterion without a score is 0; longer rubrics pay more."""
+    """The sum of the points; a criterion without a score has 0."""
     most = jnp.asarray([criterion.maximum for criterion in rubric], scores.dtype)[None]
     return jnp.sum(jnp.where(jnp.isnan(scores), 0, scores) * most, axis=1)
 
@@ -46,14 +46,14 @@ def meta_policy(
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: float = 0.2,
+    value_clip: HalfWidth = 0.2,
 ) -> Recipe:
     """PPO with a critic, on the points of a rubric.
 
     Args:
       maxima: most points of each item, the first rewards of the task.
-      summed: the published sum of points, in which unreadable is 0.
-      value_clip: half-width of the critic's.
+      summed: the published sum of points, in which unreadable points are 0.
+      value_clip: half-width of the critic's trust region.
     """
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)

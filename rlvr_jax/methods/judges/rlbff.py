@@ -1,4 +1,4 @@
-"""RLBFF: a response is paid by the odds that it satisfies a principle, yes against no.
+"""RLBFF: pays a response by the odds, yes against no, that it satisfies a principle.
 
 "RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
 https://arxiv.org/abs/2509.21319
@@ -6,11 +6,11 @@ https://arxiv.org/abs/2509.21319
     r_i  = ln p(Yes) - ln p(No) of a judge, asked whether the response satisfies the principle
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-The odds are a reward of the task (`number`), or, with a `principle`, those of the policy that the
-run begins with, asked behind each response by one token; the policy does not see the principle,
-which must be one within a group. They are unbounded, and of a sharp judge nearly binary: `bound` is
-ours. The judge is trained by `verdict_loss`, the cross entropy of its token over the whole
-vocabulary; `odds_of_yes` is what it says. Constants of RL were not found, and are GRPO's.
+The odds are a reward of the task (`number`). With a `principle` they are those of the initial
+policy, which answers a question after each response by one token. The trained policy does not see
+the principle, which must be one within a group. Odds are unbounded, and nearly binary for a
+confident judge: `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
+of its token over the whole vocabulary. The constants of RL were not found and are GRPO's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.parts import Stage
@@ -32,57 +31,46 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, NonNegativeInt
 from rlvr_jax.types.parts import part
+
+ODDS = "odds"  # name of the reward
 
 
 @part(at_grading=True, by_row=True)
-def reward_odds(
-    question: str, answers: Sequence[str] = (" Yes", " No"), of: str = "start", name: str = "odds"
-) -> Stage:
-    """Adds ln p(yes) - ln p(no) of a policy that is asked about each answer to its grade.
-
-    The number becomes the first reward of the task; it is asked for where answers are graded.
+def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stage:
+    """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
     Args:
-      question: behind the response, such as "Is it polite? Answer Yes or No.".
+      question: text after the response, such as "Is it polite? Answer Yes or No.".
       answers: yes and no, texts of one token each.
-      of: whose odds, "start" or "current".
-      name: of the reward.
-    Writes: info of grades. Metrics: a curve info/<name>.
-    Raises:
-      ValueError: not two answers, or another policy; as `ask_verdict`.
+    Writes: info of grades. Metrics: info/odds.
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:
         raise ValueError(f"reward_odds: answers must be yes and no, got {answers}")
-    if of not in ("start", "current"):
-        raise ValueError(f"reward_odds: of must be 'start' or 'current', got {of!r}")
 
     def apply(batch, actor, state, turn):
         del turn
-        said = actor.score(asked_rows(batch, actor, answers, question), ["verdict_logp"], of)
-        odds = np.asarray(odds_of_yes(said["verdict_logp"])).tolist()
+        asked = asked_rows(batch, actor, answers, question)
+        # What else could follow the response cancels in the difference.
+        logp = np.asarray(actor.score(asked, ["verdict_logp"], "start")["verdict_logp"])
+        odds = (logp[:, 0] - logp[:, 1]).tolist()
         grades = [
-            replace(grade, info={**grade.info, name: own})
+            replace(grade, info={**grade.info, ODDS: own})
             for grade, own in zip(batch.grades, odds, strict=True)
         ]
         return replace(batch, grades=grades), state, {}
 
-    return Stage(apply, rewards=(name,))
-
-
-def odds_of_yes(verdict_logp: Float[Array, "B 2"]) -> Float[Array, "B"]:
-    """ln p(yes) - ln p(no) at the token of the verdict: what else might stand there cancels."""
-    return verdict_logp[:, 0] - verdict_logp[:, 1]
+    return Stage(apply, rewards=(ODDS,))
 
 
 def rlbff(
     principle: str = "",
     yes: str = " Yes",
     no: str = " No",
-    number: int = 0,
-    bound: float | None = None,
+    number: NonNegativeInt = 0,
+    bound: NonNegative | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -90,9 +78,9 @@ def rlbff(
     """GRPO on the token mean, on a judge's odds.
 
     Args:
-      principle: what the policy that the run begins with is asked behind each response, such as
+      principle: question to the initial policy after each response, such as
         " Is it short? Answer Yes or No."; "": the odds are the task's.
-      yes, no: what may be said then, texts of one token each of the policy's tokenizer.
+      yes, no: the two answers, texts of one token each of the policy's tokenizer.
       number: of the task's rewards, the odds.
       bound: of the odds on both sides; None: none.
     """
@@ -122,7 +110,7 @@ METHOD = Method(
         "86.2 on RM-Bench and 81.4 on JudgeBench"
     ),
     traps=(
-        "odds under different principles are on no common scale; a sharp judge makes groups "
+        "odds under different principles have no common scale; a confident judge makes groups "
         "nearly binary; other spellings of Yes hold mass that is not counted"
     ),
 )

@@ -1,15 +1,15 @@
-"""RLMT: chat with a thought before the answer, paid by a reward model that sees the answer alone.
+"""RLMT: chat with a thought before the answer; a reward model reads the answer only.
 
 "Language Models that Think, Chat Better", https://github.com/princeton-pli/RLMT
 
-    R    = a reward model of (prompt, what stands behind <response>); no rule is added
+    R    = a reward model of (prompt, the text after <response>)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [PPO clip with dual clip + β k3 - c H] / Σ n_i
 
-The reward is one of the task (`number`): a judge's, which is shown `verifiers.texts.rlmt.visible`,
-or one that the task computes. An answer without a score leaves its group. The authors draw at
-temperature 0.7 (`--temperature`) and score at 1; here log-probs are those of the temperature that
-drew. Their best checkpoint is from half of the run, as the reward is overfitted behind it.
+The reward is one of the task (`number`): a judge's, which reads `verifiers.texts.rlmt.visible`, or
+one that the task computes. A response without a score leaves its group. The authors sample at
+temperature 0.7 (`--temperature`) and score at 1; here log-probs are at the sampling temperature.
+Their best checkpoint is from half of the run, as the policy overfits the reward afterwards.
 """
 
 from rlvr_jax.experience import experience, shape
@@ -22,13 +22,21 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon, KLCoefficient
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    DualClip,
+    EntropyCoefficient,
+    Epsilon,
+    KLCoefficient,
+    NonNegativeInt,
+)
 
 
 def rlmt(
-    number: int = 0,
+    number: NonNegativeInt = 0,
     kl_coefficient: KLCoefficient = 0.001,
-    entropy_coefficient: float = 0.001,
+    entropy_coefficient: EntropyCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
@@ -38,7 +46,6 @@ def rlmt(
 
     Args:
       number: of the task's rewards, the score.
-      entropy_coefficient: weight of the mean entropy (c).
     """
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
@@ -67,8 +74,8 @@ METHOD = Method(
         "over the same without thoughts"
     ),
     traps=(
-        "the reward is overfitted after half of the run; without the tag the thought reaches the "
-        "judge, unless strict; the first tag counts, quoted ones too; nothing but the budget "
-        "limits a thought"
+        "the policy overfits the reward after half of the run; without the tag the thought reaches "
+        "the judge, unless strict; the first tag counts, even a quoted one; only the budget limits "
+        "a thought"
     ),
 )

@@ -1,4 +1,4 @@
-"""Rubric rewards: what no verifier checks is scored by several criteria.
+"""Rubric rewards: pays responses that no verifier can check by several scored criteria.
 
 "Reinforcement Learning with Rubric Anchors", https://arxiv.org/abs/2508.12790
 
@@ -6,12 +6,17 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ PPO clip / Σ n_i
 
-The weighted share is all that is published as a formula. Four strategies are named there; in the
-order in which they act, and with formulas of ours: `saturation` (1 - e^{-s/τ}) / (1 - e^{-1/τ}),
-`synergy` (R + c s_a s_b) / (1 + c), `power` R^p, and last a `veto` by one criterion, judged as it
-was scored. The criteria are the first rewards of the task, each with a curve of its own; one
-without a score leaves the mean, and a response without any leaves its group. A plain sum is hacked
-by flattery, which is what the veto is for.
+The weighted fraction is the only published formula. The paper names four strategies. In the order
+of application, with formulas of ours:
+
+    saturation  s ← (1 - e^{-s/τ}) / (1 - e^{-1/τ}), so the first points count for more
+    synergy     R ← (R + c s_a s_b) / (1 + c), the joint value of two criteria; c < 0: they conflict
+    power       R ← R^p; p > 1 stretches the top
+    veto        R ← 0 if the unsaturated score of one criterion is too low
+
+The criteria are the first rewards of the task, each with a metric of its own. A criterion without a
+score leaves the mean, and a response without any leaves its group. Flattery hacks a plain sum; the
+veto is against that.
 """
 
 from __future__ import annotations
@@ -28,37 +33,50 @@ from rlvr_jax.objectives import (
     by_rubric,
     group_normalized,
 )
-from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.rubric_reward import criteria_of_kind
-from rlvr_jax.objectives.rewards.rubrics import Rows, Scores, vetoed, weighted_share
+from rlvr_jax.objectives.rewards.rubrics import vetoed, weighted_share
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Positive, Range, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    NonNegativeInt,
+    Positive,
+    Range,
+    Unit,
+)
 from rlvr_jax.types.parts import Function, part
+
+Synergy = Annotated[float, Range(-1, open_low=True)]
 
 
 @part
 def anchored(
     saturation: Positive | None = None,
-    synergy: Annotated[float, Range(-1, open_low=True)] = 0.0,
+    synergy: Synergy = 0.0,
     pair: tuple[int, int] = (0, 1),
     power: Positive = 1.0,
     veto_below: Unit = 0.5,
 ) -> Function:
-    """The weighted share, saturated, with synergy and a power, and then vetoed.
+    """The weighted fraction with saturation, synergy, power and veto.
 
     Args:
-      saturation: τ of `saturated`; None: scores count as they are.
-      synergy, pair: of `with_synergy`, above -1; 0: none.
-      power: of the reward; above 1 it stretches the top.
-      veto_below: what the score of a criterion of kind "veto" must have, as it was given.
+      saturation: τ; None: scores count as they are.
+      synergy: c; 0: none.
+      pair: columns a and b.
+      power: p.
+      veto_below: a criterion of kind "veto" with a lower score sets the reward to 0.
     """
 
     def anchored_share(scores, rubric):
-        counted = scores if saturation is None else saturated(scores, saturation)
+        counted = scores
+        if saturation is not None:
+            counted = (1 - jnp.exp(-scores / saturation)) / (1 - math.exp(-1 / saturation))
         reward = weighted_share(counted, [criterion.weight for criterion in rubric])
         if synergy:
-            reward = with_synergy(reward, counted, pair, synergy)
+            first, second = (counted[:, column] for column in pair)
+            reward = (reward + synergy * first * second) / (1 + synergy)
         if power != 1:
             reward = reward**power
         vetoes = criteria_of_kind(rubric, "veto")
@@ -67,47 +85,27 @@ def anchored(
     return anchored_share
 
 
-def saturated(scores: Scores, scale: float) -> Scores:
-    """(1 - e^{-s/τ}) / (1 - e^{-1/τ}): the first points count for more; 0 and 1 stay.
-
-    Args:
-      scale: τ, positive.
-    """
-    check_positive("saturated", scale=scale)
-    return (1 - jnp.exp(-scores / scale)) / (1 - math.exp(-1 / scale))
-
-
-def with_synergy(reward: Rows, scores: Scores, pair: tuple[int, int], coefficient: float) -> Rows:
-    """(R + c s_a s_b) / (1 + c): what two criteria are worth together; below 0 if they conflict.
-
-    Args:
-      pair: columns a and b.
-      coefficient: c, above -1.
-    """
-    first, second = (scores[:, column] for column in pair)
-    return (reward + coefficient * first * second) / (1 + coefficient)
-
-
 def rubric_rewards(
     weights: Sequence[float] = (2.0, 1.0, 1.0),
-    veto: int | None = None,
-    veto_below: float = 0.5,
-    saturation: float | None = None,
-    synergy: float = 0.0,
+    veto: NonNegativeInt | None = None,
+    veto_below: Unit = 0.5,
+    saturation: Positive | None = None,
+    synergy: Synergy = 0.0,
     pair: tuple[int, int] = (0, 2),
-    power: float = 1.0,
+    power: Positive = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the token mean, on a weighted share of criteria.
+    """GRPO on the token mean, on a weighted fraction of criteria.
 
     Args:
       weights: of the criteria, the first rewards of the task (w).
-      veto: criterion that takes everything if it fails; None: none.
-      veto_below: the score that it must have.
+      veto: criterion whose failure sets the reward to 0; None: none.
+      veto_below: score that this criterion must have.
       saturation: scale of the concave map of scores (τ); None: none.
-      synergy, pair: weight of the product of two criteria (c), and which; 0: none.
+      synergy: weight of the product of two criteria (c); 0: none.
+      pair: these two criteria.
       power: of the reward (p).
     """
     rubric = [
@@ -135,8 +133,7 @@ METHOD = Method(
     ),
     reports="Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B",
     traps=(
-        "plain sums are hacked by flattery; a score that could not be read must be none, not 0, "
-        "which may veto; a veto of everything leaves groups equal; the four strategies' formulas "
-        "are ours"
+        "flattery hacks plain sums; a score that could not be read must be none, not 0, which may "
+        "veto; a veto of all responses leaves groups equal; the four strategies' formulas are ours"
     ),
 )

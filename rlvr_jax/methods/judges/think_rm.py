@@ -1,4 +1,4 @@
-"""Think-RM: pairs of answers are compared by strength, and differences are advantages.
+"""Think-RM: a judge compares responses by strength, and the differences are advantages.
 
 "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
 https://github.com/IlgeeHong/Think-RM
@@ -7,11 +7,11 @@ https://github.com/IlgeeHong/Think-RM
     A_i  = (1/N) Σ_j d_ij / √(Σ d² / (2 N (N - 1)) + 1e-6)
     loss = Σ [PPO clip + β k3] / Σ n_i
 
-If d_ij = r_i - r_j that is GRPO's advantage; contradictory strengths shrink it, as cycles cancel
-above the root and not below. ε stands inside the root. What the judge cannot say is a draw; an
-answer about which nothing else is known leaves the loss. Each pair is asked in one order. The judge
-(`compare`) gives two scores of which the difference is d; by default the verifier's outcomes,
-theirs a model trained by RL to think before its verdict.
+If d_ij = r_i - r_j, that is GRPO's advantage with ε inside the root. Contradictory strengths shrink
+it, as cycles cancel above the root and not below. An unreadable comparison is a draw. A response
+without any readable comparison leaves the loss. Each pair is compared in one order. The judge
+(`compare`) gives two scores with difference d. Its default is the verifier's outcome; the authors
+use a model that RL trained to think before its verdict.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rlvr_jax.types.parts import Function, part
 
 
 def difference_table(players: int, rounds: Rounds) -> Float[np.ndarray, "N N"]:
-    """d_ij = s_i - s_j of pairs that have met, 0 of others: antisymmetric."""
+    """d_ij = s_i - s_j of compared pairs, 0 of others."""
     table = np.zeros((players, players))
     for first, second, one, other in scored_matches(rounds):
         table[first, second], table[second, first] = one - other, other - one
@@ -38,27 +38,20 @@ def difference_table(players: int, rounds: Rounds) -> Float[np.ndarray, "N N"]:
 
 
 def difference_advantage(table: Float[np.ndarray, "N N"], epsilon: float = 1e-6) -> Scores:
-    """(1/N) Σ_j d_ij / √(Σ d² / (2 N (N - 1)) + ε): if d_ij = r_i - r_j, that is (r - mean) / std.
-
-    Cycles shrink what is above the root and not what is below. 0 of one player.
-
-    Args:
-      table: d.
-      epsilon: ε, inside the root.
-    """
+    """A of the differences d; 0 of one player."""
     players = len(table)
     spread = np.sum(table**2) / max(2 * players * (players - 1), 1)
     return table.mean(axis=1) / np.sqrt(spread + epsilon)
 
 
 def mean_difference(players, rounds):
-    """The mean difference of each answer from the others, [players]."""
+    """(1/N) Σ_j d_ij of each response."""
     return difference_table(players, rounds).mean(axis=1)
 
 
 @part
-def standardized_difference(epsilon: float) -> Function:
-    """`difference_advantage` of the differences, [players]."""
+def standardized_difference(epsilon: Epsilon) -> Function:
+    """(players, rounds) -> `difference_advantage`."""
     return lambda players, rounds: difference_advantage(difference_table(players, rounds), epsilon)
 
 
@@ -72,8 +65,8 @@ def think_rm(
     """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
 
     Args:
-      compare: (batch, pairs of rows, actor, turn) -> the scores of both, counts, and what was
-        said; such as `compare_with(judge)`.
+      compare: (batch, pairs of rows, actor, turn) -> scores of both, metrics, and the judge's
+        replies; such as `compare_with(judge)`.
     """
     return Recipe(
         objective=clipped_objective(

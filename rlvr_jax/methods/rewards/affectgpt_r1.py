@@ -1,4 +1,4 @@
-"""AffectGPT-R1: lists of words are paid by clusters that they hit, and each word has a price.
+"""AffectGPT-R1: pays lists of emotion words by the clusters they hit, with a price for each word.
 
 "AffectGPT-R1: Leveraging Reinforcement Learning for Open-Vocabulary Multimodal Emotion Recognition"
 
@@ -6,10 +6,10 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t PPO clip
 
-The answer stands in <answer>, words with commas between them, the reference is `Prompt.answer`;
-`verifiers.texts.affectgpt_r1` says how words are read. Without the price a policy learns to list
-synonyms. The paper tried three further rewards, and all five together were the worst. Its formula
-for the price was not found: this one is ours, and so are w and the constants of RL (GRPO's).
+The answer is in <answer>, words separated by commas; the reference is `Prompt.answer`.
+`verifiers.texts.affectgpt_r1` defines how words are read. Without the price a policy learns to list
+synonyms. The paper tried three further rewards; all five together were the worst. The formula of
+the price was not found. The price, w and the constants of RL (GRPO's) are ours.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,9 @@ from rlvr_jax.objectives import (
     rollout_mean_token_mean,
     total,
 )
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegative
 from rlvr_jax.verifiers.checks import Check
 
 TEXTS = "rlvr_jax.verifiers.texts"
@@ -32,20 +31,19 @@ TEXTS = "rlvr_jax.verifiers.texts"
 
 def affectgpt_r1(
     wheel: Mapping[str, str] | None = None,
-    rate: float = 0.1,
-    format_weight: float = 1.0,
+    rate: NonNegative = 0.1,
+    format_weight: Finite = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on accuracy of a list and its format.
+    """GRPO on the accuracy of a list and its format.
 
     Args:
-      wheel: words and their clusters; others are clusters of their own.
-      rate: price of each word more than there are reference words.
-      format_weight: of the format (w).
+      wheel: cluster of each word; a word without an entry is a cluster of its own.
+      rate: price of each word beyond the number of reference words.
+      format_weight: weight of the format (w).
     """
-    check_at_least(0, "affectgpt_r1", rate=rate)
     listed = Check(
         f"{TEXTS}.affectgpt_r1:check",
         f"{TEXTS}.affectgpt_r1:extract",
@@ -85,6 +83,6 @@ METHOD = Method(
     ),
     traps=(
         "at rate 0 a list of synonyms pays; without a wheel each word is its own cluster, so "
-        "synonyms miss; to think first made the authors' model worse (66.5 against 68.4)"
+        "synonyms miss; thinking first made the authors' model worse (66.5 against 68.4)"
     ),
 )

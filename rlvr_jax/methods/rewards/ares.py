@@ -1,21 +1,25 @@
-"""ARES: more second thoughts on hard prompts, fewer on easy ones.
+"""ARES: rewards trigger words such as "wait" on hard prompts and penalizes them on easy ones.
 
 "ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
 https://github.com/shawn0728/ARES
 
     W_t  = mean entropy of the w tokens after t
     n_i  = trigger words with W_t ≥ threshold (running mean of the batches' thresholds)
-    R_i  = outcome + s(n_i, n*, difficulty of the prompt, right or wrong)
+    R_i  = outcome + s(n_i, n*, difficulty of the prompt, correctness)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ PPO clip with dual clip / Σ n_i
 
 s is `hesitation_score`, n* the mean count at that difficulty. The threshold of a response is the
-95th percentile of its W, that of a batch their median. The authors take the entropy of the ten
-likeliest tokens and a tail; we read the sampler's full entropy. Like them we count where a word was
-likeliest, whatever was drawn; the list of words is ours. Their α adapts to the rounding error of
-the target, a slow random walk; here it is constant. Every wrong response earns at least half of its
-score, so that wrong responses to hard prompts differ by their counts only. A group of equal
-outcomes has advantages that are not 0 where its counts differ.
+95th percentile of its W, that of a batch the median over its responses.
+
+Deviations:
+- The authors take the entropy of the ten likeliest tokens and a tail. We read the full entropy.
+- The list of words is ours. Like the authors we count positions where a word was the likeliest
+  token, whichever token was sampled.
+- Their α adapts to the rounding error of the target, a slow random walk. Here it is constant.
+
+An incorrect response earns at least half of its maximum, so incorrect responses to hard prompts
+differ by their counts only. A group of equal outcomes has nonzero advantages where counts differ.
 """
 
 from __future__ import annotations
@@ -33,7 +37,6 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.group_order import group_rank
@@ -53,28 +56,58 @@ from rlvr_jax.types.hyperparameters import (
     Count,
     DualClip,
     Epsilon,
+    NonNegative,
     Positive,
     Range,
 )
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.parts import check_arguments, part
 from rlvr_jax.types.rollouts import Rollouts
+
+Percentile = Annotated[float, Range(0, 100)]
+Keep = Annotated[float, Range(0, 1, open_high=True)]
+
+EASY, MEDIUM, HARD = 0, 1, 2
+INCORRECT_FACTORS = (0.6, 0.8, 1.0)  # of the score of incorrect rollouts, by difficulty
+
+
+@dataclass(frozen=True)
+class HesitationScale:
+    """Constants of the score. Tuples hold one entry each for easy, medium and hard prompts.
+
+    Fields:
+      size: α, the largest score of an easy prompt.
+      margin: f, fraction of the target that is free.
+      bend: κ, where the penalty turns from square to linear, in counts.
+      temperature: T of the sigmoids, in counts.
+      cap: factor of α.
+    """
+
+    size: Positive = 0.5
+    margin: tuple[NonNegative, ...] = (0.15, 0.25, 0.35)
+    bend: tuple[Positive, ...] = (2.0, 3.0, 4.0)
+    temperature: tuple[Positive, ...] = (2.0, 2.5, 3.0)
+    cap: tuple[NonNegative, ...] = (1.0, 1.0, 1.2)
+
+    def __post_init__(self) -> None:
+        check_arguments(HesitationScale, vars(self))
+        for name in ("margin", "bend", "temperature", "cap"):
+            if len(entries := getattr(self, name)) != 3:
+                raise ValueError(f"HesitationScale: {name} must have three entries, got {entries}")
 
 
 @part(writes=frozenset({"trigger"}), by_row=True)
 def mark_triggers(words: Sequence[str]) -> Stage:
-    """Marks where the likeliest token was one of a list of words, whatever was drawn.
+    """Marks the positions whose likeliest token is one of the words.
 
-    A word counts in small letters and with a capital, with a blank before it and without, as far
-    as it is one token.
+    A word counts in lower case and capitalized, with and without a space before it, in each
+    spelling that is one token.
 
     Args:
       words: such as "wait" and "however".
     Writes: trigger. Scores: each response once. Metrics: triggers (per row).
     Raises:
-      ValueError: no words; when a run draws, words of which none is one token of the policy's
-        tokenizer.
+      ValueError: no words; in a run, words of which none is one token of the tokenizer.
     """
-    words = tuple(words)
     if not words:
         raise ValueError("mark_triggers: words must be at least one, got none")
 
@@ -92,140 +125,10 @@ def mark_triggers(words: Sequence[str]) -> Stage:
             )
         likeliest = actor.score(batch, ["max_id"])["max_id"]
         trigger = np.isin(likeliest, ids) & batch.rollouts.mask
-        return (
-            batch.with_rollouts(trigger=trigger),
-            state,
-            {"triggers": float(trigger.sum()) / len(batch)},
-        )
+        metrics = {"triggers": float(trigger.sum()) / len(batch)}
+        return batch.with_rollouts(trigger=trigger), state, metrics
 
     return apply
-
-
-EASY, MEDIUM, HARD = 0, 1, 2
-
-
-WRONG_FACTORS = (0.6, 0.8, 1.0)  # of the score of wrong rollouts, by difficulty
-
-
-Level = tuple[float, float, float]
-
-
-@dataclass(frozen=True)
-class HesitationScale:
-    """The form of the score; what has three entries is given for easy, medium and hard prompts.
-
-    Fields:
-      size: α, the largest score of an easy prompt.
-      margin: f, share of the target that is free.
-      bend: κ, where the penalty turns from square to linear, in counts.
-      temperature: T of the sigmoids, in counts.
-      cap: factor of α.
-    Raises:
-      ValueError: not three entries, a size, bend or temperature that is not positive, or a negative
-        margin or cap.
-    """
-
-    size: float = 0.5
-    margin: Level = (0.15, 0.25, 0.35)
-    bend: Level = (2.0, 3.0, 4.0)
-    temperature: Level = (2.0, 2.5, 3.0)
-    cap: Level = (1.0, 1.0, 1.2)
-
-    def __post_init__(self) -> None:
-        check_positive("HesitationScale", size=self.size)
-        for name in ("margin", "bend", "temperature", "cap"):
-            entries = getattr(self, name)
-            if len(entries) != 3:
-                raise ValueError(f"HesitationScale: {name} must have three entries, got {entries}")
-            numbers = {f"{name}[{number}]": entry for number, entry in enumerate(entries)}
-            if name in ("bend", "temperature"):
-                check_positive("HesitationScale", **numbers)
-            else:
-                check_at_least(0, "HesitationScale", **numbers)
-
-
-def difficulty_level(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Int[Array, "B"]:
-    """EASY, MEDIUM or HARD: right in at least 2/3, at least 1/3, or less of the group."""
-    accuracy = group_mean(outcome, group)
-    return jnp.where(accuracy >= 2 / 3, EASY, jnp.where(accuracy >= 1 / 3, MEDIUM, HARD))
-
-
-def hesitation_target(
-    count: Int[Array, "B"],
-    level: Int[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"],
-    dtype: DTypeLike = float,
-) -> Float[Array, "B"]:
-    """n*: mean over the prompts of a row's difficulty of their mean count, rounded, halves to even.
-
-    Args:
-      count: of each rollout.
-      level: difficulty, equal within a group.
-      group: id of the group of each rollout.
-      rollout_id: distinct within a group.
-      where: the rollouts that count.
-    """
-    mean = group_mean(count.astype(dtype), group, where)
-    # One row stands for each prompt: a sum over all of them would round differently.
-    place = group_rank(jnp.where(where, rollout_id, jnp.iinfo(jnp.int32).max), group, rollout_id)
-    one = where & (place == 0)
-    of_level = jnp.stack(
-        [masked_mean(mean, one & (level == kind)) for kind in (EASY, MEDIUM, HARD)]
-    )
-    return jnp.round(of_level)[level]
-
-
-def hesitation_score(
-    count: Int[Array, "..."],
-    target: Float[Array, "..."],
-    level: Int[Array, "..."],
-    right: Bool[Array, "..."],
-    scale: HesitationScale,
-) -> Float[Array, "..."]:
-    """s(n, n*): what hesitation adds to the reward.
-
-    δ = n - n*, m = max(1, f max(n*, 1)), c = α · cap, σ_T(x) = 1 / (1 + e^(-x/T)), and h(x) is
-    x² / 2κ up to κ and x - κ/2 beyond:
-
-        easy, right      -min(c, c h((δ - m)⁺) / (m + κ))
-        medium, right    -min(c, c h((|δ| - m)⁺) / (m + κ))
-        hard, right      c σ_T(δ + m) if δ ≥ -m, else -min(c, ½ c h(-δ - m) / (m + κ))
-        wrong            c σ_T((δ - m)⁺) · 0.6, 0.8 or 1
-
-    σ_T(0) = ½: every wrong rollout earns at least half of its share.
-
-    Args:
-      count, target: n, n*.
-      level: EASY, MEDIUM or HARD.
-      right: whether the answer is.
-      scale: the constants.
-    """
-    dtype = target.dtype
-
-    def of_level(entries):
-        return jnp.asarray(entries, dtype)[level]
-
-    share, bend, temperature = (of_level(x) for x in (scale.margin, scale.bend, scale.temperature))
-    most = scale.size * of_level(scale.cap)
-    excess = count.astype(dtype) - target
-    margin = jnp.maximum(1, share * jnp.maximum(target, 1))
-
-    def bent(x):
-        x = jnp.maximum(x, 0)
-        return jnp.where(x <= bend, x**2 / (2 * bend), x - bend / 2) / (margin + bend)
-
-    def gain(x):
-        return most * jax.nn.sigmoid(x / temperature)
-
-    easy = -jnp.minimum(most, bent(excess - margin) * most)
-    medium = -jnp.minimum(most, bent(jnp.abs(excess) - margin) * most)
-    short = -jnp.minimum(most, bent(-excess - margin) * most / 2)
-    hard = jnp.where(excess >= -margin, gain(excess + margin), short)
-    earned = jnp.where(level == EASY, easy, jnp.where(level == MEDIUM, medium, hard))
-    wrong = gain(jnp.maximum(excess - margin, 0)) * of_level(WRONG_FACTORS)
-    return jnp.where(right, earned, wrong)
 
 
 class ThresholdState(NamedTuple):
@@ -234,8 +137,8 @@ class ThresholdState(NamedTuple):
     threshold: Float[Array, ""]
     is_set: Bool[Array, ""]
 
-    def moved(self, measured: Float[Array, ""], keep: float) -> "ThresholdState":
-        """The state after a batch: the first threshold as it is, then keep · old + rest · new."""
+    def moved(self, measured: Float[Array, ""], keep: float) -> ThresholdState:
+        """The state after a batch: the first threshold, then keep · old + (1 - keep) · new."""
         measured = measured.astype(self.threshold.dtype)
         mean = keep * self.threshold + (1 - keep) * measured
         return ThresholdState(jnp.where(self.is_set, mean, measured), jnp.ones((), bool))
@@ -244,20 +147,20 @@ class ThresholdState(NamedTuple):
 @part(writes={"advantage"})
 def hesitation_advantage(
     window: Count = 4,
-    percentile: Annotated[float, Range(0, 100)] = 95.0,
-    keep: Annotated[float, Range(0, 1, open_high=True)] = 0.99,
+    percentile: Percentile = 95.0,
+    keep: Keep = 0.99,
     scale: HesitationScale | None = None,
-    epsilon: Positive = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Transform:
     """Group-normalized advantages of reward plus `hesitation_score`.
 
-    The threshold is the running mean over earlier batches, that of the batch itself at the first.
+    The threshold is the running mean over earlier batches, in the first batch its own threshold.
 
     Args:
-      window, percentile: of `batch_threshold`.
-      keep: share of the old running mean, in [0, 1).
-      scale: of the score; None for the defaults.
-      epsilon: added to the standard deviation of a group's rewards.
+      window: w, tokens.
+      percentile: of the window entropies of a response, its threshold.
+      keep: weight of the old running mean.
+      scale: constants of the score; None: the authors'.
     Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
       rollouts with tokens).
     """
@@ -272,12 +175,12 @@ def hesitation_advantage(
         entropy, dtype = rollouts.entropy, rollouts.reward.dtype
         measured = batch_threshold(entropy, rollouts, window, percentile)
         threshold = jnp.where(state.is_set, state.threshold.astype(dtype), measured)
-        count, _ = hesitation(entropy, rollouts, threshold, window)
+        count = hesitation_count(entropy, rollouts, threshold, window)
         level = difficulty_level(rollouts.outcome, group)
         written = has_tokens(rollouts.mask)
         target = hesitation_target(count, level, group, rollouts.rollout_id, written, dtype)
-        right = outcome_is_right(rollouts.outcome)
-        score = hesitation_score(count, target, level, right, scale)
+        correct = outcome_is_right(rollouts.outcome)
+        score = hesitation_score(count, target, level, correct, scale)
         reward = rollouts.reward + score
         centered = group_deviation(reward, group)
         advantage = (centered / (group_std(reward, group) + epsilon))[:, None]
@@ -296,31 +199,12 @@ def hesitation_advantage(
     return Transform(apply, init=init, reads={"trigger", "sampled_entropy"})
 
 
-def window_entropy(
-    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], window: int
-) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
-    """Mean entropy of the `window` tokens that follow, holes of the mask skipped.
-
-    Args:
-      entropy: nats.
-      mask: the tokens that count.
-      window: w, positive.
-    Returns:
-      The means, 0 where fewer than w tokens follow, and where there are w.
-    """
-    rows, width = mask.shape
-    rank = masked_rank(mask)
-    exists = mask & (rank + window <= rank[:, -1:])
-    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
-    # The entropies of the tokens without holes; what is off the mask goes to the end, unread.
-    place = jnp.where(mask, rank - 1, width)
-    dense = (
-        jnp.zeros((rows, width + 1), entropy.dtype).at[row, place].add(jnp.where(mask, entropy, 0))
-    )
-    total = jnp.zeros_like(entropy)
-    for ahead in range(window):
-        total = total + dense[row, jnp.minimum(rank + ahead, width)]
-    return jnp.where(exists, total / window, 0), exists
+def batch_threshold(
+    entropy: Float[Array, "B T"], rollouts: Rollouts, window: int, percentile: float
+) -> Float[Array, ""]:
+    """Median of `response_threshold` over the rows with tokens; 0 without any."""
+    thresholds = response_threshold(entropy, rollouts, window, percentile)
+    return masked_quantile(thresholds, jnp.any(rollouts.mask, axis=1), 0.5)
 
 
 def response_threshold(
@@ -330,12 +214,6 @@ def response_threshold(
 
     A missing window counts as the mean of those before it, and in a response without any window as
     the entropy of its first token.
-
-    Args:
-      entropy: nats.
-      rollouts: whose mask says which tokens count.
-      window: w, positive.
-      percentile: in [0, 100].
     """
     mask = rollouts.mask
     values, exists = window_entropy(entropy, mask, window)
@@ -347,68 +225,125 @@ def response_threshold(
     return scoped_quantile(filled, mask, within_response(rollouts), percentile / 100)[:, 0]
 
 
-def batch_threshold(
-    entropy: Float[Array, "B T"], rollouts: Rollouts, window: int, percentile: float
-) -> Float[Array, ""]:
-    """Median of `response_threshold` over the rows with tokens; 0 without any."""
-    thresholds = response_threshold(entropy, rollouts, window, percentile)
-    return masked_quantile(thresholds, jnp.any(rollouts.mask, axis=1), 0.5)
+def window_entropy(
+    entropy: Float[Array, "B T"], mask: Bool[Array, "B T"], window: int
+) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
+    """Mean entropy of the `window` masked tokens that follow, and where so many follow; else 0."""
+    rows, width = mask.shape
+    rank = masked_rank(mask)
+    exists = mask & (rank + window <= rank[:, -1:])
+    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    # Entropies without the holes of the mask; those off the mask go to the unread last column.
+    place = jnp.where(mask, rank - 1, width)
+    dense = (
+        jnp.zeros((rows, width + 1), entropy.dtype).at[row, place].add(jnp.where(mask, entropy, 0))
+    )
+    total = jnp.zeros_like(entropy)
+    for ahead in range(window):
+        total = total + dense[row, jnp.minimum(rank + ahead, width)]
+    return jnp.where(exists, total / window, 0), exists
 
 
-class Hesitation(NamedTuple):
-    """How a response hesitates.
-
-    Fields:
-      count: [B], trigger words with a window entropy at or above the threshold.
-      soft_cost: [B], sum over the trigger words of what their windows are above the threshold.
-    """
-
-    count: Int[Array, "B"]
-    soft_cost: Float[Array, "B"]
+def hesitation_count(
+    entropy: Float[Array, "B T"], rollouts: Rollouts, threshold: Float[Array, ""], window: int
+) -> Int[Array, "B"]:
+    """n: trigger words whose window entropy reaches the threshold."""
+    values, exists = window_entropy(entropy, rollouts.mask, window)
+    return masked_count(rollouts.trigger & exists & (values >= threshold), axis=1)
 
 
-def hesitation(
-    entropy: Float[Array, "B T"],
-    rollouts: Rollouts,
-    threshold: Float[Array, ""],
-    window: int,
-) -> Hesitation:
-    """Counts the trigger words that uncertain text follows.
+def difficulty_level(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Int[Array, "B"]:
+    """EASY, MEDIUM or HARD: at least 2/3, at least 1/3, or less of the group is correct."""
+    accuracy = group_mean(outcome, group)
+    return jnp.where(accuracy >= 2 / 3, EASY, jnp.where(accuracy >= 1 / 3, MEDIUM, HARD))
+
+
+def hesitation_target(
+    count: Int[Array, "B"],
+    level: Int[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"],
+    dtype: DTypeLike = float,
+) -> Float[Array, "B"]:
+    """n*: mean over the prompts of a row's difficulty of their mean count, rounded half to even.
 
     Args:
-      entropy: nats.
-      rollouts: mask and trigger are read.
-      threshold: of the window entropy, nats.
-      window: w, positive.
+      where: the rollouts that count.
     """
-    values, exists = window_entropy(entropy, rollouts.mask, window)
-    word = rollouts.trigger & exists
-    above = word & (values >= threshold)
-    return Hesitation(
-        masked_count(above, axis=1), masked_sum(jnp.maximum(values - threshold, 0), word, axis=1)
+    mean = group_mean(count.astype(dtype), group, where)
+    # One row represents each prompt: a sum over all rows would round differently.
+    place = group_rank(jnp.where(where, rollout_id, jnp.iinfo(jnp.int32).max), group, rollout_id)
+    one = where & (place == 0)
+    of_level = jnp.stack(
+        [masked_mean(mean, one & (level == kind)) for kind in (EASY, MEDIUM, HARD)]
     )
+    return jnp.round(of_level)[level]
+
+
+def hesitation_score(
+    count: Int[Array, "..."],
+    target: Float[Array, "..."],
+    level: Int[Array, "..."],
+    correct: Bool[Array, "..."],
+    scale: HesitationScale,
+) -> Float[Array, "..."]:
+    """s(n, n*), the addition to the reward.
+
+    δ = n - n*, m = max(1, f max(n*, 1)), c = α · cap, σ_T(x) = 1 / (1 + e^(-x/T)), and h(x) is
+    x² / 2κ up to κ and x - κ/2 beyond:
+
+        easy, correct    -min(c, c h((δ - m)⁺) / (m + κ))
+        medium, correct  -min(c, c h((|δ| - m)⁺) / (m + κ))
+        hard, correct    c σ_T(δ + m) if δ ≥ -m, else -min(c, ½ c h(-δ - m) / (m + κ))
+        incorrect        c σ_T((δ - m)⁺) · 0.6, 0.8 or 1
+    """
+    dtype = target.dtype
+
+    def of_level(entries):
+        return jnp.asarray(entries, dtype)[level]
+
+    free, bend, temperature = (of_level(x) for x in (scale.margin, scale.bend, scale.temperature))
+    most = scale.size * of_level(scale.cap)
+    excess = count.astype(dtype) - target
+    margin = jnp.maximum(1, free * jnp.maximum(target, 1))
+
+    def bent(x):
+        x = jnp.maximum(x, 0)
+        return jnp.where(x <= bend, x**2 / (2 * bend), x - bend / 2) / (margin + bend)
+
+    def gain(x):
+        return most * jax.nn.sigmoid(x / temperature)
+
+    easy = -jnp.minimum(most, bent(excess - margin) * most)
+    medium = -jnp.minimum(most, bent(jnp.abs(excess) - margin) * most)
+    short = -jnp.minimum(most, bent(-excess - margin) * most / 2)
+    hard = jnp.where(excess >= -margin, gain(excess + margin), short)
+    earned = jnp.where(level == EASY, easy, jnp.where(level == MEDIUM, medium, hard))
+    incorrect = gain(jnp.maximum(excess - margin, 0)) * of_level(INCORRECT_FACTORS)
+    return jnp.where(correct, earned, incorrect)
 
 
 def ares(
     triggers: str = "wait however but alternatively hmm maybe actually",
-    window: int = 4,
-    percentile: float = 95.0,
-    threshold_keep: float = 0.99,
+    window: Count = 4,
+    percentile: Percentile = 95.0,
+    threshold_keep: Keep = 0.99,
     scale: HesitationScale | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.3,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher on the token mean, on rewards for hesitation that fits the difficulty.
+    """Clip-higher on the token mean, with a reward for hesitation that fits the difficulty.
 
     Args:
-      triggers: words that begin a second thought, blanks between them; those of the policy's
-        tokenizer that are one token count.
+      triggers: words that begin a second thought, separated by spaces; spellings that are one
+        token of the policy's tokenizer count.
       window: tokens whose entropy is averaged (w).
       percentile: of a response's window entropies, its threshold.
-      threshold_keep: share of the old running mean of the threshold.
-      scale: constants of the score (α, f, κ, T and caps); None for the authors'.
+      threshold_keep: weight of the old running mean of the threshold.
+      scale: constants of the score (α, f, κ, T and caps), a `HesitationScale`; None: the authors'.
     """
     return Recipe(
         objective=clipped_objective(
@@ -433,7 +368,7 @@ METHOD = Method(
         "answers and longer hard ones (abstract)"
     ),
     traps=(
-        "every wrong answer earns 0.15 to 0.3; groups of equal outcomes train on counts of trigger "
-        "words; a trigger that is not one token of the tokenizer is never counted"
+        "every incorrect response earns 0.15 to 0.3; groups of equal outcomes train on counts of "
+        "trigger words; a trigger that is not one token of the tokenizer is never counted"
     ),
 )

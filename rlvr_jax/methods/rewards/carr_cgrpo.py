@@ -1,17 +1,17 @@
-"""C-GRPO with CaRR: of right answers those with a chain of evidence earn more.
+"""C-GRPO with CaRR: among correct responses, those with a chain of evidence earn more.
 
 "Chaining the Evidence: Robust Reinforcement Learning for Deep Search Agents with Citation-Aware
 Rubric Rewards", https://github.com/THUDM/CaRR
 
-    E_i  = share of the rubric that the evidence reaches from the answer, over the group's largest
+    E_i  = fraction of the rubric that the evidence reaches from the answer / the group's largest
     R_i  = (1 - α) outcome_i + α outcome_i E_i
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The largest share is that of all rows of the group, wrong ones included. The released flags take the
-share as it is (`relative=False`). Where all are wrong nothing is learned; where all are right α's
-part alone decides, at full strength. The share is a reward of the task (`column`); `reached_share`
-is the search over supported rubrics, whose support models judge.
+The largest fraction is that of all rows of the group, incorrect ones included. The authors' flags
+use the fraction without this division (`relative=False`). A group without correct responses teaches
+nothing. In a group of correct responses the evidence alone decides, at full strength. The fraction
+is a reward of the task (`column`); `reached_share` computes it from judged rubrics.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives.rewards.rubrics import Rows
 from rlvr_jax.objectives.statistics.groups import group_max
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
 from rlvr_jax.types.parts import part
 
 
 @part
-def with_evidence(column: int, share: Unit = 0.3, relative: bool = True) -> Shaping:
-    """(1 - α) R + α R E: of right responses those with more evidence earn more; wrong ones nothing.
+def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = True) -> Shaping:
+    """(1 - α) R + α R E.
 
     Args:
-      column: of the task's rewards, the share of a rubric that the evidence reaches.
+      column: of the task's rewards, the fraction of a rubric that the evidence reaches.
       share: α.
-      relative: E is that share over the largest of the group, wrong rows included; else as it is.
+      relative: E is divided by the largest of the group.
     Reads: outcome, group, component_rewards. Metrics: reward/evidence, reward/evidence_of_right.
     """
 
@@ -45,39 +44,33 @@ def with_evidence(column: int, share: Unit = 0.3, relative: bool = True) -> Shap
         outcome, own = rollouts.outcome, rollouts.component_rewards[:, column]
         known = ~jnp.isnan(own)
         best = group_max(jnp.where(known, own, 0), rollouts.group, known)
-        counted = relative_to_best(own, best) if relative else own
-        of_right = jnp.where(outcome > 0.5, own, jnp.nan)
+        counted = own / jnp.where(best > 0, best, 1) if relative else own
+        of_correct = jnp.where(outcome > 0.5, own, jnp.nan)
         metrics = {
             "reward/evidence": judged_mean(own, rollouts),
-            "reward/evidence_of_right": judged_mean(of_right, rollouts),
+            "reward/evidence_of_right": judged_mean(of_correct, rollouts),
         }
-        # A wrong response earns nothing, whatever its evidence: nobody has to know it.
+        # An incorrect response earns 0 even where its evidence is unknown (NaN).
         of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
         return (1 - share) * outcome + share * of_evidence, state, metrics
 
-    reads = frozenset({"component_rewards"})
-    return Shaping(apply, reads=reads, columns=column + 1)
-
-
-def relative_to_best(share: Rows, largest: Rows) -> Rows:
-    """share / largest of the group; the share where that is 0."""
-    return share / jnp.where(largest > 0, largest, 1)
+    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=column + 1)
 
 
 def carr_cgrpo(
-    share: float = 0.3,
+    share: Unit = 0.3,
     relative: bool = True,
-    column: int = 0,
+    column: NonNegativeInt = 0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher on the token mean, on right answers and their evidence.
+    """Clip-higher on the token mean, on correctness and evidence.
 
     Args:
-      share: of the evidence in the reward (α).
-      relative: evidence counts relative to the group's largest.
-      column: of the task's rewards, the share of the rubric that is reached.
+      share: weight of the evidence in the reward (α).
+      relative: evidence is divided by the group's largest.
+      column: of the task's rewards, the fraction of the rubric that is reached.
     """
     return Recipe(
         objective=clipped_objective(
@@ -102,7 +95,8 @@ METHOD = Method(
         "more so with longer contexts"
     ),
     traps=(
-        "the released flags take the share as it is (`relative=False`); where all are right the "
-        "evidence decides at full strength, where all are wrong it counts for nothing"
+        "the authors' flags use the fraction without the division (`relative=False`); in a group "
+        "of correct responses the evidence decides at full strength, in a group of incorrect ones "
+        "it counts for nothing"
     ),
 )

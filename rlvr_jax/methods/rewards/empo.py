@@ -1,24 +1,23 @@
-"""EMPO: no labels; a response is paid for the share of its group that gives the same answer.
+"""EMPO: without labels, pays a response by the fraction of its group that gives the same answer.
 
 "Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning Incentivization",
 https://arxiv.org/abs/2504.05812
 
-    p(c) = |c| / N over the answers c of a group, a response without one is a class of its own
+    p(c) = |c| / N over the answers c of a group; a response without one is a class of its own
     R_i  = p(answer of i)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t PPO clip
 
-Raising R lowers the semantic entropy -Σ p ln p, which is a curve. Of the guards in the authors'
-code `least` (nothing for a group whose largest share is below it; 0.25 in verl's, commented out
-there) and `missing` (what no answer earns; 0 in TRL's for mathematics, -0.5 for free text) can be
-given; that of groups in which all differ changes nothing but the reward's curve, as equal rewards
-have no advantage. The loss is TRL's; verl's has GSPO's ratio. Answers are equal where their texts
-are; for free text the authors ask a small verifier.
+Raising R lowers the semantic entropy -Σ p ln p (a metric). The loss is TRL's; verl's has GSPO's
+ratio. Answers are equal where their texts are; the authors ask a small verifier about free text.
+
+Two guards of the authors' code are hyperparameters:
+- `least`: a group whose largest fraction is below it earns nothing (0.25 in verl's, commented out).
+- `missing`: reward without an answer (TRL's: 0 for mathematics, -0.5 for free text).
+
+The guard for groups in which all answers differ changes only the metric of the reward: equal
+rewards have no advantage.
 """
-
-from __future__ import annotations
-
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import (
@@ -27,29 +26,22 @@ from rlvr_jax.objectives import (
     rollout_mean_token_mean,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.consensus import Groups
-from rlvr_jax.objectives.statistics.groups import group_max
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
-
-
-def most_frequent(share: Float[Array, "B"], group: Groups) -> Bool[Array, "B"]:
-    """Rows with an answer of the largest share of their group, ties included."""
-    return share == group_max(share, group)
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Unit
 
 
 def empo(
-    least: float = 0.0,
-    missing: float | None = None,
+    least: Unit = 0.0,
+    missing: Finite | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO without KL on the frequencies of answers.
+    """GRPO without KL, on the frequencies of answers.
 
     Args:
-      least: largest share of a group below which it earns nothing.
-      missing: reward of a response without an answer; None: the share of one row.
+      least: largest fraction of a group below which it earns nothing.
+      missing: reward of a response without an answer; None: the fraction of one row.
     """
     return Recipe(
         objective=clipped_objective(
@@ -70,11 +62,11 @@ METHOD = Method(
     left_out="the verifier that compares answers of free text; the guards of questions repeated",
     reports=(
         "Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths "
-        "sets, about what supervised GRPO reaches"
+        "sets, about the result of supervised GRPO"
     ),
     traps=(
-        "a frequent wrong answer is paid like a right one; groups that all agree or all differ "
-        "teach nothing; answers are compared as texts, so two ways to write a number are two "
-        "answers"
+        "a frequent incorrect answer is paid like a correct one; groups that all agree or all "
+        "differ teach nothing; answers are compared as texts, so two spellings of a number are "
+        "two answers"
     ),
 )

@@ -1,4 +1,4 @@
-"""LongRLVR: a long context is also paid for what of it is cited.
+"""LongRLVR: in a long context, pays a response also for citing the relevant chunks.
 
 "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
 https://github.com/real-absolute-AI/LongRLVR
@@ -8,11 +8,10 @@ https://github.com/real-absolute-AI/LongRLVR
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A wrong answer earns η at most, a right one 1 + F. Groups whose outcomes differ are kept by the
-authors' filter if their total rewards do; here all groups are, as equal rewards teach nothing.
-`columns` are those of the task's rewards with P, R and the format: `rlvr_jax.verifiers` reads the
-chunks of a response (`cited_chunks`). β = 2 tolerates citing too much; the authors judge answers by
-a model.
+An incorrect response (a = 0) earns η at most, a correct one 1 + F. β = 2 tolerates citing too much.
+P, R and the format are rewards of the task (`columns`); `rlvr_jax.verifiers.texts.longrlvr` reads
+the cited chunks of a response. The authors drop groups of mixed outcomes and equal total rewards.
+Here all groups stay, as equal rewards teach nothing. The authors judge answers by a model.
 """
 
 from collections.abc import Sequence
@@ -25,46 +24,34 @@ from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Positive, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Epsilon,
+    NonNegativeInt,
+    Positive,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
 
 
-def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
-    """F_β = (1 + β²) P R / (β² P + R), 0 if nothing is hit.
-
-    Args:
-      precision, recall: P and R, in [0, 1]; NaN where nobody can say: F is, too.
-      beta: β; above 1 recall counts for more.
-    """
-    weighed = beta**2 * precision + recall
-    hit = (1 + beta**2) * precision * recall / jnp.where(weighed > 0, weighed, 1)
-    return jnp.where(weighed > 0, hit, jnp.where(jnp.isnan(weighed), jnp.nan, 0))
-
-
-def grounded_reward(outcome: Rows, score: Rows, share: float) -> Rows:
-    """a + η F + (1 - η) a F: a wrong answer earns η F at most, a right one 1 + F.
-
-    Args:
-      outcome: a, in [0, 1].
-      score: F, of what is cited.
-      share: η, of F that a wrong answer earns.
-    """
-    return outcome + share * score + (1 - share) * outcome * score
-
-
 @part
 def grounded(
-    precision: int, recall: int, form: int | None = None, beta: Positive = 2.0, share: Unit = 0.1
+    precision: NonNegativeInt,
+    recall: NonNegativeInt,
+    form: NonNegativeInt | None = None,
+    beta: Positive = 2.0,
+    share: Unit = 0.1,
 ) -> Shaping:
-    """`grounded_reward` of columns of the task's rewards; 0 where the format is broken.
+    """a + η F + (1 - η) a F, and 0 where the format is broken.
 
     Args:
-      precision, recall: columns of the citations' precision and recall.
-      form: column that is 1 where the format is kept; None: it always is.
-      beta: β of the score.
-      share: η of the reward.
+      precision, recall: columns of the task's rewards.
+      form: column that is 1 where the format is correct; None: it always is.
+      beta: β.
+      share: η.
     Reads: outcome, component_rewards. Metrics: reward/precision, reward/recall, reward/f_score and,
       with a format, reward/format.
     """
@@ -73,11 +60,11 @@ def grounded(
     def apply(rollouts, state, moment):
         del moment
         cited = [rollouts.component_rewards[:, column] for column in columns]
-        score = f_score(*cited[:2], beta)
+        score, outcome = f_score(*cited[:2], beta), rollouts.outcome
         parts = dict(zip(("precision", "recall", "format"), cited, strict=False))
         metrics = {f"reward/{name}": judged_mean(part, rollouts) for name, part in parts.items()}
         metrics["reward/f_score"] = judged_mean(score, rollouts)
-        reward = grounded_reward(rollouts.outcome, score, share)
+        reward = outcome + share * score + (1 - share) * outcome * score
         if form is not None:
             reward = jnp.where(cited[2] > 0.5, reward, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
         return reward, state, metrics
@@ -85,10 +72,17 @@ def grounded(
     return Shaping(apply, reads=frozenset({"component_rewards"}), columns=max(columns) + 1)
 
 
+def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
+    """F_β, 0 if no cited chunk is relevant; NaN where P or R is NaN."""
+    weighed = beta**2 * precision + recall
+    hit = (1 + beta**2) * precision * recall / jnp.where(weighed > 0, weighed, 1)
+    return jnp.where(weighed > 0, hit, jnp.where(jnp.isnan(weighed), jnp.nan, 0))
+
+
 def longrlvr(
-    beta: float = 2.0,
-    share: float = 0.1,
-    columns: Sequence[int] = (0, 1, 2),
+    beta: Positive = 2.0,
+    share: Unit = 0.1,
+    columns: Sequence[NonNegativeInt] = (0, 1, 2),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
@@ -97,7 +91,7 @@ def longrlvr(
 
     Args:
       beta: weight of recall in the score of citations (β).
-      share: of that score that a wrong answer earns (η).
+      share: fraction of that score that an incorrect response earns (η).
       columns: of the task's rewards: precision, recall and, if it may be broken, the format.
     """
     return Recipe(
@@ -117,7 +111,7 @@ METHOD = Method(
     reports="a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5",
     traps=(
         "rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50 "
-        "chunks, 2 of them right, still scores 0.17; the task must bring precision, recall and "
-        "format"
+        "chunks, 2 of them relevant, still scores 0.17; the task must provide precision, recall "
+        "and format"
     ),
 )

@@ -1,4 +1,4 @@
-"""PAPO: make the answer depend on the evidence, by a second prompt that hides it.
+"""PAPO: makes the response depend on the evidence, by a second prompt that hides the evidence.
 
 Wang et al., "Perception-Aware Policy Optimization for Multimodal Reasoning",
 https://github.com/MikeWangWZHL/PAPO
@@ -7,18 +7,19 @@ https://github.com/MikeWangWZHL/PAPO
     k    = min(e^d - d - 1, 10), d = logp_hidden - logp clamped to ±20
     loss = Σ [PPO clip with dual clip + β k3(π ‖ π_ref) - γ k - η_m logp_hidden - η_o logp] / Σ n_i
 
-logp_hidden is the log-prob of the same response after the prompt with its evidence hidden; k is
-maximised. Both k3 terms are clamped, without gradient beyond. The last two terms are the authors'
-double entropy loss against a policy that becomes arbitrary under both prompts: minus the
-log-prob of the samples, which has the value of an entropy and the gradient of a likelihood, so it
-imitates right and wrong rollouts alike.
+logp_hidden is the log-prob of the response after the prompt with its evidence hidden; k is
+maximised. Both k3 terms are clamped, without gradient beyond the clamp. The last two terms are the
+authors' double entropy loss, against a policy that becomes arbitrary under both prompts. Minus the
+log-prob of samples has the value of an entropy and the gradient of a likelihood, so these terms
+imitate correct and incorrect rollouts alike.
 
-As in the authors' code the hidden branch is measured once with the rollouts
-(`old_second_prompt_logp`) and has no gradient, so that its entropy term is a constant;
-`train_hidden=True` is their RECOMPUTE_AUG_LOG_PROBS. Means are
-theirs over a micro-batch, ours over the batch. Defaults are those of the 7B model with the
-reference KL; 3B: η 0; without reference KL and with DAPO: γ 0.01, η 0.03. Hide patches of 14
-pixels with probability 0.6 each.
+- Like the authors' code we measure the hidden branch once with the rollouts
+  (`old_second_prompt_logp`), without gradient. Its entropy term is then a constant.
+  `train_hidden=True` is their RECOMPUTE_AUG_LOG_PROBS.
+- Their means are over a micro-batch, ours over the batch.
+- The defaults are those of the 7B model with the reference KL. 3B: η 0. Without the reference KL
+  and with DAPO: γ 0.01, η 0.03.
+- The authors hide patches of 14 pixels with probability 0.6. We hide words of the prompt.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
-from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
+from rlvr_jax.objectives.statistics.divergences import k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe, replace
@@ -53,10 +54,10 @@ from rlvr_jax.types.parts import part
 
 @part(writes=GIVES)
 def second_prompt(view: View) -> Stage:
-    """Says after which other prompt each response is scored: that of a view of its own prompt.
+    """Records a second prompt for each response: a view of its own prompt.
 
     Args:
-      view: such as `hide_words(0.6)`.
+      view: such as `hide_words(0.6, "0")`.
     Writes: second_tokens, second_length.
     """
 
@@ -71,16 +72,14 @@ def second_prompt(view: View) -> Stage:
 
 @part
 def hide_words(share: Unit, filler: str) -> View:
-    """Shows a prompt with some of its words hidden, so that what it asks about is not to be seen.
+    """Shows a prompt with some of its words replaced.
 
-    Which words is a function of the prompt's text; the last word stays, for it may be what a
-    response is expected behind.
+    The text of the prompt determines the hidden words. The last word stays, as the response may
+    have to follow it.
 
     Args:
-      share: of the words, each by itself, in [0, 1].
-      filler: stands in the place of a hidden word; the policy's tokenizer must know it.
-    Raises:
-      ValueError: share outside [0, 1], or no filler.
+      share: probability of each word to be hidden.
+      filler: replaces a hidden word; the policy's tokenizer must know it.
     """
     if not filler:
         raise ValueError(f"hide_words: filler must be a text, got {filler!r}")
@@ -91,46 +90,40 @@ def hide_words(share: Unit, filler: str) -> View:
         random = np.random.default_rng(zlib.crc32(prompt.text.encode()))
         hidden = random.uniform(size=len(words)) < share
         hidden[-1] = False
-        told = (filler if out else word for word, out in zip(words, hidden, strict=True))
-        return Shown(" ".join(told))
+        shown = (filler if out else word for word, out in zip(words, hidden, strict=True))
+        return Shown(" ".join(shown))
 
     return View(show)
 
 
 @part(writes={"penalty"})
-def second_prompt_divergence(
-    coefficient: Finite, estimator: Divergence = k3_clamped, trained: bool = False
-) -> Transform:
-    """Adds a divergence of the policy from itself under the second prompt.
-
-    penalty' = penalty + c · estimator(logp, logp'); with c < 0 the divergence is maximised, and the
-    response has to depend on what the second prompt hides.
+def second_prompt_divergence(coefficient: Finite, trained: bool = False) -> Transform:
+    """penalty' = penalty + c · k3(logp, logp'), logp' after the second prompt.
 
     Args:
-      coefficient: c.
-      estimator: one of `rlvr_jax.objectives.statistics.divergences`.
+      coefficient: c; below 0 the divergence is maximised.
       trained: logp' is the current policy's, with gradient; else that of the policy that sampled.
-    Metrics: second_prompt_divergence, its mean over the tokens.
+    Metrics: second_prompt_divergence (mean over the tokens).
     """
 
     def apply(signals, context, state):
         other = _second_logp(context, trained)
-        divergence = estimator(context.stats.logp, other, context.old_logp)
+        divergence = k3_clamped(context.stats.logp, other, context.old_logp)
         metrics = {"second_prompt_divergence": masked_mean(divergence, signals.mask)}
         signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
         return signals, state, metrics
 
-    return Transform(apply, reads={"logp", *_second_need(trained)})
+    return Transform(apply, reads={"logp", _second_record(trained)})
 
 
 @part(writes={"penalty"})
 def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Transform:
-    """Adds c · logp after the second prompt: with c < 0 responses become likelier there.
+    """penalty' = penalty + c · logp', the log-prob after the second prompt.
 
-    Without `trained` it is a constant: it changes the loss and no gradient.
+    Without `trained` it is a constant, which changes the loss but no gradient.
 
     Args:
-      coefficient: c.
+      coefficient: c; below 0 responses become likelier there.
       trained: as in `second_prompt_divergence`.
     """
 
@@ -138,50 +131,47 @@ def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Tr
         penalty = signals.penalty + coefficient * _second_logp(context, trained)
         return replace(signals, penalty=penalty), state, {}
 
-    return Transform(apply, reads=_second_need(trained))
+    return Transform(apply, reads={_second_record(trained)})
 
 
 def _second_logp(context, trained):
-    if trained:
-        return context.stats.second_prompt_logp
-    return context.rollouts.old_second_prompt_logp
+    return getattr(context.stats if trained else context.rollouts, _second_record(trained))
 
 
-def _second_need(trained):
-    return {"second_prompt_logp" if trained else "old_second_prompt_logp"}
+def _second_record(trained):
+    return "second_prompt_logp" if trained else "old_second_prompt_logp"
 
 
 def papo(
-    dependence_coefficient: float = 0.02,
-    hidden_entropy_coefficient: float = 0.05,
-    entropy_coefficient: float = 0.05,
+    dependence_coefficient: Finite = 0.02,
+    hidden_entropy_coefficient: Finite = 0.05,
+    entropy_coefficient: Finite = 0.05,
     kl_coefficient: KLCoefficient = 0.01,
     train_hidden: bool = False,
-    hidden_share: float = 0.6,
+    hidden_share: Unit = 0.6,
     filler: str = "0",
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.3,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the token mean that maximises the divergence from itself without the evidence.
+    """GRPO on the token mean that maximises the policy's divergence from itself without evidence.
 
     Args:
       dependence_coefficient: weight of that divergence (γ).
       hidden_entropy_coefficient, entropy_coefficient: weights of -logp of the response without and
         with the evidence (η_m, η_o).
-      hidden_share, filler: of the prompt's words, how many are hidden, and by which word.
-      train_hidden: gradient also through the branch without evidence.
+      train_hidden: the gradient also passes through the branch without evidence.
+      hidden_share: probability of each word of the prompt to be hidden.
+      filler: word that replaces a hidden one.
     """
     regularizers = []
     if kl_coefficient:
         regularizers.append(kl_penalty(kl_coefficient, k3_clamped))
     if dependence_coefficient:
-        regularizers.append(second_prompt_divergence(-dependence_coefficient, trained=train_hidden))
+        regularizers.append(second_prompt_divergence(-dependence_coefficient, train_hidden))
     if hidden_entropy_coefficient:
-        regularizers.append(
-            second_prompt_logp_penalty(-hidden_entropy_coefficient, trained=train_hidden)
-        )
+        regularizers.append(second_prompt_logp_penalty(-hidden_entropy_coefficient, train_hidden))
     if entropy_coefficient:
         regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
     return Recipe(
@@ -201,15 +191,17 @@ METHOD = Method(
     "Perception-Aware Policy Optimization for Multimodal Reasoning",
     "https://github.com/MikeWangWZHL/PAPO",
     changes="regularizer, surrogate",
-    left_out="patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and"
-    " k on a share of the tokens",
+    left_out=(
+        "patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and "
+        "k on a fraction of the tokens"
+    ),
     reports=(
         "Qwen2.5-VL 3B and 7B: 4.4 % on average over GRPO, up to 8 % where vision matters, 30.5 % "
         "fewer errors of perception"
     ),
     traps=(
         "without the reference KL or the entropy terms it collapses into unrelated text; those "
-        "terms imitate right and wrong answers alike; where hiding changes nothing it does "
+        "terms imitate correct and incorrect responses alike; where hiding changes nothing it does "
         "nothing"
     ),
 )

@@ -1,4 +1,4 @@
-"""RewardMap: partial credit for routes on a map, and questions from easy to hard.
+"""RewardMap: pays partial credit for routes on a map, with questions in order of difficulty.
 
 "RewardMap: Tackling Sparse Rewards in Fine-grained Visual Reasoning via Multi-Stage Reinforcement
 Learning", https://github.com/fscdc/RewardMap
@@ -7,10 +7,10 @@ Learning", https://github.com/fscdc/RewardMap
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
 
-`Prompt.answer` is what `verifiers.texts.rewardmap` asks for. All questions of one kind come before
-those of the next (`kinds`). w is the same in a group, so that the division by the deviation cancels
-it; and the released detail charges the one leg of a direct route. The average of the clipped loss
-was not found; it is GRPO's.
+`verifiers.texts.rewardmap` defines the format of `Prompt.answer`. All questions of one kind come
+before those of the next (`kinds`). w is equal within a group, so the division by the deviation
+cancels it. The authors' detail term charges the only leg of a direct route. Their average of the
+clipped loss was not found; it is GRPO's.
 """
 
 from __future__ import annotations
@@ -38,18 +38,16 @@ from rlvr_jax.verifiers.checks import Check
 
 @part
 def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
-    """All prompts of the first kind, then all of the second, and so on; then all again.
+    """All prompts of the first kind, then all of the second, and so on; then from the start.
 
-    Each kind is shuffled anew each time; no prompt of a kind comes before the last of the one
-    before it. Further rounds of a step are of the same kinds, from elsewhere in them.
+    Each epoch shuffles each kind anew. Further rounds of a step take prompts from other places of
+    their kinds.
 
     Args:
-      kinds: in which order; those that are not named come last, in the order of their first
-        prompts.
+      kinds: in order; other kinds come last, in the order of their first prompts.
     Raises:
       ValueError: when a run begins, a kind that no train prompt has.
     """
-    kinds = tuple(kinds)
 
     def init(setting):
         known = {prompt.kind for prompt in setting.task.train}
@@ -75,7 +73,7 @@ def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
 
 
 def _number(blocks: Sequence[np.ndarray], seed: int, epoch: int, place: int, ahead: float) -> int:
-    """The prompt at a place of an epoch, or a share of its block ahead of it."""
+    """The prompt at a place of an epoch, moved on within its kind by a fraction of the kind."""
     ends = np.cumsum([len(block) for block in blocks])
     which = int(np.searchsorted(ends, place, side="right"))
     block = blocks[which]
@@ -90,7 +88,7 @@ def _shuffled(size: int, seed: int, epoch: int, number: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=4)
 def _blocks(setting: Setting, kinds: tuple[str, ...]) -> list[np.ndarray]:
-    """The places of the train prompts of each kind."""
+    """The numbers of the train prompts of each kind."""
     of_kind: dict[str, list[int]] = {kind: [] for kind in kinds}
     for place, prompt in enumerate(setting.task.train):
         of_kind.setdefault(prompt.kind, []).append(place)
@@ -104,10 +102,10 @@ def rewardmap(
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO with a KL on the score of a route, kinds of questions one after the other.
+    """GRPO with a KL on the score of a route, one kind of questions after the other.
 
     Args:
-      kinds: of prompts, in their order; none: that of the first prompts of each.
+      kinds: of prompts, in order; none: in the order of their first prompts.
     """
     check = Check("rlvr_jax.verifiers.texts.rewardmap:check")
     return Recipe(
@@ -140,7 +138,7 @@ METHOD = Method(
         "partial credit each help"
     ),
     traps=(
-        "weights of whole prompts cancel in the division by the group's std; the one leg of a "
-        "direct route counts as too many; a wrong first or last stop loses all detail"
+        "weights of whole prompts cancel in the division by the group's std; the only leg of a "
+        "direct route counts as too many; an incorrect first or last stop loses all detail"
     ),
 )

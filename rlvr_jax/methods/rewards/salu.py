@@ -1,97 +1,68 @@
-"""SALU: abstaining from what has no answer is right, and a sure wrong answer is worst.
+"""SALU: pays abstention on unanswerable questions, and punishes confident errors most.
 
 "Harnessing RLHF for Robust Unanswerability Recognition and Trustworthy Response Generation in LLMs"
 
-    answerable:   right 1, wrong -c, abstained -½
-    unanswerable: abstained 1, any answer -(½ + ½ c);    c the confidence of the response
+    |              | correct      | incorrect    | abstains |
+    | answerable   | 1            | -c           | -½       |
+    | unanswerable | -(½ + ½ c)   | -(½ + ½ c)   | 1        |    c: confidence of the response
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-A reconstruction from the abstract, which gives no equation: the smallest reward that punishes sure
-errors most and keeps "I do not know" from becoming the policy. A wrong answer of c below ½ costs
-less than abstaining, so that guessing can be learned. Whether a question has an answer, whether the
-response abstained, and c are rewards of the task (`columns`). Kinds of prompts should be balanced.
+A reconstruction: the abstract gives no equation. The reward is the smallest one that punishes
+confident errors most and keeps the policy from always abstaining. An incorrect answer with c below
+½ costs less than abstaining, so the policy can learn to guess. Three rewards of the task
+(`columns`) hold answerability, abstention and c. Balance the kinds of prompts.
 """
 
 from collections.abc import Sequence
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
 from rlvr_jax.types.parts import part
-
-Rows = Float[Array, "B"]
-
-
-Flags = Bool[Array, "B"]
-
-
-def abstention_reward(answerable: Flags, abstained: Flags, right: Flags, confidence: Rows) -> Rows:
-    """What an answer or an abstention earns, by the confidence c of the response.
-
-    | | answers right | answers wrong | abstains |
-    |---|---|---|---|
-    | answerable | 1 | -c | -½ |
-    | unanswerable | -(½ + ½ c) | -(½ + ½ c) | 1 |
-
-    NaN (no reward) where the confidence is not in [0, 1].
-
-    Args:
-      answerable: the question has an answer.
-      abstained: the response says that it has none, and gives none.
-      right: the answer is; it means nothing where there is none.
-      confidence: c.
-    """
-    answered = jnp.where(right, 1.0, -confidence)
-    known = jnp.where(abstained, -0.5, answered)
-    unknown = jnp.where(abstained, 1.0, -(0.5 + 0.5 * confidence))
-    reward = jnp.where(answerable, known, unknown).astype(confidence.dtype)
-    return jnp.where((confidence >= 0) & (confidence <= 1), reward, jnp.nan)
 
 
 @part
-def confident_abstention(answerable: int = 0, abstained: int = 1, confidence: int = 2) -> Shaping:
-    """`abstention_reward` of columns of the task's rewards; right is an outcome above ½.
+def confident_abstention(
+    answerable: NonNegativeInt = 0, abstained: NonNegativeInt = 1, confidence: NonNegativeInt = 2
+) -> Shaping:
+    """The table of the module; NaN (no reward) where a column is NaN or c is outside [0, 1].
 
     Args:
-      answerable, abstained, confidence: columns, the first two of 0 and 1.
+      answerable, abstained, confidence: columns of the task's rewards, the first two of 0 and 1.
     Reads: outcome, component_rewards. Metrics: reward/abstained, reward/right_of_answered,
-      reward/hallucinated (share of the unanswerable questions that are answered).
-    Raises:
-      ValueError: a negative column.
+      reward/hallucinated (fraction of the unanswerable questions that are answered).
     """
     columns = (answerable, abstained, confidence)
-    if min(columns) < 0:
-        raise ValueError(f"confident_abstention: columns must be at least 0, got {columns}")
 
     def apply(rollouts, state, moment):
         del moment
         has, none, sure = (rollouts.component_rewards[:, column] for column in columns)
-        known, silent, right = has > 0.5, none > 0.5, rollouts.outcome > 0.5
-        reward = abstention_reward(known, silent, right, sure)
-        reward = jnp.where(jnp.isnan(has) | jnp.isnan(none), jnp.nan, reward)
+        known, silent, correct = has > 0.5, none > 0.5, rollouts.outcome > 0.5
+        of_answerable = jnp.where(silent, -0.5, jnp.where(correct, 1.0, -sure))
+        of_unanswerable = jnp.where(silent, 1.0, -(0.5 + 0.5 * sure))
+        reward = jnp.where(known, of_answerable, of_unanswerable).astype(sure.dtype)
+        usable = (sure >= 0) & (sure <= 1) & ~jnp.isnan(has) & ~jnp.isnan(none)
 
-        def share(values, where):
+        def fraction(values, where):
             return judged_mean(jnp.where(where, values.astype(sure.dtype), jnp.nan), rollouts)
 
         metrics = {
-            "reward/abstained": share(silent, ~jnp.isnan(none)),
-            "reward/right_of_answered": share(right, known & ~silent),
-            "reward/hallucinated": share(~silent, ~known & ~jnp.isnan(has)),
+            "reward/abstained": fraction(silent, ~jnp.isnan(none)),
+            "reward/right_of_answered": fraction(correct, known & ~silent),
+            "reward/hallucinated": fraction(~silent, ~known & ~jnp.isnan(has)),
         }
-        return reward, state, metrics
+        return jnp.where(usable, reward, jnp.nan), state, metrics
 
-    reads = frozenset({"component_rewards"})
-    return Shaping(apply, reads=reads, columns=max(columns) + 1)
+    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=max(columns) + 1)
 
 
 def salu(
-    columns: Sequence[int] = (0, 1, 2),
+    columns: Sequence[NonNegativeInt] = (0, 1, 2),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
@@ -116,13 +87,14 @@ METHOD = Method(
     "",
     changes="reward",
     evidence="reconstruction",
-    left_out="the supervised start",
+    left_out="the supervised phase before RL",
     reports=(
         "its own C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by "
         "human judgement"
     ),
     traps=(
-        "the reward is ours; the commoner kind of prompts sets how often it abstains; an unsure "
-        "wrong answer costs less than abstaining; confidence of the policy itself can be lowered"
+        "the reward is ours; the more frequent kind of prompts sets how often the policy abstains; "
+        "an incorrect answer of low confidence costs less than abstaining; the policy can lower "
+        "its own confidence"
     ),
 )

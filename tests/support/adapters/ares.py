@@ -12,7 +12,7 @@ from rlvr_jax.methods.rewards.ares import (
     ThresholdState,
     batch_threshold,
     difficulty_level,
-    hesitation,
+    hesitation_count,
     hesitation_score,
     hesitation_target,
     response_threshold,
@@ -23,7 +23,7 @@ from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_quantile
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"soft_cost": "the method does not read it"}
 USED_QUANTILE = 0.4  # of the vectors: the 95th percentile would leave no token
 TABLE_COUNTS, TABLE_TARGET = 25, 6
 
@@ -46,7 +46,7 @@ def outputs(case, hyper):
         measured = batch_threshold(one.entropy, one, window, percentile)
         state = state.moved(measured, hyper["threshold_ema"])
     used = masked_quantile(entropy, batch.mask, USED_QUANTILE)
-    count, soft_cost = hesitation(entropy, batch, used, window)
+    count = hesitation_count(entropy, batch, used, window)
     level = difficulty_level(batch.outcome, batch.group)
     target = hesitation_target(count, level, batch.group, batch.rollout_id, has_tokens(batch.mask))
     score = hesitation_score(count, target, level, outcome_is_right(batch.outcome), scale)
@@ -74,7 +74,6 @@ def outputs(case, hyper):
         "trigger": trigger,
         "window_entropy": on_mask(window_entropy(entropy, batch.mask, window)[0], batch),
         "count": count,
-        "soft_cost": soft_cost,
         "difficulty": level,
         "target": target,
         "entropy_score": score,

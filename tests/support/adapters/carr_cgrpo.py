@@ -4,11 +4,10 @@ import golden_vectors as golden
 import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.rewards.carr_cgrpo import relative_to_best
-from rlvr_jax.objectives import group_max
+from rlvr_jax.methods.rewards.carr_cgrpo import with_evidence
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"reward_all": "a variant that the method does not offer"}
 
 
 def outputs(case, hyper):
@@ -16,9 +15,9 @@ def outputs(case, hyper):
     fifths = hyper["n_rubrics"]
     rubric = jnp.round(golden.rollouts(case, soft=True).outcome * fifths) / fifths
     batch = replace(batch, component_rewards=rubric[:, None])
-    normalised = relative_to_best(rubric, group_max(rubric, batch.group))
-    alpha = hyper["alpha"]
-    settings = {"share": alpha, "epsilon": hyper["eps"]}
+    # The reward of correct rows that the evidence alone decides is E.
+    normalised = with_evidence(0, share=1.0)(replace(batch, outcome=jnp.ones_like(rubric)))
+    settings = {"share": hyper["alpha"], "epsilon": hyper["eps"]}
     paper = golden.evaluate(recipe("carr_cgrpo", **settings), case, batch=batch)
     code = golden.evaluate(recipe("carr_cgrpo", relative=False, **settings), case, batch=batch)
     return {
@@ -26,7 +25,6 @@ def outputs(case, hyper):
         "rubric_normalised": normalised,
         "reward": paper.batch.reward,
         "reward_code": code.batch.reward,
-        "reward_all": (1 - alpha) * batch.outcome + alpha * normalised,
         "advantages": paper.signals.advantage,
         "advantages_code": code.signals.advantage,
     }

@@ -12,13 +12,13 @@ from rlvr_jax.methods.judges.cgpo import (
     constrained_reward,
     crpg,
     crraft,
-    feasible_imitation_choice,
     feasible_preference_choice,
-    kl_budgeted_reward,
 )
-from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    "regularised": "compared in the advantages, which centre it",
+    "raft_best": "compared in the loss and gradient of that row",
+}
 
 
 def outputs(case, hyper):
@@ -35,14 +35,11 @@ def outputs(case, hyper):
     )
     batch = gradient.batch
     given = constrained_reward(batch, (1,))
-    log_ratio = log_ratio_sum(golden.stats(case).logp, batch.reference_logp, batch.mask)
     better, worse = feasible_preference_choice(given, batch)
-    best = feasible_imitation_choice(given, log_ratio, batch, hyper["kl_max"])
     return {
         "calibrated": given.calibrated,
         "satisfied": given.feasible,
         "constrained": given.constrained,
-        "regularised": kl_budgeted_reward(given.constrained, log_ratio, hyper["kl_max"]),
         "advantages": per_rollout(gradient.signals.advantage, batch),
         "loss": gradient.loss,
         "dlogits": gradient.dlogits,
@@ -50,7 +47,6 @@ def outputs(case, hyper):
         "codpo_minus": row_of_group(worse, case),
         "loss_codpo": preference.loss,
         "dlogits_codpo": preference.dlogits,
-        "raft_best": row_of_group(best, case),
         "loss_raft": imitation.loss,
         "dlogits_raft": imitation.dlogits,
     }

@@ -4,11 +4,10 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.rewards.empo import most_frequent
-from rlvr_jax.objectives import agreement, answer_clusters, answer_share, disagreement
+from rlvr_jax.objectives import agreement, answer_clusters, disagreement
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"vote": "pays all answers of a tie, `agreement(vote=True)` the first of them"}
 
 
 def outputs(case, hyper):
@@ -18,7 +17,6 @@ def outputs(case, hyper):
     answer = np.where(lacking, -1 - np.arange(len(answer)), answer).astype(np.int32)
     batch = replace(batch, answer=answer)
     clusters = answer_clusters(answer, batch.group)
-    share = answer_share(clusters, batch.group)
     done = golden.evaluate(recipe("empo", epsilon=hyper["eps"]), case, batch=batch)
     return {
         "cluster_id": in_order(np.asarray(clusters), int(golden.inputs(case)["group_size"])),
@@ -26,7 +24,6 @@ def outputs(case, hyper):
         "entropy": disagreement(clusters, batch.group),
         "reward_trl": agreement(missing=0.0, parted=0.0)(batch),
         "reward_conf": agreement(least=hyper["conf_floor"])(batch),
-        "vote": most_frequent(share, batch.group),
         "advantages": done.signals.advantage,
     }
 

@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.methods.judges.heimdall import verdict_reward
+from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import (
     answer_clusters,
     choose,
@@ -16,6 +16,7 @@ from rlvr_jax.objectives import (
     rarity_penalty,
     vote_count,
 )
+from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -35,7 +36,12 @@ def outputs(case, hyper):
     def chosen(rule):
         return choose(score, batch.answer, batch.group, batch.rollout_id, rule)
 
-    truth = jnp.broadcast_to(batch.outcome[:, None], verdict.shape)
+    method = recipe("heimdall")
+
+    def reward(verdict):
+        truth = (verdict == batch.outcome).astype(verdict.dtype)
+        return golden.prepared(method, replace(batch, outcome=truth, reward=truth)).reward
+
     return {
         "verdict": verdict,
         "answer_mean": group_mean(score, clusters),
@@ -45,6 +51,6 @@ def outputs(case, hyper):
         "picked": chosen(bound),
         "picked_majority": chosen(vote_count),
         "picked_best_of_n": chosen(own_score),
-        "verifier_reward": verdict_reward(verdict, truth),
+        "verifier_reward": jnp.stack([reward(column) for column in verdict.T], axis=1),
         "problem_used": ~np.asarray(group_all_equal(batch.outcome, batch.group)),
     }

@@ -3,20 +3,32 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import on_mask, per_rollout
+from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.intrinsic_rewards import (
-    CERTAINTIES,
+    certainty_of_distribution,
+    certainty_of_entropy,
+    certainty_of_margin,
+    certainty_of_probability,
+    certainty_of_response,
     majority_vote,
-    token_certainty,
-    unanimous_mass,
 )
 from rlvr_jax.objectives import answer_clusters, answer_share, group_max
 from rlvr_jax.objectives.rewards.parts import Moment
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    "token_certainty": "compared in its mean, `self_certainty`",
+    "majority_share_next": "a prediction of the paper that the method does not make",
+}
+CERTAINTIES = {
+    "self_certainty": certainty_of_distribution,
+    "token_entropy": certainty_of_entropy,
+    "trajectory_logp": certainty_of_response,
+    "probability": certainty_of_probability,
+    "disparity": certainty_of_margin,
+}
 
 
 def outputs(case, hyper):
@@ -38,11 +50,7 @@ def outputs(case, hyper):
         **found,
         "majority": vote,
         "adv_majority": advantages(majority_vote, case, batch, hyper),
-        "token_certainty": on_mask(
-            token_certainty(batch.old_logsumexp, batch.old_mean_logit, vocabulary), batch
-        ),
         "majority_share": share,
-        "majority_share_next": unanimous_mass(share, hyper["beta"]),
         "label_accuracy": told["label_accuracy"],
         "reward_accuracy": told["reward_accuracy"],
     }

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.rewards.medgrpo import cell_quartiles, logistic_of_quartiles
+from rlvr_jax.methods.rewards.medgrpo import QuartileState, by_start_quartiles
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}
@@ -14,9 +14,17 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     batch, data = golden.rollouts(case), golden.inputs(case)
     cell = jnp.asarray(np.arange(len(batch.group)) // int(data["group_size"]) % 2, jnp.int32)
-    low, middle, high = cell_quartiles(batch.component_rewards[:, 2], cell)
     soft = golden.rollouts(case, soft=True).outcome
-    reward = logistic_of_quartiles(soft, low, middle, high, hyper["k"], hyper["iqr_floor"])
+    shaping = by_start_quartiles(0, cells=2, slope=hyper["k"], least=hyper["iqr_floor"])
+    state = QuartileState(np.zeros((2, 3)), np.zeros(2, bool))  # float64, unlike that of a run
+
+    def shaped(column, state):
+        rows = replace(batch, cell=cell, component_rewards=column[:, None])
+        return shaping.apply(rows, state, None)[:2]
+
+    _, state = shaped(batch.component_rewards[:, 2], state)
+    reward, _ = shaped(soft, state)
+    low, middle, high = state.quartiles[np.asarray(cell)].T
     own = recipe("medgrpo", epsilon=hyper["eps"]).objective
     done = golden.evaluate(Recipe(own), case, batch=replace(batch, reward=reward))
     return {

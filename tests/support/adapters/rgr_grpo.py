@@ -6,10 +6,11 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.judges.rgr_grpo import criteria_met, unmet
-from rlvr_jax.objectives import Criterion, first_of_largest, shaped_probability, weighted_share
+from rlvr_jax.objectives import first_of_largest, shaped_probability, weighted_share
 
-LEFT_OUT = {}
+LEFT_OUT = dict.fromkeys(
+    ("failed", "need_refinement"), "by texts, in tests/experience/test_refine.py"
+)
 
 
 def outputs(case, hyper):
@@ -29,15 +30,10 @@ def outputs(case, hyper):
         jnp.where(batch.off_policy, -1.0, batch.reward), batch.group, batch.rollout_id
     )
     rows = np.flatnonzero(np.asarray(best))
-    rubric = [Criterion(f"{number}", weight) for number, weight in enumerate(hyper["weights"])]
-    failed = unmet(scores, rubric, least)[rows]
-    every = criteria_met(scores, range(len(rubric)), least)
     return {
         "rubric": weighted_share(met, hyper["weights"]),
         "reward": batch.reward,
         "best_row": rows,
-        "failed": failed,
-        "need_refinement": ~np.asarray(every)[rows],
         "advantages": done.signals.advantage,
         "token_loss": on_mask(done.token_loss, batch),
         "loss": done.loss,

@@ -6,14 +6,15 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-from adapters.common import only, per_group
+from adapters.common import only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.judges.rl_v import best_answer, most_voted_answer, verdict_loss
+from rlvr_jax.methods.judges.rl_v import verdict_loss
+from rlvr_jax.objectives import choose, own_score, vote_sum
 from rlvr_jax.objectives.advantages.self_verification import finished_rows
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"majority_vote": "a tie goes to the smallest answer, with `choose` to the first row"}
 
 
 def outputs(case, hyper):
@@ -26,8 +27,11 @@ def outputs(case, hyper):
     done = evaluate(recipe("rl_v", verification_coefficient=hyper["lam"]))
     usable, stats = finished_rows(batch), stats_of(jnp.asarray(data["logits"]))
     score = jnp.where(usable, jnp.exp(stats.verdict_logp[:, 0]), 0)
-    votes = {"weighted_vote": score, "majority_vote": jnp.ones_like(score)}
-    best = best_answer(batch.answer, score, batch.group, batch.rollout_id)
+
+    def answer(rule):
+        chosen = choose(score, batch.answer, batch.group, batch.rollout_id, rule)
+        return batch.answer[chosen]
+
     return {
         "usable": usable,
         "score": score,
@@ -36,9 +40,6 @@ def outputs(case, hyper):
         "loss_verify": evaluate(only(verdict_loss(1.0))).loss,
         "loss": done.loss,
         "dlogits": done.dlogits,
-        "best_of_n": per_group(best, case),
-        **{
-            name: per_group(most_voted_answer(batch.answer, weight, batch.group), case)
-            for name, weight in votes.items()
-        },
+        "best_of_n": answer(own_score),
+        "weighted_vote": answer(vote_sum),
     }

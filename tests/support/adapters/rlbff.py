@@ -3,17 +3,17 @@
 import functools
 
 import golden_vectors as golden
-import jax
 import jax.numpy as jnp
 import numpy as np
 from adapters.common import only, row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rl_v import verdict_loss
-from rlvr_jax.methods.judges.rlbff import odds_of_yes
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {
+    name: "of the judge, whose verdicts the method takes" for name in ("p_yes", "predicted", "nll")
+}
 
 
 def outputs(case, hyper):
@@ -24,15 +24,12 @@ def outputs(case, hyper):
     verdict = ([hyper["yes_id"], hyper["no_id"]], last)
     stats_of = functools.partial(golden.token_stats, tokens=batch.tokens, verdict=verdict)
     told = stats_of(jnp.asarray(data["logits"])).verdict_logp
-    odds = odds_of_yes(told)
+    odds = told[:, 0] - told[:, 1]
     done = golden.evaluate(only(verdict_loss(1.0)), case, stats_of=stats_of, batch=batch)
     method = recipe("rlbff", epsilon=hyper["eps"])
     paid = golden.prepared(method, replace(batch, component_rewards=odds[:, None]))
     return {
         "reward": paid.reward,
-        "p_yes": jax.nn.sigmoid(odds),
-        "predicted": odds > 0,
-        "nll": -jnp.where(batch.outcome > 0.5, told[:, 0], told[:, 1]),
         "loss": done.loss,
         "dlogits": done.dlogits,
         "advantages": row_advantages(method, paid),

@@ -2,20 +2,19 @@ import math
 
 import numpy as np
 
-from rlvr_jax.methods.rewards.rlsp import explored, steady_reasoning
-
-OUTCOMES = {"right": 1.0, "wrong": 0.0, "none": -0.5}
+from rlvr_jax.methods.rewards.rlsp import decoupled_exploration
+from rlvr_jax.types import Rollouts, replace
 
 
 def verdict(given, gold):
     cap, clip = (10.0, None) if gold["form"] == "ours" else (None, 10.0)
-    length, outcome, effort = (
-        np.array([number], np.float32)
-        for number in (
-            given["L"],
-            OUTCOMES[given["answer"]],
-            math.nan if given["g"] is None else given["g"],
-        )
+    row = Rollouts.of_responses(
+        np.zeros((1, 1), int),
+        np.ones((1, 1), bool),
+        np.array([given["answer"] == "right"], np.float32),
+        np.zeros(1, int),
+        component_rewards=np.array([[math.nan if given["g"] is None else given["g"]]], np.float32),
+        answer=np.array([-1 if given["answer"] == "none" else 0], np.int32),
     )
-    exploration = steady_reasoning(length, gold["C"], cap)
-    return float(explored(outcome, exploration, effort, gold["w"], clip)[0])
+    row = replace(row, length=np.array([given["L"]], np.int32))
+    return float(decoupled_exploration(gold["C"], cap, gold["w"], 0, clip)(row)[0])

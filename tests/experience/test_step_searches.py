@@ -10,7 +10,6 @@ from rlvr_jax.methods.trees.bfs_prover_v2 import ERROR, PROVED, SubgoalCache, pr
 from rlvr_jax.methods.trees.rstar_math import (
     Candidate,
     best_traces,
-    pair_loss,
     search_steps,
     sibling_pairs,
 )
@@ -258,12 +257,6 @@ def test_pairs_are_of_the_best_solved_and_the_worst_failed_steps():
     alone = sibling_pairs(quality, np.arange(6) == 0, lonely=4, margin=0.0)
     assert [other for _, other, _ in alone] == [3, 5, 4, 1]
     assert sibling_pairs(quality, np.ones(6, bool)) == []
-
-
-def test_the_loss_of_a_pair_is_that_of_its_difference():
-    score = np.array([1.0, -0.5])
-    found = pair_loss(score, np.array([0]), np.array([1]), np.array([0.25]))
-    assert float(found) == pytest.approx(0.25 * np.log1p(np.exp(-1.5)), rel=1e-6)
 
 
 # Whole answers under edited prompts.

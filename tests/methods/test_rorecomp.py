@@ -74,7 +74,7 @@ def test_what_waits_keeps_its_advantage_and_old_log_probs():
 
 
 def test_an_advantage_of_the_policy_and_an_empty_share_are_refused():
-    with pytest.raises(ValueError, match="recompose: fraction must be above 0, got 0"):
+    with pytest.raises(ValueError, match=r"rorecomp: fraction must be in \(0, 1\], got 0"):
         recipe("rorecomp", fraction=0.0)
     with pytest.raises(ValueError, match="estimator: advantage must read no statistic of a policy"):
         estimator(reward_to_go(kl_coefficient=0.1))

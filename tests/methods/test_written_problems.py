@@ -104,9 +104,13 @@ def test_those_who_write_earn_by_how_rarely_they_are_solved():
     assert parabola(rates).tolist() == [0, 0.75, 0]
     assert within_band(np.array([3 / 10, 0.625]), 0.3, 0.625).all()
     good = np.array([True, True, False])
-    assert composed_proposer_reward(learnability(rates), good).tolist() == [-0.5, 0.75, -1]
+    assert composed_proposer_reward(learnability(rates), good, -0.5, -1.0).tolist() == [
+        -0.5,
+        0.75,
+        -1,
+    ]
     right = np.array([True, False, True])
-    assert composed_solver_reward(right, good).tolist() == [1, -0.5, -1]
+    assert composed_solver_reward(right, good, -0.5, -1.0).tolist() == [1, -0.5, -1]
 
 
 # CLPO

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from methods_of_tests import implicit_scorer
 from training_runs import contents, metrics, quietly, settings, sums, values
 
 from rlvr_jax import policy
 from rlvr_jax.methods.clipping.safe import pessimistic_scorer, soft_min
-from rlvr_jax.methods.credit.rlfr import flow_scorer, implicit_scorer
+from rlvr_jax.methods.credit.rlfr import flow_scorer
 from rlvr_jax.objectives import Scorer
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.training.critic import critic_params, initial_critic

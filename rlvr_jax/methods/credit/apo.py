@@ -1,15 +1,16 @@
-"""APO: a KL that lets go of rare successes, and a harder push against long wrong answers.
+"""APO: weakens the KL for rare successes and penalizes long incorrect responses more.
 
 "Enhancing Reasoning Ability of MLLMs via Asymmetric Policy Optimization",
 https://github.com/Indolent-Kawhi/View-R1
 
-    A_i  = (R_i - mean) / (std + 1e-9); wrong ones Δ_i tokens longer than the mean right one of
-           their group: A_i (2 - b^-Δ_i)
-    w_i  = 1 - exp(-e (1 - d)) where A_i > 0 in a mixed group, else 1; d = share of wrong rollouts
+    A_i  = (R_i - mean) / (std + 1e-9); times 2 - b^-Δ_i for incorrect responses that are Δ_i > 0
+           tokens longer than the mean correct response of their group
+    w_i  = 1 - exp(-e (1 - d)) where A_i > 0 in a mixed group, else 1
     loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + λ w_i k3(π ‖ π_ref)]
 
-Right is a reward whose integer part is at least 1. With the authors' b = 1.00001 an excess of 1000
-tokens multiplies by 1.01: the term is almost inert. λ is that of their run, the clip of 0.2 too.
+d is the fraction of incorrect rollouts. A rollout is correct if the integer part of its reward is
+at least 1. With the authors' b = 1.00001 an excess of 1000 tokens multiplies by 1.01, so the factor
+is almost inert. λ and the clip of 0.2 are those of their run.
 """
 
 import math
@@ -30,65 +31,19 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoeffic
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.signals import Signals
 
-
-def reward_is_right(reward: Float[Array, "B"]) -> Bool[Array, "B"]:
-    """Whether the integer part of the reward is at least 1."""
-    return jnp.trunc(reward) >= 1
-
-
-def group_difficulty(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
-    """d = 1 - the share of right rollouts in the group."""
-    return 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
-
-
-def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, "B T"]:
-    """1 - exp(-e (1 - d)) for tokens of positive advantage in mixed groups, else 1.
-
-    Rare successes on hard prompts are freed from the reference (0 as d goes to 1), easy ones keep
-    nearly the full price. For the argument `weight` of `kl_penalty`.
-    """
-    difficulty = group_difficulty(context.rollouts.reward, context.rollouts.group)
-    eased = -jnp.expm1(-math.e * (1 - difficulty))
-    mixed = (difficulty > 0) & (difficulty < 1)
-    return jnp.where((signals.advantage > 0) & mixed[:, None], eased[:, None], 1)
-
-
-def long_error_factor(
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    length: Int[Array, "B"],
-    base: float,
-    epsilon: float = 1e-9,
-) -> Float[Array, "B"]:
-    """2 - b^-Δ for wrong rollouts Δ > 0 tokens above the mean length of the right ones, else 1.
-
-    Groups without a right rollout have 1 everywhere. The factor is bounded by 2. As in the authors'
-    code the mean divides by the number of right rollouts plus ε.
-
-    Args:
-      reward, group: of the rollouts.
-      length: response tokens; a right rollout without any is in no mean.
-      base: b, above 1.
-      epsilon: ε.
-    """
-    right, tokens = reward_is_right(reward) & (length > 0), length.astype(reward.dtype)
-    count = group_count(group, right)
-    excess = tokens - group_sum(tokens, group, right) / (count.astype(tokens.dtype) + epsilon)
-    compared = ~right & (count > 0) & (excess > 0)
-    return jnp.where(compared, 2 - jnp.exp(-jnp.maximum(excess, 0) * math.log(base)), 1)
+LengthBase = Annotated[
+    float, Range(1, open_low=True, finite=False), "growth of the factor with excess length (b)"
+]
 
 
 @part(writes={"advantage"})
-def amplify_long_errors(
-    base: Annotated[float, Range(1, open_low=True, finite=False)] = 1.00001, epsilon: float = 1e-9
-) -> Transform:
-    """A' = A · `long_error_factor`: wrong answers longer than the right ones are pushed harder.
+def amplify_long_errors(base: LengthBase = 1.00001, epsilon: Epsilon = 1e-9) -> Transform:
+    """Multiplies the advantage by `long_error_factor`.
 
-    A wrong rollout of positive advantage (graded rewards) is paid for length.
+    An incorrect rollout of positive advantage (graded rewards) is rewarded for its length.
 
     Args:
-      base: b, above 1; with 1.00001 an excess of 1000 tokens adds 1 %.
-      epsilon: added to the number of right rollouts.
+      epsilon: added to the number of correct rollouts.
     """
 
     def apply(signals, context, state):
@@ -100,18 +55,57 @@ def amplify_long_errors(
     return apply
 
 
+def long_error_factor(
+    reward: Float[Array, "B"],
+    group: Int[Array, "B"],
+    length: Int[Array, "B"],
+    base: float,
+    epsilon: float = 1e-9,
+) -> Float[Array, "B"]:
+    """2 - b^-Δ for incorrect rollouts Δ > 0 tokens above the mean correct length, else 1.
+
+    Groups without a correct rollout have 1 everywhere. As in the authors' code, the mean divides by
+    the number of correct rollouts plus ε.
+
+    Args:
+      length: response tokens. A correct rollout without tokens is not part of the mean.
+    """
+    correct, tokens = reward_is_right(reward) & (length > 0), length.astype(reward.dtype)
+    count = group_count(group, correct)
+    excess = tokens - group_sum(tokens, group, correct) / (count.astype(tokens.dtype) + epsilon)
+    compared = ~correct & (count > 0) & (excess > 0)
+    return jnp.where(compared, 2 - jnp.exp(-jnp.maximum(excess, 0) * math.log(base)), 1)
+
+
+def reward_is_right(reward: Float[Array, "B"]) -> Bool[Array, "B"]:
+    """Whether the integer part of the reward is at least 1."""
+    return jnp.trunc(reward) >= 1
+
+
+def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, "B T"]:
+    """1 - exp(-e (1 - d)) for tokens of positive advantage in mixed groups, else 1.
+
+    The KL of a success vanishes on hard prompts (d near 1) and is almost full on easy ones.
+    """
+    difficulty = group_difficulty(context.rollouts.reward, context.rollouts.group)
+    eased = -jnp.expm1(-math.e * (1 - difficulty))
+    mixed = (difficulty > 0) & (difficulty < 1)
+    return jnp.where((signals.advantage > 0) & mixed[:, None], eased[:, None], 1)
+
+
+def group_difficulty(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """d: the fraction of incorrect rollouts in the group."""
+    return 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
+
+
 def apo(
-    length_base: float = 1.00001,
+    length_base: LengthBase = 1.00001,
     kl_coefficient: KLCoefficient = 1e-3,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-9,
 ) -> Recipe:
-    """GRPO with a KL weighted by difficulty and advantages of wrong answers scaled by length.
-
-    Args:
-      length_base: how fast the push grows with the excess length (b), above 1.
-    """
+    """GRPO with a KL weighted by difficulty and a length factor for incorrect responses."""
     kl = [kl_penalty(kl_coefficient, weight=kl_weight_by_difficulty)] if kl_coefficient else []
     return Recipe(
         objective=clipped_objective(
@@ -131,12 +125,12 @@ METHOD = Method(
     "https://github.com/Indolent-Kawhi/View-R1",
     changes="advantage, regularizer",
     reports=(
-        "View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base on the mean of reasoning benchmarks, "
-        "and above models of 7B to 11B"
+        "View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base model on the mean of reasoning "
+        "benchmarks, and above models of 7B to 11B"
     ),
     traps=(
-        "at the authors' b an excess of 1000 tokens pushes 1 % harder; a reward below 1 is never "
-        "right, so rewards in fractions make all wrong; a wrong answer above the group's mean "
-        "gains by length"
+        "at the authors' b an excess of 1000 tokens increases the penalty by 1 %; rewards below 1 "
+        "are never correct, so fractional rewards make every rollout incorrect; an incorrect "
+        "response above the group's mean gains by length"
     ),
 )

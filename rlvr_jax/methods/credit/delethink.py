@@ -1,17 +1,17 @@
-"""Delethink: long answers in short chunks, from each of which only a short text is carried on.
+"""Delethink: writes long responses in short chunks that share only a short carry-over.
 
 Aghajohari et al. 2025, "The Markovian Thinker", https://arxiv.org/abs/2510.06557
 
-    a chunk of C tokens that does not end is followed by one behind the prompt, the answer's first
-    100 tokens and its last m - 100, m = C/2; up to I chunks
-    A    = (R - mean) / (std + 1e-6) over the answers to a prompt, std with n - 1
-    loss = mean over answers of (1/n) Σ min(r, 2) · l over all tokens of its chunks
+    a chunk of C tokens that does not end is followed by a chunk behind the prompt, the first 100
+    tokens of the response and its last m - 100; m = C/2; up to I chunks
+    A    = (R - mean) / (std + 1e-6) over the responses to a prompt, std with n - 1
+    loss = mean over responses of (1/n) Σ min(r, 2) · l over all tokens of its chunks
     l    = min(max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), -3 A where A < 0)
 
-R is the verifier's word on the last chunk, r = exp(old_logp - behaviour_logp), n the new tokens of
-all chunks of the answer. Each chunk is a row that is trained in the context in which it was drawn.
-C is the run's `response_tokens`. The authors have I = 5 chunks (24k tokens) or 23 (96k), C = 8192
-and temperature 0.6, in the log-probs, too.
+R is the verifier's outcome for the last chunk, r = exp(old_logp - behaviour_logp), and n the number
+of new tokens in all chunks of the response. Each chunk is a row that is trained in the context in
+which it was sampled. C is `response_tokens` of the run. The authors use I = 5 chunks (24k tokens)
+or 23 (96k), C = 8192, and temperature 0.6 for sampling and for the log-probs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from rlvr_jax.objectives import (
     truncate_importance,
 )
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
@@ -44,9 +43,11 @@ from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
+    Bound,
     ClipHigh,
     ClipLow,
     Count,
+    DualClip,
     Epsilon,
     NonNegativeInt,
     Temperature,
@@ -54,43 +55,30 @@ from rlvr_jax.types.hyperparameters import (
 from rlvr_jax.types.parts import part
 
 
-def carried_over(tokens: Sequence[int], carry: int, head: int) -> list[int]:
-    """The first tokens of a text and its last ones: so many of them together.
-
-    Args:
-      tokens: at least `carry` of them.
-      carry: number that is kept.
-      head: how many of them are from the beginning, at most `carry`.
-    """
-    return [*tokens[:head], *tokens[len(tokens) - (carry - head) :]]
-
-
 @part
-def chunks(most: Count, head: NonNegativeInt, carry: int | None = None, **sampling: Any) -> Draw:
-    """Writes each answer in chunks of bounded context; a short carry-over is all that goes on.
+def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **sampling: Any) -> Draw:
+    """Samples each response in chunks of bounded context, linked by a short carry-over.
 
-    The first chunk is a response of the run's budget C (`response_tokens`). Where it does not end,
-    its first `head` tokens and its last ones, m in all, stand behind the prompt as the beginning of
-    the next chunk, which goes on for up to C - m further tokens; and so on, until an answer ends or
-    has `most` chunks. A chunk is a row: prompt, carry-over (given, not trained), new tokens; so a
-    token is trained in the very context that it was drawn in. The rows of an answer have one
-    `trace`, stand in order, and are graded by the last of them, whose text is carry-over and new
-    tokens. `truncated` says of all of them whether the answer as a whole was cut.
+    The first chunk is a response of the run's budget C (`response_tokens`). If it does not end, its
+    first `head` and its last tokens, m in all, follow the prompt as the beginning of the next
+    chunk. That chunk samples up to C - m further tokens, and so on until the response ends or has
+    `most` chunks. Each chunk is a row: prompt, carry-over (given, not trained), new tokens. So a
+    token is trained in exactly the context in which it was sampled.
 
-    A group has all rows of all answers to its prompt, so batches differ in their number of rows.
+    The rows of a response share one `trace` and follow one another. The last row is graded; its
+    text is the carry-over and the new tokens. `truncated` of every row means that the whole
+    response was truncated. A group has all rows of all responses to its prompt, so batches differ
+    in size.
 
     Args:
-      most: chunks of an answer at most (I), at least 1.
-      head: tokens from the beginning of the answer that are always carried over; at most half the
-        carry-over.
-      carry: tokens that are carried over (m), below the run's budget; None: half of it.
-      sampling: settings of the sampler that are prescribed, as in `plain`.
-    Metrics: answers, chunks (numbers, so that their quotient is the mean).
+      most: chunks of a response at most (I).
+      head: first tokens of the response in each carry-over, at most half of it.
+      carry: tokens of the carry-over (m), below the run's budget. None: half of the budget.
+      sampling: sampler settings that are prescribed, as for `plain`.
+    Metrics: answers, chunks (counts; their quotient is the mean number of chunks).
     Raises:
-      ValueError: a number that is no count; when a run begins, a carry that leaves no room.
+      ValueError: when a run begins, a carry-over that leaves no room for new tokens.
     """
-    if carry is not None:
-        check_count(1, "chunks", carry=carry)
 
     def init(setting):
         budget = setting.response_tokens
@@ -103,61 +91,58 @@ def chunks(most: Count, head: NonNegativeInt, carry: int | None = None, **sampli
         return ()
 
     def apply(asks, actor, state, turn):
-        kept = turn.setting.response_tokens // 2 if carry is None else carry
+        carried = turn.setting.response_tokens // 2 if carry is None else carry
         parts = [actor.draw(asks, turn.key)]
         answers = numbered_answers(asks)
         rows = np.arange(len(answers))
         traces = [rows]
         for chunk in range(1, most):
-            going = np.flatnonzero(parts[-1].rollouts.truncated)
-            if not len(going):
+            unfinished = np.flatnonzero(parts[-1].rollouts.truncated)
+            if not len(unfinished):
                 break
-            rows = rows[going]
+            rows = rows[unfinished]
             again = [
-                _going_on(parts[-1], row, *answers[answer], kept, head)
-                for row, answer in zip(going, rows, strict=True)
+                _next_chunk(parts[-1], row, *answers[answer], carried, head)
+                for row, answer in zip(unfinished, rows, strict=True)
             ]
-            drawn = actor.draw(again, jax.random.fold_in(turn.key, chunk))
+            sampled = actor.draw(again, jax.random.fold_in(turn.key, chunk))
             # A trained opening was trained in the first chunk.
-            given = drawn.rollouts.origin == GIVEN
-            parts.append(drawn.with_rollouts(mask=drawn.rollouts.mask & ~given))
+            given = sampled.rollouts.origin == GIVEN
+            parts.append(sampled.with_rollouts(mask=sampled.rollouts.mask & ~given))
             traces.append(rows)
-        told = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
-        return by_trace(parts, np.concatenate(traces), asks), state, told
+        metrics = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
+        return by_trace(parts, np.concatenate(traces), asks), state, metrics
 
     return Draw(apply, init, sampling=sampling, of_policy=True, most=float(most), splits=most > 1)
 
 
-def _going_on(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: int) -> Ask:
-    """What asks for the next chunk of an answer."""
+def _next_chunk(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: int) -> Ask:
+    """The request for the next chunk of a response."""
     rollouts = batch.rollouts
     tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
-    # What the view opens a response with comes again by itself, and stays whole.
+    # The view's opening is added again by the view, and stays whole.
     opening = int(given_tokens(rollouts)[row]) - len(batch.asks[row].given)
     kept = carried_over(tokens, carry, max(min(head, carry // 2), opening))
     return replace(ask, samples=1, first_sample=sample, given=kept[opening:])
 
 
-def rows_per_trace(
-    mask: Bool[Array, "B T"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"], dtype: DTypeLike
-) -> Float[Array, ""]:
-    """Rows by traces, those without tokens left out; 0 of nothing.
+def carried_over(tokens: Sequence[int], carry: int, head: int) -> list[int]:
+    """The first `head` and the last `carry - head` tokens of a response.
 
     Args:
-      ids: of `trace_ids`.
+      tokens: at least `carry`.
+      head: at most `carry`.
     """
-    traces = masked_count(last_of_trace(ids, rollout_id) & (trace_tokens(mask, ids) > 0))
-    rows = masked_count(has_tokens(mask))
-    return rows.astype(dtype) / jnp.maximum(traces, 1).astype(dtype)
+    return [*tokens[:head], *tokens[len(tokens) - (carry - head) :]]
 
 
 @part(writes={"weight"}, once=True)
 def weigh_by_trace() -> Transform:
-    """Lets every answer count the same, in however many rows it was written.
+    """Gives every response the same total weight, in however many rows it was written.
 
-    weight' = weight · (rows / traces) / n, n the tokens of the trace, for an aggregation by
-    `rollout_mean_token_sum`: the loss is then the mean over the answers of the batch of the mean
-    over their tokens. Of answers in one row each it is `rollout_mean_token_mean`.
+    weight' = weight · (rows / traces) / n, with n the tokens of the trace. With
+    `rollout_mean_token_sum` the loss is then the mean over responses of the mean over their tokens.
+    For responses of one row each it equals `rollout_mean_token_mean`.
 
     Metrics: rows_per_trace.
     """
@@ -165,40 +150,47 @@ def weigh_by_trace() -> Transform:
     def apply(signals, context, state):
         rollouts, dtype = context.rollouts, signals.weight.dtype
         ids = trace_ids(rollouts.trace, rollouts.rollout_id)
-        share = rows_per_trace(signals.mask, ids, rollouts.rollout_id, dtype)
+        ratio = rows_per_trace(signals.mask, ids, rollouts.rollout_id, dtype)
         tokens = jnp.maximum(trace_tokens(signals.mask, ids), 1).astype(dtype)
-        weight = signals.weight * (share / tokens)[:, None]
-        return replace(signals, weight=weight), state, {"rows_per_trace": share}
+        weight = signals.weight * (ratio / tokens)[:, None]
+        return replace(signals, weight=weight), state, {"rows_per_trace": ratio}
 
     return apply
 
 
+def rows_per_trace(
+    mask: Bool[Array, "B T"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"], dtype: DTypeLike
+) -> Float[Array, ""]:
+    """Rows with tokens per trace with tokens; 0 for an empty batch."""
+    traces = masked_count(last_of_trace(ids, rollout_id) & (trace_tokens(mask, ids) > 0))
+    rows = masked_count(has_tokens(mask))
+    return rows.astype(dtype) / jnp.maximum(traces, 1).astype(dtype)
+
+
 def trace_tokens(mask: Bool[Array, "B T"], ids: Int[Array, "B"]) -> Int[Array, "B"]:
-    """Tokens on the mask in all rows of the trace."""
+    """Number of tokens on the mask in all rows of the trace."""
     return group_sum(masked_count(mask, axis=1), ids)
 
 
 def delethink(
-    max_chunks: int = 5,
-    head: int = 100,
-    carry: int | None = None,
+    max_chunks: Count = 5,
+    head: NonNegativeInt = 100,
+    carry: Count | None = None,
     temperature: Temperature = 0.6,
-    cap: float = 2.0,
+    cap: Bound = 2.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.26,
-    dual: float = 3.0,
+    dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the mean over answers, which are written in chunks of bounded context.
+    """A clipped ratio on the mean over responses, which are sampled in chunks of bounded context.
 
     Args:
-      max_chunks: of an answer (I).
-      head: first tokens of an answer that every chunk sees, at most half the carry-over.
-      carry: tokens that a chunk sees of those before it (m); None: half the run's response_tokens.
+      max_chunks: of a response (I).
+      head: first tokens of a response that every chunk sees, at most half of the carry-over.
+      carry: tokens of earlier chunks that a chunk sees (m). None: half of `response_tokens`.
       cap: largest importance weight of a token.
-      dual: bound on the loss of a negative advantage.
     """
-    check_positive("delethink", temperature=temperature)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -222,8 +214,8 @@ METHOD = Method(
         "cost that is linear in the length"
     ),
     traps=(
-        "an answer that ends in its first chunk is plain GRPO; chunks are cut anywhere, so the "
-        "policy must learn to write its state near their end; log-probs must be scored at the "
+        "a response that ends in its first chunk is plain GRPO; chunks end anywhere, so the "
+        "policy must learn to write its state near their end; log-probs must be computed at the "
         "sampler's temperature, as here"
     ),
 )

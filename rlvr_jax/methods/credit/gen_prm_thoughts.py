@@ -1,17 +1,18 @@
-"""TP-GRPO: steps of one verdict are a thought, and thoughts are paid by how hard the prompt is.
+"""TP-GRPO: merges steps of equal verdict into thoughts and rewards them by the group's accuracy.
 
 "Good Learners Think Their Thinking: Generative PRM Makes Large Reasoning Model More Efficient Math
 Learner"
 
-    a thought is a run of steps that are all right, or all wrong
-    r(thought) = accuracy of the group if right; -p if wrong in a wrong response; else 0
+    a thought is a run of steps that are all correct, or all incorrect
+    r(thought) = accuracy of the group if correct; -p if incorrect in an incorrect response; else 0
     A_t  = Σ of the rewards of this and later thoughts
     loss = Σ PPO clip / Σ n_i
 
-A reconstruction from the abstract: the simplest scales with its three properties (right steps of
-hopeless prompts earn nothing, wrong ones cost where the response followed them, splitting a thought
-gains nothing). Normalisation is not known. The verdicts on steps are the task's (`score_steps`,
-right if above 0), theirs those of a model that reads where the response corrects itself.
+A reconstruction from the abstract, with the simplest scales that have its three properties: correct
+steps on unsolved prompts earn nothing, incorrect steps cost where the response followed them, and
+splitting a thought gains nothing. The normalization is not known. The verdicts on steps are those
+of the task (`score_steps`, correct if above 0). Theirs are those of a model that sees where the
+response corrects itself.
 """
 
 from __future__ import annotations
@@ -38,59 +39,17 @@ from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-def nothing_at_the_end(rollouts: Rollouts) -> Float[Array, "B"]:
-    """0: the way is all that is paid."""
-    return jnp.zeros_like(rollouts.reward)
-
-
-def summed_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, Steps]:
-    """The scores of the steps, sums of `process_reward` over their tokens; and the steps."""
-    steps = find_steps(rollouts.step, mask)
-    return step_sum(rollouts.process_reward, steps), steps
-
-
-def merged_steps(labels: Table, steps: Steps) -> Steps:
-    """Steps of which those that follow one another with equal labels are one.
-
-    Args:
-      labels: of the steps, as a table.
-    """
-    changes = steps.exists & (labels != previous_step(labels, steps))
-    first = jnp.arange(labels.shape[1])[None] == 0
-    begins = jnp.where(first, steps.exists, changes)
-    place = jnp.cumsum(begins, axis=1, dtype=jnp.int32) - 1
-    index = jnp.take_along_axis(jnp.maximum(place, 0), steps.index, axis=1, mode="clip")
-    number = jnp.sum(begins, axis=1, keepdims=True, dtype=jnp.int32)
-    column = jnp.arange(labels.shape[1], dtype=jnp.int32)[None]
-    return Steps(jnp.where(steps.member, index, 0), steps.member, column < number)
-
-
-def step_labels(scores: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
-    """+1 for steps of a score above 0, -1 for the others; a table, 0 where there is none."""
-    return jnp.where(steps.exists, jnp.where(scores > 0, 1.0, -1.0), 0).astype(scores.dtype)
-
-
-def thoughts(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Float[Array, "B T"], Steps]:
-    """Steps with equal labels that follow one another, and their labels as a table."""
-    scores, steps = summed_scores(rollouts, mask)
-    labels = step_labels(scores, steps)
-    merged = merged_steps(labels, steps)
-    # The label of a thought is that of any of its tokens.
-    total = step_sum(at_tokens(labels, steps), merged)
-    return jnp.sign(total), merged
-
-
 @part(reads={"step", "process_reward"})
 def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
-    """Right thoughts earn the accuracy of their group, wrong ones cost p in a wrong response.
+    """Gives correct thoughts the accuracy of their group and incorrect ones -p.
 
-    Where nobody is right partial correctness earns nothing; an attempt that was given up within a
-    right response costs nothing. Splitting a thought into more steps changes nothing.
+    Incorrect thoughts of a correct response earn 0: an abandoned attempt costs nothing. On unsolved
+    prompts correct thoughts earn nothing.
 
     Args:
-      penalty: p, at least 0.
-    Reads: step, process_reward (the sum over a step is above 0 if it is right), outcome, group.
-    Source: "Good Learners Think Their Thinking"; the scales are ours.
+      penalty: p.
+    Reads: step, process_reward (its sum over a step is above 0 if the step is correct), outcome,
+      group.
     """
 
     def of(rollouts, mask):
@@ -102,13 +61,51 @@ def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     return of
 
 
+def thoughts(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Float[Array, "B T"], Steps]:
+    """The thoughts: their labels as a table, and their steps."""
+    scores, steps = summed_scores(rollouts, mask)
+    labels = step_labels(scores, steps)
+    merged = merged_steps(labels, steps)
+    # The label of a thought is that of any of its tokens.
+    total = step_sum(at_tokens(labels, steps), merged)
+    return jnp.sign(total), merged
+
+
+def summed_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, Steps]:
+    """The scores of the steps, sums of `process_reward` over their tokens; and the steps."""
+    steps = find_steps(rollouts.step, mask)
+    return step_sum(rollouts.process_reward, steps), steps
+
+
+def step_labels(scores: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
+    """1 for steps of a score above 0, -1 for the others; a table, 0 where there is no step."""
+    return jnp.where(steps.exists, jnp.where(scores > 0, 1.0, -1.0), 0).astype(scores.dtype)
+
+
+def merged_steps(labels: Table, steps: Steps) -> Steps:
+    """Merges consecutive steps of equal labels."""
+    changes = steps.exists & (labels != previous_step(labels, steps))
+    first = jnp.arange(labels.shape[1])[None] == 0
+    begins = jnp.where(first, steps.exists, changes)
+    place = jnp.cumsum(begins, axis=1, dtype=jnp.int32) - 1
+    index = jnp.take_along_axis(jnp.maximum(place, 0), steps.index, axis=1, mode="clip")
+    number = jnp.sum(begins, axis=1, keepdims=True, dtype=jnp.int32)
+    column = jnp.arange(labels.shape[1], dtype=jnp.int32)[None]
+    return Steps(jnp.where(steps.member, index, 0), steps.member, column < number)
+
+
+def nothing_at_the_end(rollouts: Rollouts) -> Float[Array, "B"]:
+    """0: only the thoughts are rewarded."""
+    return jnp.zeros_like(rollouts.reward)
+
+
 def gen_prm_thoughts(
-    penalty: float = 1.0, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2
+    penalty: NonNegative = 1.0, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2
 ) -> Recipe:
-    """The clipped loss on the token mean, on what thoughts earn from here on.
+    """The clipped loss on the token mean, on the rewards of this and later thoughts.
 
     Args:
-      penalty: for a wrong thought in a wrong response (p).
+      penalty: for an incorrect thought in an incorrect response (p).
     """
     return Recipe(
         objective=clipped_objective(
@@ -134,7 +131,8 @@ METHOD = Method(
         "(abstract)"
     ),
     traps=(
-        "on prompts that nobody solves only penalties are left; a right last thought of a wrong "
-        "response is paid; nothing is normalized, so the scale is that of the sums of thoughts"
+        "on unsolved prompts only penalties are left; a correct last thought of an incorrect "
+        "response is rewarded; nothing is normalized, so the scale is that of the sums over "
+        "thoughts"
     ),
 )

@@ -1,22 +1,21 @@
-"""Implicit PRM: process rewards for free, from an outcome reward that is a log-ratio.
+"""Implicit PRM: fits a log-ratio to outcomes, whose terms are process rewards.
 
 "Free Process Rewards without Process Labels", https://github.com/PRIME-RL/ImplicitPRM
 
     r(y) = β Σ_t log π(y_t) / π_ref(y_t), fitted to the outcomes of responses
-    q_t  = β Σ_{i≤t} log-ratio_i        reward of a step = q at its end - q at the end before
+    q_t  = β Σ_{i≤t} log-ratio_i; the reward of a step is the rise of q over it
     loss = mean over rollouts of the cross entropy of σ(r) and the outcome
 
-The policy of this recipe is the reward model, and rollouts are its data. Token rewards, steps and
-scores for best of n are functions (`token_log_ratio_reward`, `cumulative_reward`, `step_scores`,
-`worst_step`). Other losses: `logistic_pairs` (DPO: only differences are fixed), `contrastive_pairs`
-(NCA), `prospect` (KTO; the zero point is the mean log-ratio of the batch, where the authors' is
-that of mismatched prompts and responses, and their paired variant is not here). r grows with the
-length, so the cross entropy saturates on long answers.
+The policy of this recipe is the reward model, and the rollouts are its data. Other losses are
+`logistic_pairs` (DPO, which fits differences only), `contrastive_pairs` (NCA) and `prospect` (KTO).
+The zero point of our KTO is the mean log-ratio of the batch, that of the authors is the one of
+mismatched prompts and responses; their paired variant is not implemented. r grows with the length,
+so the cross entropy saturates on long responses.
 """
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import (
@@ -25,14 +24,19 @@ from rlvr_jax.objectives.regularizers.preferences import (
     first_of_pairs,
     implicit_reward_loss,
 )
-from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
 from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types.hyperparameters import Positive
+
+
+def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
+    """Mean over the rollouts with tokens of the cross entropy of σ(r) and correctness."""
+    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
+    return -masked_mean(jax.nn.log_sigmoid(sign * given.reward), given.written)
 
 
 def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the pairs of -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): level and difference.
+    """Mean over pairs of -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): fits level and difference.
 
     Source: NCA, https://github.com/huggingface/trl ("nca_pair").
     """
@@ -42,63 +46,21 @@ def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
     return masked_mean(pushed_up + pushed_down, first_of_pairs(given))
 
 
-def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the rollouts with tokens of the cross entropy of σ(r) and being right."""
-    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
-    return -masked_mean(jax.nn.log_sigmoid(sign * given.reward), given.written)
-
-
 def prospect(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the rollouts with tokens of 1 - σ(±(r - βK)), + if right; each is bounded.
+    """Mean over the rollouts with tokens of 1 - σ(±(r - βK)), + if correct; each term is bounded.
 
-    Source: Ethayarajh et al. 2024, https://arxiv.org/abs/2402.01306, with the K of the batch itself
-    in place of mismatched pairs of prompt and response.
+    K = max(0, mean log-ratio) of the batch, without gradient.
+
+    Source: Ethayarajh et al. 2024, https://arxiv.org/abs/2402.01306.
     """
     sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
-    distance = given.reward - zero_point(given.reward, given.written)
+    zero_point = jnp.maximum(masked_mean(jax.lax.stop_gradient(given.reward), given.written), 0)
+    distance = given.reward - zero_point
     return masked_mean(1 - jax.nn.sigmoid(sign * distance), given.written)
 
 
-def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Array, ""]:
-    """max(0, mean) without gradient: of log-ratios K, of implicit rewards β K."""
-    return jnp.maximum(masked_mean(jax.lax.stop_gradient(values), where), 0)
-
-
-def cumulative_reward(
-    token_reward: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """q_t: sum of the token rewards up to and with t, 0 off the mask."""
-    return jnp.where(mask, jnp.cumsum(jnp.where(mask, token_reward, 0), axis=1), 0)
-
-
-def step_scores(
-    cumulative: Float[Array, "B T"], steps: Steps
-) -> tuple[Float[Array, "B T"], Float[Array, "B T"]]:
-    """Rewards and values of the steps, both at their last tokens and 0 elsewhere.
-
-    The value of a step is q at its last token, its reward how much that is above the value of the
-    step before.
-
-    Args:
-      cumulative: q.
-      steps: of the rows.
-    """
-    ends = step_ends(steps)
-    at_end = step_sum(jnp.where(ends, cumulative, 0), steps)
-    before = jnp.pad(at_end[:, :-1], ((0, 0), (1, 0)))
-    gain = jnp.where(steps.exists, at_end - before, 0)
-    return jnp.where(ends, at_tokens(gain, steps), 0), jnp.where(ends, cumulative, 0)
-
-
-def worst_step(scores: Float[Array, "B T"], steps: Steps) -> Float[Array, "B"]:
-    """The smallest of the scores at the last tokens of the steps; 0 for rows without a step."""
-    ends = step_ends(steps)
-    lowest = jnp.min(jnp.where(ends, scores, jnp.inf), axis=1)
-    return jnp.where(jnp.any(ends, axis=1), lowest, 0)
-
-
-def implicit_prm(scale: float = 0.05, loss: ImplicitLoss = cross_entropy) -> Recipe:
-    """A reward model that is fitted to outcomes through its log-ratio to a reference.
+def implicit_prm(scale: Positive = 0.05, loss: ImplicitLoss = cross_entropy) -> Recipe:
+    """Fits a reward model to outcomes through its log-ratio to a reference.
 
     Args:
       scale: of the log-ratio (β).
@@ -113,12 +75,12 @@ METHOD = Method(
     "https://github.com/PRIME-RL/ImplicitPRM",
     changes="surrogate",
     reports=(
-        "MATH, best of n, Llama and Mistral answers: above a Math-Shepherd-like PRM on under 1/38 "
-        "of its data; CE needs one response per prompt"
+        "MATH, best of n, Llama and Mistral: above a PRM like Math-Shepherd on under 1/38 of its "
+        "data; the cross entropy needs one response per prompt"
     ),
     traps=(
-        "it fits a reward model, not who answers; r grows with the length, so long answers "
-        "saturate it; pairs fix differences alone; another reference later shifts all token "
-        "rewards"
+        "it trains a reward model, not the policy that answers; r grows with the length, so long "
+        "responses saturate it; losses on pairs fit differences only; another reference later "
+        "shifts all token rewards"
     ),
 )

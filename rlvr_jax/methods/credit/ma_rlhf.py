@@ -1,20 +1,18 @@
-"""MA-RLHF: PPO whose credit runs over macro actions of a few tokens.
+"""MA-RLHF: PPO with credit over macro actions of a few tokens.
 
 "MA-RLHF: Reinforcement Learning from Human Feedback with Macro Actions",
 https://github.com/ernie-research/MA-RLHF
 
     r_t  = -κ (old_logp_t - reference_logp_t), plus clip(R, ±2.5) on the last token
     V_j, r_j = means over the tokens of macro j
-    Â_j  = δ_j + γλ Â_{j+1}, δ_j = r_j + γ V_{j+1} - V_j, given to every token of j
+    Â_j  = δ_j + γλ Â_{j+1}, δ_j = r_j + γ V_{j+1} - V_j, at every token of j
     loss = Σ max(-Â ρ, -Â clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-Macros are 5-grams from the first token on; the last token, on which the outcome sits, is one of its
-own. The authors' code lists the last boundary twice where 5 divides the length minus one, which
-puts an empty macro into the chain; ours has none. It also takes the padded end for the last token;
-we take the row's. `length=1` is PPO on tokens without whitening. Other weights within a macro are
-`last_token_weights` and `position_weights`. Where a response is written in turns, what was said to
-the policy is in no macro, and a macro may stand on both sides of it. The critic is fitted by
-`value_loss` to Â_j + V_j, clipped at 0.2.
+Macros are 5-grams from the first token on. The last token, which has the outcome, is a macro of its
+own. The authors' code repeats the last boundary if 5 divides the length minus one, which adds an
+empty macro; ours does not. Their last token is the padded end, ours that of the row. `length=1` is
+PPO on tokens without whitening. In a response of several turns the environment's tokens are in no
+macro, and a macro may span them. `value_loss` fits the critic to Â_j + V_j, clipped at 0.2.
 """
 
 from collections.abc import Callable
@@ -38,16 +36,14 @@ from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
     Count,
-    Discount,
-    KLCoefficient,
+    HalfWidth,
     NonNegative,
-    TraceDecay,
     Unit,
 )
 from rlvr_jax.types.parts import Function, part
 
-# (place of the token in its macro from 0, tokens of the macro) -> weight, not yet normalized.
 Weights = Callable[[Array, Array], Array]
+"""(place of the token in its macro from 0, tokens of the macro) -> weight, not normalized."""
 
 
 def equal_weights(place: Array, size: Array) -> Array:
@@ -67,60 +63,6 @@ def position_weights(place: Array, size: Array) -> Array:
     return 1 / (place + 1)
 
 
-def ngram_macros(mask: Bool[Array, "B T"], length: int) -> Int[Array, "B T"]:
-    """Macros of `length` tokens from the first on; the last token of a row is one of its own.
-
-    The outcome sits on the last token and must not be averaged. The macro before it may be short.
-    """
-    place = masked_rank(mask) - 1
-    of_last = (masked_count(mask, axis=1)[:, None] + length - 2) // length
-    return jnp.where(mask, jnp.where(is_last_token(mask), of_last, place // length), -1)
-
-
-def is_first_of_macro(macro: Int[Array, "B T"]) -> Bool[Array, "B T"]:
-    """The first token of each macro."""
-    return (macro >= 0) & (_places(_table(macro))[0] == 0)
-
-
-def macro_mean(
-    values: Float[Array, "B T"], macro: Int[Array, "B T"], weights: Weights = equal_weights
-) -> Float[Array, "B T"]:
-    """Weighted mean over the macro, at each of its tokens; 0 off the mask."""
-    macros = _table(macro)
-    return at_tokens(_mean(values, macros, _weights(macros, weights, values.dtype)), macros)
-
-
-def macro_advantages(
-    rewards: Float[Array, "B T"],
-    values: Float[Array, "B T"],
-    macro: Int[Array, "B T"],
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
-    weights: Weights = equal_weights,
-    most: int | None = None,
-) -> Float[Array, "B T"]:
-    """Generalized advantages with macros in place of tokens, at every token of the macro.
-
-    Reward and value of a macro are the weighted means over its tokens. A mean of KL rewards is
-    about the macro's length below their sum, so prices do not compare across lengths. Advantage
-    plus `macro_mean` of the values is the return to which the value of every token is fitted.
-
-    Args:
-      rewards, values: of the tokens.
-      macro: ids, as of `ngram_macros`.
-      discount, trace_decay: γ and λ, per macro.
-      weights: of the tokens in a macro.
-      most: no row has more macros than this; None: T. What is done to macros costs in proportion.
-    """
-    macros = _table(macro, most)
-    weight = _weights(macros, weights, values.dtype)
-    own_rewards, own_values = (_mean(x, macros, weight) for x in (rewards, values))
-    advantages = generalized_advantages(
-        own_rewards, own_values, macros.exists, discount, trace_decay
-    )
-    return at_tokens(advantages, macros)
-
-
 @part(writes={"advantage"}, once=True)
 def macro_advantage(
     length: Count,
@@ -130,15 +72,13 @@ def macro_advantage(
     reward_clip: Bound = 2.5,
     weights: Weights = equal_weights,
 ) -> Transform:
-    """`macro_advantages` of n-gram macros, from the outcome, a critic's values and a KL price.
+    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward.
 
     Args:
-      length: n, tokens of a macro; with 1 these are the generalized advantages of tokens.
-      discount, trace_decay: γ and λ, per macro, in [0, 1].
-      kl_coefficient: price of old_logp - reference_logp, per token, at least 0; with 0 no reference
-        is needed.
-      reward_clip: the outcome is clipped to plus and minus this; positive.
-      weights: of the tokens in a macro.
+      length: tokens of a macro (n).
+      discount, trace_decay: γ and λ, per macro.
+      kl_coefficient: of old_logp - reference_logp per token (κ); with 0 no reference is needed.
+      reward_clip: the outcome is clipped to ± this.
     """
 
     def apply(signals, context, state):
@@ -159,6 +99,52 @@ def macro_advantage(
     return Transform(apply, reads=reads)
 
 
+def ngram_macros(mask: Bool[Array, "B T"], length: int) -> Int[Array, "B T"]:
+    """Macro ids: `length` tokens each from the first on, the last token alone; -1 off the mask.
+
+    The last token has the outcome, which must not be averaged. The macro before it may be short.
+    """
+    place = masked_rank(mask) - 1
+    of_last = (masked_count(mask, axis=1)[:, None] + length - 2) // length
+    return jnp.where(mask, jnp.where(is_last_token(mask), of_last, place // length), -1)
+
+
+def macro_advantages(
+    rewards: Float[Array, "B T"],
+    values: Float[Array, "B T"],
+    macro: Int[Array, "B T"],
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+    weights: Weights = equal_weights,
+    most: int | None = None,
+) -> Float[Array, "B T"]:
+    """Generalized advantages with macros in place of tokens, at every token of the macro.
+
+    Reward and value of a macro are weighted means over its tokens. A mean of KL rewards is smaller
+    than their sum by about the macro's length, so κ does not transfer across lengths. Advantage
+    plus `macro_mean` of the values is the return to which the critic is fitted.
+
+    Args:
+      macro: ids, as of `ngram_macros`.
+      most: no row has more macros. None: T. The cost is proportional to it.
+    """
+    macros = _table(macro, most)
+    weight = _weights(macros, weights, values.dtype)
+    own_rewards, own_values = (_mean(x, macros, weight) for x in (rewards, values))
+    advantages = generalized_advantages(
+        own_rewards, own_values, macros.exists, discount, trace_decay
+    )
+    return at_tokens(advantages, macros)
+
+
+def macro_mean(
+    values: Float[Array, "B T"], macro: Int[Array, "B T"], weights: Weights = equal_weights
+) -> Float[Array, "B T"]:
+    """Weighted mean over the macro, at each of its tokens; 0 off the mask."""
+    macros = _table(macro)
+    return at_tokens(_mean(values, macros, _weights(macros, weights, values.dtype)), macros)
+
+
 def _table(macro, most=None):
     """The macros as columns of a table (see `steps`) of width `most`, or T."""
     member = macro >= 0
@@ -168,7 +154,7 @@ def _table(macro, most=None):
 
 
 def _places(macros):
-    """Place of each token in its macro from 0, and tokens of the macro."""
+    """Place of each token in its macro from 0, and number of tokens of the macro."""
     size = step_sum(jnp.ones_like(macros.index), macros)
     earlier = at_tokens(jnp.cumsum(size, axis=1) - size, macros)
     return masked_rank(macros.member) - 1 - earlier, at_tokens(size, macros)
@@ -180,7 +166,7 @@ def _weights(macros, weights, dtype):
 
 
 def _mean(values, macros, weight):
-    """Weighted mean over each macro, as a table; `values` may be anything off the mask."""
+    """Weighted mean over each macro, as a table; `values` off the mask are not used."""
     total = step_sum(jnp.where(macros.member, weight * values, 0), macros)
     mass = step_sum(weight, macros)
     return total / jnp.where(mass > 0, mass, 1)
@@ -188,29 +174,32 @@ def _mean(values, macros, weight):
 
 @part
 def mean_of_macro(length: Count, weights: Weights) -> Function:
-    """What the critic says of a token: the mean of its values over the token's macro."""
+    """The critic's value of a token: the mean of the values over its macro."""
     return lambda rollouts: macro_mean(
         rollouts.values, ngram_macros(rollouts.mask, length), weights
     )
 
 
 def ma_rlhf(
-    length: int = 5,
-    discount: Discount = 1.0,
-    trace_decay: TraceDecay = 0.95,
-    kl_coefficient: KLCoefficient = 0.05,
-    reward_clip: float = 2.5,
+    length: Count = 5,
+    discount: Unit = 1.0,
+    trace_decay: Unit = 0.95,
+    kl_coefficient: NonNegative = 0.05,
+    reward_clip: Bound = 2.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     weights: Weights = equal_weights,
-    value_clip: float = 0.2,
+    value_clip: HalfWidth = 0.2,
 ) -> Recipe:
     """Generalized advantages over n-grams, with a KL in the reward and a clipped token ratio.
 
     Args:
       length: tokens of a macro (n).
-      reward_clip: the outcome is clipped to plus and minus this.
-      weights: of the tokens in a macro (σ).
+      discount, trace_decay: γ and λ, per macro.
+      kl_coefficient: of the KL in the reward, per token (κ).
+      reward_clip: the outcome is clipped to ± this.
+      weights: of the tokens in a macro (σ): `equal_weights`, `last_token_weights` or
+        `position_weights`.
       value_clip: half-width of the critic's trust region.
     """
     estimator = macro_advantage(length, discount, trace_decay, kl_coefficient, reward_clip, weights)
@@ -229,11 +218,11 @@ METHOD = Method(
     baseline="other",
     left_out="macros by parsing, perplexity or random lengths; sampling at temperature 0.8",
     reports=(
-        "Gemma 2B to 27B and CodeGemma over PPO: up to 30 % in summaries and code, 18 in dialogue, "
-        "8 in QA; as good 1.7 to 2 times sooner"
+        "Gemma 2B to 27B and CodeGemma over PPO: up to 30 % in summaries and code, 18 % in "
+        "dialogue, 8 % in QA; as good 1.7 to 2 times sooner"
     ),
     traps=(
-        "means within a macro make the KL smaller by about n, so κ of PPO does not carry over; "
-        "advantages are not whitened; long macros count more in the token mean"
+        "means within a macro divide the KL by about n, so κ of PPO does not transfer; advantages "
+        "are not whitened; long macros have more weight in the token mean"
     ),
 )

@@ -1,21 +1,21 @@
-"""PROF: of more answers than are trained on, keep those whose steps agree with their outcome.
+"""PROF: samples more responses than it trains and keeps those whose steps agree with the outcome.
 
 "Beyond Correctness: Harmonizing Process and Outcome Rewards through RL Training",
 https://github.com/Chenluye99/PROF
 
-    1. n = 8 responses to each prompt; r = ±(mean score of its steps - λ I), + if it is right; I = 1
-       for a response of one step, or of H_λ and more
-    2. m = 4 are kept, right and wrong ones in shares as equal as possible:
-       q⁺ = min(n⁺, max(m/2, m - n⁻)) right ones of highest r, q⁻ = m - q⁺ wrong ones of highest r
-    3. GRPO over the kept: A = (R - mean) / (std + 1e-6), std with n - 1
+    1. n = 8 responses to each prompt; r = ±(mean score of its steps - λ I), + if correct; I = 1 for
+       a response of one step, or of H_λ and more
+    2. m = 4 are kept, correct and incorrect ones in fractions as equal as possible:
+       q⁺ = min(n⁺, max(m/2, m - n⁻)) correct ones of highest r, q⁻ = m - q⁺ incorrect ones
+    3. GRPO over the kept ones: A = (R - mean) / (std + 1e-6), std with n - 1
        loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / Σ n_i
 
-The process scores choose and do not enter the objective. "Both" is the published form; with
-`rank_wrong=False` ("Filter-Correct") wrong ones are taken as they come, which is safer where a
-scorer does not know them. With the sign before the bracket a wrong answer of one step gains λ:
-whether that is meant is not said. λ and H_λ are not given: with ours the penalty outranks any
-difference of scores in [0, 1]. The paper's scores are those of a process reward model; here the
-task scores steps, such as each equation of a brackets trace.
+Process scores select rows and do not enter the objective. This is the published form "Both"; with
+`rank_wrong=False` ("Filter-Correct") the first incorrect ones are kept, which is safer if a scorer
+does not know them. By the sign before the bracket an incorrect response of one step gains λ; the
+paper does not say whether that is intended. λ and H_λ are not given: ours let the penalty outrank
+any difference of scores in [0, 1]. The paper's scores are those of a process reward model, ours
+those of the task, such as each equation of a brackets trace.
 """
 
 from __future__ import annotations
@@ -33,72 +33,20 @@ from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-def step_means(rollouts: Rollouts) -> tuple[np.ndarray, np.ndarray]:
-    """The mean score of the steps of each row, and their number, both [B]; 0 of none.
-
-    The score of a step is the sum of `process_reward` over its tokens.
-    """
-    member = np.asarray(rollouts.mask) & (np.asarray(rollouts.step) >= 0)
-    ids = np.sort(np.where(member, rollouts.step, -1), axis=1)
-    begins = np.diff(ids, axis=1, prepend=-1) != 0
-    number = np.sum(begins & (ids >= 0), axis=1)
-    total = np.sum(np.where(member, rollouts.process_reward, 0), axis=1)
-    return total / np.maximum(number, 1), number
-
-
-def consistency(
-    mean: np.ndarray, number: np.ndarray, right: np.ndarray, penalty: float, most_steps: int
-) -> np.ndarray:
-    """How well the steps of an answer agree with its outcome, ±(mean - λ I), + if it is right.
-
-    I is 1 for an answer of at most one step and for one of `most_steps` or more.
-
-    Args:
-      mean, number: of its steps, [B].
-      right: bool [B].
-      penalty: λ.
-    """
-    odd = (number <= 1) | (number >= most_steps)
-    return np.where(right, 1, -1) * (mean - penalty * odd)
-
-
-def num_right_kept(rights: int, wrongs: int, number: int) -> int:
-    """How many right answers are kept so that both kinds are as equal as they can be."""
-    return min(rights, max(number // 2, number - wrongs))
-
-
-def consistent_rows(right: np.ndarray, agreement: np.ndarray, number: int) -> np.ndarray:
-    """Which of n answers are kept, bool [n]: of each kind those that agree most, in equal shares.
-
-    Args:
-      right: bool [n].
-      agreement: [n]; of equal ones the earlier is kept.
-      number: to keep, at most n.
-    """
-    rights, wrongs = np.flatnonzero(right), np.flatnonzero(~right)
-    num_right = num_right_kept(len(rights), len(wrongs), number)
-    kept = np.zeros(len(right), bool)
-    for rows, count in ((rights, num_right), (wrongs, number - num_right)):
-        kept[rows[np.argsort(-agreement[rows], kind="stable")[:count]]] = True
-    return kept
-
-
 @part
 def select_consistent(
     drawn: int = 2, penalty: NonNegative = 1.0, most_steps: Count = 30, rank_wrong: bool = True
 ) -> Stage:
-    """Keeps right answers of right steps and wrong answers of wrong steps, of more that were drawn.
+    """Keeps the correct and the incorrect responses whose steps agree most with the outcome.
 
-    As many right as wrong ones, as far as there are. Process scores select, they are not learned
-    from. Groups of one kind are kept, too; their advantages are 0. Those with too few verdicts are
-    dropped: their mask is cleared.
+    Process scores select, they are not trained on. Groups of one kind are kept, with advantages of
+    0. The mask of groups with too few graded responses is cleared.
 
     Args:
-      drawn: answers drawn for each that is kept.
-      penalty: λ, for answers of one step or of many.
-      most_steps: many.
-      rank_wrong: wrong ones are chosen by their steps, too; else the first ones, which of
-        exchangeable answers are a uniform choice.
+      drawn: responses sampled for each one that is kept.
+      penalty: for responses of one step or of `most_steps` and more (λ).
+      rank_wrong: incorrect responses are ranked by their steps. False: the first ones are kept, a
+        uniform choice, as responses are exchangeable.
     Reads: outcome, step, process_reward. Metrics: as `select_rows`.
     """
 
@@ -117,22 +65,70 @@ def select_consistent(
     return select_rows(choose, drawn)
 
 
+def step_means(rollouts: Rollouts) -> tuple[np.ndarray, np.ndarray]:
+    """Mean score and number of the steps of each row, [B]; 0 for rows without steps.
+
+    The score of a step is the sum of `process_reward` over its tokens.
+    """
+    member = np.asarray(rollouts.mask) & (np.asarray(rollouts.step) >= 0)
+    ids = np.sort(np.where(member, rollouts.step, -1), axis=1)
+    begins = np.diff(ids, axis=1, prepend=-1) != 0
+    number = np.sum(begins & (ids >= 0), axis=1)
+    total = np.sum(np.where(member, rollouts.process_reward, 0), axis=1)
+    return total / np.maximum(number, 1), number
+
+
+def consistency(
+    mean: np.ndarray, number: np.ndarray, right: np.ndarray, penalty: float, most_steps: int
+) -> np.ndarray:
+    """r = ±(mean - λ I), + for correct responses.
+
+    I is 1 for responses of at most one step and of `most_steps` or more.
+
+    Args:
+      mean, number: of the steps of each response.
+      penalty: λ.
+    """
+    odd = (number <= 1) | (number >= most_steps)
+    return np.where(right, 1, -1) * (mean - penalty * odd)
+
+
+def consistent_rows(right: np.ndarray, agreement: np.ndarray, number: int) -> np.ndarray:
+    """Which of n responses are kept, bool [n]: those of highest agreement of each kind.
+
+    Args:
+      agreement: [n]; of equal ones the earlier is kept.
+      number: to keep, at most n.
+    """
+    rights, wrongs = np.flatnonzero(right), np.flatnonzero(~right)
+    num_right = num_right_kept(len(rights), len(wrongs), number)
+    kept = np.zeros(len(right), bool)
+    for rows, count in ((rights, num_right), (wrongs, number - num_right)):
+        kept[rows[np.argsort(-agreement[rows], kind="stable")[:count]]] = True
+    return kept
+
+
+def num_right_kept(rights: int, wrongs: int, number: int) -> int:
+    """Number of correct responses that are kept, so that both kinds are as equal as possible."""
+    return min(rights, max(number // 2, number - wrongs))
+
+
 def prof(
-    drawn: int = 2,
-    penalty: float = 1.0,
-    most_steps: int = 30,
+    drawn: Count = 2,
+    penalty: NonNegative = 1.0,
+    most_steps: Count = 30,
     rank_wrong: bool = True,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the token mean, on half of the responses that were drawn.
+    """GRPO on the token mean, on half of the sampled responses.
 
     Args:
-      drawn: responses drawn for each that is kept (n / m); m should be even.
-      penalty: for responses of one step or of many (λ).
-      most_steps: many (H_λ).
-      rank_wrong: wrong responses are chosen by their steps, too.
+      drawn: responses sampled for each one that is kept (n / m); m should be even.
+      penalty: for responses of one step or of `most_steps` and more (λ).
+      most_steps: number of steps from which on a response is penalized (H_λ).
+      rank_wrong: incorrect responses are ranked by their steps; False: the first ones are kept.
     """
     return Recipe(
         objective=clipped_objective(
@@ -155,7 +151,7 @@ METHOD = Method(
         "scores into rewards gives 35.3 and 47.3"
     ),
     traps=(
-        "twice the answers are drawn; groups of one outcome teach nothing; an odd number of kept "
-        "rows has two best splits; a wrong answer of one step is rather kept"
+        "twice as many responses are sampled; groups of one outcome do not train; an odd number "
+        "of kept rows has two best splits; an incorrect response of one step is preferred"
     ),
 )

@@ -1,4 +1,4 @@
-"""RLFR: tokens whose hidden states leave the flow of good trajectories are charged.
+"""RLFR: penalizes tokens whose hidden states deviate from the flow of correct responses.
 
 "RLFR: Extending Reinforcement Learning for LLMs with Flow Environment",
 https://github.com/Jinghaoleven/RLFR
@@ -9,10 +9,10 @@ https://github.com/Jinghaoleven/RLFR
 
 The score of a token is s / (1 - s) times the squared error of the velocity that a small flow
 network predicts between noise and the token's hidden state (`flow_scorer`). The network reads the
-policy's last hidden states, where the authors read three middle layers, and is fitted after every
-batch to its right responses, with the optimizer and the rate of a critic (`--critic-learning-rate`;
-the authors' is 1e-4, theirs of the policy 1e-6). The released min-max takes the second smallest
-score of a row without padding for its smallest; here it is the smallest of the response's.
+policy's last hidden states; the authors read three middle layers. It is fitted after every batch to
+the correct responses, with the optimizer and learning rate of a critic (`--critic-learning-rate`;
+the authors use 1e-4, and 1e-6 for the policy). For a row without padding the released min-max takes
+the second smallest score as the smallest; ours takes the smallest of the response.
 """
 
 from __future__ import annotations
@@ -31,17 +31,16 @@ from rlvr_jax.objectives.rewards.process import ProcessReward
 from rlvr_jax.objectives.scorers import Scorer
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
     Count,
-    Epsilon,
+    Finite,
     NonNegative,
     OpenUnit,
-    Positive,
     Unit,
 )
 from rlvr_jax.types.parts import Function, part
@@ -52,7 +51,7 @@ def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
     """(R - mean) / (std + ε) over the group, std with n - 1.
 
     Args:
-      epsilon: ε.
+      epsilon: added to the standard deviation (ε).
     """
 
     def standardized(rollouts):
@@ -62,38 +61,17 @@ def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
     return standardized
 
 
-def velocity_deviation(
-    predicted: Float[Array, "B T D"], velocity: Float[Array, "B T D"]
-) -> Float[Array, "B T"]:
-    """Mean over channels of (v - u)²: how far a token's velocity is from the field's.
-
-    Args:
-      predicted: v, of the flow network at a noisy hidden state.
-      velocity: u, the hidden state less the noise.
-    """
-    return jnp.mean((predicted - velocity) ** 2, axis=-1)
-
-
-def flow_score(deviation: Float[Array, "B T"], time: float) -> Float[Array, "B T"]:
-    """s / (1 - s) times the deviation at time s of the flow.
-
-    Args:
-      time: s, in (0, 1).
-    """
-    return time / (1 - time) * deviation
-
-
 @part(reads={"process_reward"})
 def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
-    """-q on the largest scores of a response, q the scores min-max within it; 0 elsewhere.
+    """-q at the largest scores of a response, q the scores min-max within it; 0 elsewhere.
 
     Only scores above the threshold count, and of these the `most` largest. A response of one token,
-    or of equal scores, is not charged.
+    or of equal scores, is not penalized.
 
     Args:
-      threshold: of q, in [0, 1].
-      most: tokens of a response.
-    Reads: process_reward (the scores), mask.
+      threshold: of q.
+      most: penalized tokens of a response.
+    Reads: process_reward (the scores).
     """
 
     def of(rollouts, mask):
@@ -119,13 +97,11 @@ def largest_in_response(
     most: int,
     rollout_id: Int[Array, "B"],
 ) -> Bool[Array, "B T"]:
-    """Tokens above the threshold, and of these the `most` largest of their response.
+    """The `most` largest scores of each response among those above the threshold.
 
     Args:
-      scores: of tokens.
       threshold: exclusive.
-      most: of a response; ties go to the earlier token.
-      rollout_id: distinct.
+      most: of a response; of equal scores the earlier tokens.
     """
 
     def count(chosen):
@@ -135,6 +111,7 @@ def largest_in_response(
 
 
 RIGHT = 0.5
+"""An outcome above this is correct."""
 
 
 TIMES = 64
@@ -143,14 +120,14 @@ TIMES = 64
 
 @part
 def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
-    """s / (1 - s) ‖v(x, s, c) - u‖² / D, x = s h + (1 - s) e, u = h - e.
+    """s / (1 - s) ‖v(x, s, c) - u‖² / D, with x = s h + (1 - s) e and u = h - e.
 
-    h is the policy's hidden state at a token, c the one before it, e Gaussian noise; v is a network
-    of residual blocks, modulated by s and c, fitted at random times to right answers. The noise is
-    a function of the rollout and the weights that wrote it.
+    h is the policy's hidden state at a token, c the one before it, and e Gaussian noise, a function
+    of the rollout and of the weights that sampled it. v is a network of residual blocks, modulated
+    by s and c, fitted at random times to correct responses.
 
     Args:
-      time: s, in (0, 1).
+      time: s.
       blocks: of the network, as wide as the policy.
     """
 
@@ -176,35 +153,25 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
     return Scorer(partial(_flow_network, blocks=blocks), score, fit)
 
 
-@part
-def implicit_scorer(scale: Positive = 0.05) -> Scorer:
-    """β (log π_φ - log π_ref) of each token; φ is fitted by cross entropy of σ(sum) to outcomes.
+def velocity_deviation(
+    predicted: Float[Array, "B T D"], velocity: Float[Array, "B T D"]
+) -> Float[Array, "B T"]:
+    """Mean over channels of (v - u)².
 
     Args:
-      scale: β.
-    Source: https://github.com/PRIME-RL/ImplicitPRM.
+      predicted: v, predicted by the flow network at a noisy hidden state.
+      velocity: u, the hidden state minus the noise.
     """
+    return jnp.mean((predicted - velocity) ** 2, axis=-1)
 
-    def score(params, logp, rollouts):
-        del params
-        return jnp.where(rollouts.mask, scale * (logp - rollouts.reference_logp), 0)
 
-    def fit(params, logp, rollouts):
-        reward = masked_sum(score(params, logp, rollouts), rollouts.mask, axis=1)
-        sign = jnp.where(rollouts.outcome > RIGHT, 1.0, -1.0).astype(reward.dtype)
-        there = jnp.any(rollouts.mask, axis=1)
-        return jax.nn.softplus(-sign * reward), there.astype(reward.dtype)
-
-    def init(key, width, dtype):
-        del key, width, dtype
-        return {}
-
-    reads = frozenset({"reference_logp"})
-    return Scorer(init, score, fit, "own", reads)
+def flow_score(deviation: Float[Array, "B T"], time: float) -> Float[Array, "B T"]:
+    """s / (1 - s) times the deviation at the time s of the flow."""
+    return time / (1 - time) * deviation
 
 
 def _flow_network(key: Array, width: int, dtype: Any, blocks: int) -> dict[str, Any]:
-    """Parameters; the last layer begins with zeros, so that v is 0 before anything is learned."""
+    """Parameters of v. The last layer begins at 0, so v is 0 before the first fit."""
 
     def matrix(key, rows, columns):
         return jax.random.normal(key, (rows, columns), dtype) / jnp.sqrt(rows).astype(dtype)
@@ -245,7 +212,7 @@ def _velocity(params, noisy, times, context):
 
 
 def _noise(rollouts, like, stream: int, draw=jax.random.normal):
-    """Numbers shaped as `like`, of each row's identity and the weights that wrote it."""
+    """Random numbers shaped as `like`, by each row's id and the weights that sampled it."""
 
     def of_row(number, version):
         key = jax.random.fold_in(jax.random.fold_in(plain_key(stream), version), number)
@@ -255,23 +222,24 @@ def _noise(rollouts, like, stream: int, draw=jax.random.normal):
 
 
 def rlfr(
-    coefficient: float = 0.01,
-    threshold: float = 0.6,
-    most: int = 15,
-    time: float = 0.8,
-    blocks: int = 6,
+    coefficient: Finite = 0.01,
+    threshold: Unit = 0.6,
+    most: Count = 15,
+    time: OpenUnit = 0.8,
+    blocks: Count = 6,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-9,
+    epsilon: NonNegative = 1e-9,
 ) -> Recipe:
-    """The clipped loss on the token mean, on group-normalized outcomes and charges on the way.
+    """The clipped loss on the token mean, on group-normalized outcomes and penalties of tokens.
 
     Args:
-      coefficient: of the charge (c).
-      threshold: of the scaled score, above which a token is charged.
-      most: tokens of a response that are charged.
-      time: of the flow, at which scores are made (s).
+      coefficient: of the penalty (c).
+      threshold: of the scaled score, above which a token is penalized.
+      most: penalized tokens of a response.
+      time: of the flow, at which scores are computed (s).
       blocks: of the flow network.
+      epsilon: added to the standard deviation (ε).
     """
     process = deviation_penalty(threshold, most)
     return Recipe(
@@ -296,7 +264,8 @@ METHOD = Method(
         "entropy"
     ),
     traps=(
-        "a charged token lowers all before it, right answers too; the noise makes rewards random; "
-        "the released online fit of the flow may leave it as it was; here it starts untrained"
+        "a penalty lowers the advantage of all earlier tokens, in correct responses as well; the "
+        "noise makes rewards random; the released online fit may leave the flow unchanged; here "
+        "the flow starts untrained"
     ),
 )

@@ -1,18 +1,18 @@
-"""RLMEC: a model that would rewrite a response says which of its tokens are worth keeping.
+"""RLMEC: rewards tokens by the probability under a model that rewrites responses.
 
 "Improving Large Language Models via Fine-grained Reinforcement Learning with Minimum Editing
 Constraint", https://github.com/RUCAIBox/RLMEC
 
     p_t  = probability of the token under the rewriting model
-    r_t  = clip(p - ½, 0, ½) in right responses, clip(p - ½, -0.1, 0) in wrong ones
+    r_t  = clip(p - ½, 0, ½) in correct responses, clip(p - ½, -0.1, 0) in incorrect ones
     c_t  = min(ρ r, clip(ρ, 1 ± 0.3) r) without gradient, ρ = π / π_ref
     loss = -Σ c_t logp_t / number of tokens with r ≠ 0
 
-The rewriting model is the recipe's teacher: the folder of a model fine-tuned to find and mend the
-first wrong step; with the weights of the start the rewards say what the start would have written.
-The authors add the cross entropy of rewrites, 1 on edited tokens and ½ on kept ones
-(`edited_places`, `imitate` with a factor): that needs rewrites, and is left out. Theirs is training
-on stored samples.
+The rewriting model is the recipe's teacher: the folder of a model that was fine-tuned to find and
+correct the first incorrect step. With the default, the initial policy, the rewards only measure
+what the initial policy would have written. The authors add the cross entropy of rewrites, with
+weight 1 on edited tokens (`edited_places`) and ½ on the others, which requires rewrites and is not
+part of the recipe. They train on stored samples.
 """
 
 from collections.abc import Sequence
@@ -37,10 +37,11 @@ from rlvr_jax.types.parts import part
 def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transform:
     """A_t = `rewriter_reward` of the teacher's probability; tokens of reward 0 leave the mask.
 
-    So an average is over key tokens only.
+    An average is therefore over key tokens only.
 
     Args:
-      high, low: the largest reward of a right response's token, and price of a wrong one's.
+      high: largest reward of a token in a correct response.
+      low: largest penalty of a token in an incorrect response.
     Metrics: key_tokens_share.
     """
 
@@ -59,63 +60,24 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
 def rewriter_reward(
     probability: Float[Array, "B T"], right: Bool[Array, "B"], high: float, low: float
 ) -> Float[Array, "B T"]:
-    """p - ½, within [0, h] in right responses and [-l, 0] in wrong ones.
-
-    Tokens that the rewriter would keep earn in a right response, those that it would change cost in
-    a wrong one; the others are nothing.
+    """p - ½, clipped to [0, high] in correct responses and to [-low, 0] in incorrect ones.
 
     Args:
-      probability: p of the rewriting model, of the original tokens.
-      right: whether the response is.
-      high, low: h and l.
+      probability: of the sampled tokens under the rewriting model (p).
+      right: whether the response is correct.
     """
     above = probability - 0.5
     return jnp.where(right[:, None], jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
 
 
-def edit_distance_table(original: Sequence[Any], rewrite: Sequence[Any]) -> np.ndarray:
-    """Levenshtein distances of all beginnings, [n + 1, m + 1]; each edit costs 1."""
-    table = np.zeros((len(original) + 1, len(rewrite) + 1), int)
-    table[:, 0], table[0] = np.arange(len(original) + 1), np.arange(len(rewrite) + 1)
-    for i, old in enumerate(original, 1):
-        for j, new in enumerate(rewrite, 1):
-            kept = table[i - 1, j - 1] + (old != new)
-            table[i, j] = min(kept, table[i - 1, j] + 1, table[i, j - 1] + 1)
-    return table
-
-
-def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
-    """Places of the rewrite that are marked as edited, from 0.
-
-    The way of fewest edits is walked back from both ends until one text is used up, preferring a
-    match, then a deletion, an insertion, a replacement; at every place (i, j) of it with another
-    token in the two texts the rewrite's token is marked, at a deletion as well. So tokens inserted
-    at the very beginning are not.
-    """
-    table, marked = edit_distance_table(original, rewrite), set()
-    i, j = len(original), len(rewrite)
-    while i and j:
-        if original[i - 1] == rewrite[j - 1]:
-            i, j = i - 1, j - 1
-            continue
-        marked.add(j - 1)
-        if table[i, j] == table[i - 1, j] + 1:
-            i -= 1
-        elif table[i, j] == table[i, j - 1] + 1:
-            j -= 1
-        else:
-            i, j = i - 1, j - 1
-    return sorted(marked)
-
-
 @part
 def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
-    """-c logp, c = sg(min(ρ A, clip(ρ, 1 ± ε) A)), ρ = π / π_ref.
+    """-c logp with c = sg(min(ρ A, clip(ρ, 1 ± ε) A)) and ρ = π / π_ref.
 
-    c is detached as a whole: clipped tokens still have a gradient.
+    c has no gradient, so clipped tokens still train.
 
     Args:
-      clip: ε, at least 0.
+      clip: half-width of the trust region around the reference (ε).
     """
 
     def prepare(signals, context):
@@ -138,13 +100,46 @@ def _weight(signals, clip):
     return jax.lax.stop_gradient(jnp.minimum(signals.ratio * signals.advantage, bounded))
 
 
-def rlmec(clip: float = 0.3, high: float = 0.5, low: float = 0.1, teacher: str = "start") -> Recipe:
+def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
+    """Positions of the rewrite that count as edited.
+
+    The path of fewest edits (Levenshtein) is followed backwards until one text is used up,
+    preferring a match, then a deletion, an insertion, a replacement. At every (i, j) of the path
+    with different tokens the rewrite's token j is marked, at deletions as well. So tokens that are
+    inserted at the very beginning are not marked.
+    """
+    table = np.zeros((len(original) + 1, len(rewrite) + 1), int)
+    table[:, 0], table[0] = np.arange(len(original) + 1), np.arange(len(rewrite) + 1)
+    for i, old in enumerate(original, 1):
+        for j, new in enumerate(rewrite, 1):
+            kept = table[i - 1, j - 1] + (old != new)
+            table[i, j] = min(kept, table[i - 1, j] + 1, table[i, j - 1] + 1)
+    marked = set()
+    i, j = len(original), len(rewrite)
+    while i and j:
+        if original[i - 1] == rewrite[j - 1]:
+            i, j = i - 1, j - 1
+            continue
+        marked.add(j - 1)
+        if table[i, j] == table[i - 1, j] + 1:
+            i -= 1
+        elif table[i, j] == table[i, j - 1] + 1:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+    return sorted(marked)
+
+
+def rlmec(
+    clip: NonNegative = 0.3, high: NonNegative = 0.5, low: NonNegative = 0.1, teacher: str = "start"
+) -> Recipe:
     """The policy gradient on key tokens, weighted against the reference.
 
     Args:
       clip: half-width of the trust region around the reference.
-      high, low: the largest reward of a right response's token, and price of a wrong one's.
-      teacher: the rewriting model, a folder.
+      high: largest reward of a token in a correct response.
+      low: largest penalty of a token in an incorrect response.
+      teacher: folder of the rewriting model; "start": the initial policy.
     """
     return Recipe(
         objective=objective(
@@ -168,8 +163,8 @@ METHOD = Method(
     left_out="the rewriting model and the imitation of its rewrites",
     reports="above RL on whole answers in maths and question answering (no number)",
     traps=(
-        "with the default teacher, the start itself, it says only what the start would have "
-        "written; clipped tokens still learn; tokens of reward 0 are not in the denominator; "
-        "wrong ones weigh a fifth"
+        "the default teacher, the initial policy, only measures what the initial policy would "
+        "have written; clipped tokens still train; tokens of reward 0 are not in the denominator; "
+        "incorrect responses have a fifth of the weight"
     ),
 )

@@ -1,19 +1,19 @@
-"""D³S: train on the rollouts of most varied advantage and on their telling tokens.
+"""D³S: trains on the rollouts of most varied advantage and on their most informative tokens.
 
 "Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient Policy
 Optimization", second hand from https://github.com/M0rtzz/Paper-Notes
 
     1. of each group keep the N_s rollouts of largest variance of A: some highest, some lowest
-    2. of all that are left keep N, by the same rule
-    3. of their tokens keep the top share K by |A| · H
+    2. of the remaining rollouts keep N by the same rule
+    3. of their tokens keep the fraction K with the largest |A| · H
     loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / number of kept tokens
 
-Advantages are GRPO's over all rollouts, and stay. H is the entropy of the policy when the token was
-drawn. N_s and K grow linearly over training (`total_steps` batches, of a run its `steps`). The code
-is in the paper's supplement only: N_s from half to all of a group, N = 75 % of what is left and K
-from 10 % to 50 % are ours, and so is that K counts over all kept rollouts and not in each. Kept
-groups no longer have mean advantage 0, and with few tokens kept a step per token is several times a
-full token mean's.
+Advantages are those of GRPO over all rollouts and do not change. H is the entropy at sampling. N_s
+and K grow linearly over training (`total_steps` batches; by default the steps of the run). The code
+is only in the paper's supplement. Ours are: N_s from half to all of a group, N = 75 % of the
+remaining rollouts, K from 10 % to 50 %, counted over all kept rollouts and not in each. Kept groups
+no longer have mean advantage 0. With few kept tokens a step per token is several times that of a
+full token mean.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from rlvr_jax.objectives.statistics.masked import (
     masked_sum,
 )
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
 from rlvr_jax.types.parts import part
 
 LEAST_ROWS = 2  # fewer have no variance
@@ -47,134 +47,27 @@ class DownSamplingState(NamedTuple):
     step: Int[Array, ""]
 
 
-def most_varied(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    eligible: Bool[Array, "B"],
-    k: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B"]:
-    """The k eligible rows of each group whose values have the largest variance.
-
-    Such a set is made of the i largest and the k - i smallest values; among equal variances the
-    smallest i wins, and variances are equal that differ by no more than prefix sums over the batch
-    may be rounded. One sort and prefix sums: O(B log B).
-
-    Args:
-      values: one number per row; best centered, as squares are summed.
-      group: ids of the groups; equal ones for the whole batch.
-      eligible: rows to choose from.
-      k: how many, at least 1, equal within a group; all rows of a group that has no more.
-      rollout_id: among equal values the smaller one counts as the smaller value.
-    Returns:
-      bool [B].
-    """
-    rows = values.shape[0]
-    # Rows that are not eligible are sorted behind all groups, as a segment of their own.
-    segment = jnp.where(eligible, jnp.searchsorted(jnp.sort(group), group), rows)
-    order = jnp.lexsort((rollout_id, values, segment))
-    place = jnp.argsort(order).astype(jnp.int32)
-    start = jnp.searchsorted(jnp.sort(segment), segment)
-    count = group_count(segment)
-    k = jnp.minimum(k, count)
-    rank = place - start
-
-    def kept_sum(ordered, num_largest):
-        total = jnp.concatenate([jnp.zeros(1, ordered.dtype), jnp.cumsum(ordered)])
-        low = total[start + k - num_largest] - total[start]
-        return low + total[start + count] - total[start + count - num_largest]
-
-    # The row of rank i stands for the choice of the i largest.
-    num_largest = jnp.minimum(rank, k)
-    size = jnp.maximum(k, 1).astype(values.dtype)
-    mean = kept_sum(values[order], num_largest) / size
-    variance = kept_sum(values[order] ** 2, num_largest) / size - mean**2
-    variance = jnp.where(rank <= k, variance, -jnp.inf)
-    best = jax.ops.segment_max(variance, segment, num_segments=rows + 1)[segment]
-    rounding = 16 * jnp.finfo(values.dtype).eps * masked_sum(values**2, eligible) / size
-    first = jnp.where(variance >= best - rounding, rank, rows)
-    largest = jax.ops.segment_min(first, segment, num_segments=rows + 1)[segment]
-    return eligible & ((rank < k - largest) | (rank >= count - largest))
-
-
-def down_sampling_rows(
-    advantage: Float[Array, "B"],
-    group: Int[Array, "B"],
-    eligible: Bool[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    *,
-    group_share: float | Float[Array, ""],
-    batch_share: float,
-) -> tuple[Bool[Array, "B"], Bool[Array, "B"], Int[Array, "B"]]:
-    """The rows of most varied advantage, first of each group, then of all that are left.
-
-    Args:
-      advantage: of the rows.
-      group: id of the group of each rollout.
-      eligible: the rows to choose from.
-      rollout_id: as in `most_varied`.
-      group_share: of these in a group; the number is rounded, halves to even, at least 2.
-      batch_share: of the rows that were kept in their group, rounded in the same way.
-    Returns:
-      The rows kept in their groups, those kept after the second step, and how many rows a group
-      keeps, given to each of its rows.
-    """
-
-    def rounded(share, number):
-        product = (share * number.astype(advantage.dtype)).astype(advantage.dtype)
-        return jnp.maximum(jnp.round(product).astype(jnp.int32), LEAST_ROWS)
-
-    per_group = rounded(group_share, group_count(group, eligible))
-    within = most_varied(advantage, group, eligible, per_group, rollout_id)
-    number = jnp.full_like(group, rounded(batch_share, masked_count(within)))
-    across = most_varied(advantage, jnp.zeros_like(group), within, number, rollout_id)
-    return within, across, per_group
-
-
-def keep_top_scores(
-    score: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    share: float | Float[Array, ""],
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
-    """The tokens whose score is at least the ⌈share · n⌉-th largest of the n on the mask.
-
-    Args:
-      share: in (0, 1]; the product is rounded down by 2⁻²² first, so that 0.2 of 55 is 11.
-    """
-    product = masked_count(mask).astype(score.dtype) * share * (1 - 2.0**-22)
-    k = jnp.ceil(product).astype(jnp.int32)
-    top = masked_top_k(score, mask, k, rollout_id)
-    return mask & (score >= masked_min(score, top))
-
-
 @part(writes={"mask"})
 def down_sample(
     total_steps: Count,
-    group_share: tuple[float, float] = (0.5, 1.0),
-    token_share: tuple[float, float] = (0.1, 0.5),
-    batch_share: float = 0.75,
+    group_share: tuple[Share, ...] = (0.5, 1.0),
+    token_share: tuple[Share, ...] = (0.1, 0.5),
+    batch_share: Share = 0.75,
 ) -> Transform:
     """Keeps rollouts of varied advantages, and of these the tokens of large |A| · H.
 
-    Rollouts without tokens are in no share.
-
-    Everything else leaves the mask: kept tokens are the denominator. Shares move linearly from
-    their first to their second value over training: a hard choice at first, a soft one later. A
-    batch is sampled as a whole before it is split into updates.
+    All other tokens leave the mask, so kept tokens are the denominator. Fractions move linearly
+    from their first to their second value over training: few rows and tokens at first, more later.
+    Rollouts without tokens are not counted. A batch is down-sampled before it is split into
+    updates.
 
     Args:
-      total_steps: after which the second values are reached and stay.
-      group_share, batch_share: of `down_sampling_rows`.
-      token_share: of the tokens of the kept rollouts.
+      total_steps: batches after which the second values are reached.
+      group_share, batch_share: as for `down_sampling_rows`.
+      token_share: fraction of the tokens of the kept rollouts.
     Metrics: kept_rollouts_share (of the rows with tokens), kept_fraction (of the tokens),
       token_share.
-    Raises:
-      ValueError: total_steps not positive, or a share outside (0, 1].
     """
-    for share in (*group_share, *token_share, batch_share):
-        if not 0 < share <= 1:
-            raise ValueError(f"down_sample: shares must be in (0, 1], got {share}")
 
     def at(progress, ends):
         return (1 - progress) * ends[0] + progress * ends[1]
@@ -183,7 +76,7 @@ def down_sample(
         rollouts, mask, dtype = context.rollouts, signals.mask, signals.advantage.dtype
         progress = jnp.minimum(state.step.astype(dtype) / total_steps, 1)
         largest, written = jax.vmap(masked_max)(signals.advantage, mask), has_tokens(mask)
-        _, across, _ = down_sampling_rows(
+        _, across = down_sampling_rows(
             largest,
             rollouts.group,
             written,
@@ -210,24 +103,116 @@ def down_sample(
     return Transform(apply, init=init, reads={"sampled_entropy"}, once=True)
 
 
+def down_sampling_rows(
+    advantage: Float[Array, "B"],
+    group: Int[Array, "B"],
+    eligible: Bool[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    *,
+    group_share: float | Float[Array, ""],
+    batch_share: float,
+) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
+    """The rows of most varied advantage: those of each group, and of these those of the batch.
+
+    Both numbers are rounded, halves to even, and at least 2.
+
+    Args:
+      group_share: fraction of the eligible rows of a group.
+      batch_share: fraction of the rows that their groups keep.
+    """
+
+    def rounded(share, number):
+        product = (share * number.astype(advantage.dtype)).astype(advantage.dtype)
+        return jnp.maximum(jnp.round(product).astype(jnp.int32), LEAST_ROWS)
+
+    per_group = rounded(group_share, group_count(group, eligible))
+    within = most_varied(advantage, group, eligible, per_group, rollout_id)
+    number = jnp.full_like(group, rounded(batch_share, masked_count(within)))
+    across = most_varied(advantage, jnp.zeros_like(group), within, number, rollout_id)
+    return within, across
+
+
+def most_varied(
+    values: Float[Array, "B"],
+    group: Int[Array, "B"],
+    eligible: Bool[Array, "B"],
+    k: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+) -> Bool[Array, "B"]:
+    """The k eligible rows of each group whose values have the largest variance, bool [B].
+
+    Such a set consists of the i largest and the k - i smallest values. Of equal variances the
+    smallest i is used; variances are equal if they differ by no more than the rounding of prefix
+    sums over the batch. One sort and prefix sums: O(B log B).
+
+    Args:
+      values: one number per row; best centered, because squares are summed.
+      group: ids of the groups; equal ones for the whole batch.
+      k: at least 1, equal within a group. A smaller group keeps all its rows.
+      rollout_id: of equal values the smaller id counts as the smaller value.
+    """
+    rows = values.shape[0]
+    # Rows that are not eligible are a segment of their own, after all groups.
+    segment = jnp.where(eligible, jnp.searchsorted(jnp.sort(group), group), rows)
+    order = jnp.lexsort((rollout_id, values, segment))
+    place = jnp.argsort(order).astype(jnp.int32)
+    start = jnp.searchsorted(jnp.sort(segment), segment)
+    count = group_count(segment)
+    k = jnp.minimum(k, count)
+    rank = place - start
+
+    def kept_sum(ordered, num_largest):
+        total = jnp.concatenate([jnp.zeros(1, ordered.dtype), jnp.cumsum(ordered)])
+        low = total[start + k - num_largest] - total[start]
+        return low + total[start + count] - total[start + count - num_largest]
+
+    # The row of rank i stands for the choice of the i largest.
+    num_largest = jnp.minimum(rank, k)
+    size = jnp.maximum(k, 1).astype(values.dtype)
+    mean = kept_sum(values[order], num_largest) / size
+    variance = kept_sum(values[order] ** 2, num_largest) / size - mean**2
+    variance = jnp.where(rank <= k, variance, -jnp.inf)
+    best = jax.ops.segment_max(variance, segment, num_segments=rows + 1)[segment]
+    rounding = 16 * jnp.finfo(values.dtype).eps * masked_sum(values**2, eligible) / size
+    first = jnp.where(variance >= best - rounding, rank, rows)
+    largest = jax.ops.segment_min(first, segment, num_segments=rows + 1)[segment]
+    return eligible & ((rank < k - largest) | (rank >= count - largest))
+
+
+def keep_top_scores(
+    score: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    share: float | Float[Array, ""],
+    rollout_id: Int[Array, "B"],
+) -> Bool[Array, "B T"]:
+    """The tokens whose score is at least the ⌈share · n⌉-th largest of the n on the mask.
+
+    The product is rounded down by 2⁻²² first, so that 0.2 of 55 is 11.
+    """
+    product = masked_count(mask).astype(score.dtype) * share * (1 - 2.0**-22)
+    k = jnp.ceil(product).astype(jnp.int32)
+    top = masked_top_k(score, mask, k, rollout_id)
+    return mask & (score >= masked_min(score, top))
+
+
 def d3s(
-    total_steps: int = 1000,
-    group_share_start: float = 0.5,
-    group_share_end: float = 1.0,
-    token_share_start: float = 0.1,
-    token_share_end: float = 0.5,
-    batch_share: float = 0.75,
+    total_steps: Count = 1000,
+    group_share_start: Share = 0.5,
+    group_share_end: Share = 1.0,
+    token_share_start: Share = 0.1,
+    token_share_end: Share = 0.5,
+    batch_share: Share = 0.75,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the mean over chosen tokens of chosen rollouts.
+    """GRPO on the mean over selected tokens of selected rollouts.
 
     Args:
-      total_steps: over which the shares move from start to end; ours.
-      group_share_start, group_share_end: rollouts kept of a group (N_s).
-      token_share_start, token_share_end: tokens kept of the kept rollouts (K).
-      batch_share: rollouts kept of those that their groups keep (N).
+      total_steps: batches over which the fractions move from start to end; ours.
+      group_share_start, group_share_end: fraction of the rollouts of a group that is kept (N_s).
+      token_share_start, token_share_end: fraction of the tokens of these that is kept (K).
+      batch_share: fraction of the rollouts kept by their groups that the batch keeps (N).
     """
     sampled = down_sample(
         total_steps,
@@ -258,7 +243,7 @@ METHOD = Method(
         "half the time; without its schedule GRPO passes it late"
     ),
     traps=(
-        "by outcomes of 0 and 1 most rows tie and go by their order; what is kept favours the "
-        "rarer side; a fifth of the tokens makes steps per token five times as large"
+        "with outcomes of 0 and 1 most rows tie and are kept by their order; the kept rows favour "
+        "the rarer outcome; a fifth of the tokens makes steps per token five times as large"
     ),
 )

@@ -1,4 +1,4 @@
-"""DPH-RL: rehearse what the base policy could already do, by a mass-covering divergence.
+"""DPH-RL: rehearses the prompts that the base policy solves, by a mass-covering divergence.
 
 "The Choice of Divergence: A Neglected Key to Mitigating Diversity Collapse in Reinforcement
 Learning with Verifiable Reward", https://github.com/seamoke/DPH-RL
@@ -9,17 +9,17 @@ Learning with Verifiable Reward", https://github.com/seamoke/DPH-RL
     JS             f(u) = u log u - (u + 1) log((u + 1) / 2)
     alpha          f(u) = (u^(1 - α) - (1 - α) u - α) / (α (α - 1))
 
-In the first step, before its update, the base policy answers some prompts; those it solves every
-time are put aside, each with one right answer. From then on a chunk of these (256 to 1024 rows)
-joins every batch; their log-probs under the base policy are the reference's, which the paper stores
-instead. The other prompts are trained on without KL. The loss here is the sum of both; the authors'
-code averages over micro-batches of either kind. Coefficients of the README: forward 0.01 to 0.05,
-JS 0.05 to 0.2, alpha (0.2) 0.01 to 0.05; the scripts have 0.01 and the forward KL. Their code
-clamps log u (±20) and the value (10) for the forward KL; the clamp of log u for the others is ours.
-The paper splits prompts by 8 of 8 right answers, the script by 4 of 4. The reverse KL on fresh
-rollouts, which the paper compares with, is `kl_penalty` with `k3`; JS by its definition is
-`kl_penalty` with `policy_to_mixture` there and `off_policy_divergence(c, reference_to_mixture)` on
-the rehearsed rows, with the loss by reward on a random tenth of the micro-batches.
+In the first step, before its update, the base policy answers some prompts. Those that it solves
+every time are set aside, each with one correct response. From then on some of these (256 to 1024
+rows) join every batch; their log-probs under the base policy are the reference's, which the paper
+stores instead. The other prompts train without KL. The loss here is the sum of both; the authors'
+code averages over micro-batches of either kind.
+
+Coefficients of the README: forward KL 0.01 to 0.05, JS 0.05 to 0.2, alpha (0.2) 0.01 to 0.05; the
+scripts use 0.01 and the forward KL. Their code clamps log u (±20) and the value (10) of the forward
+KL; the clamp of log u for the others is ours. The paper sets prompts aside at 8 of 8 correct
+responses, the script at 4 of 4. The reverse KL on fresh rollouts, which the paper compares with, is
+`kl_penalty` with `k3`. JS by its definition, on own and rehearsed rows, is not implemented.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.divergences import Divergence, k3
+from rlvr_jax.objectives.statistics.divergences import Divergence
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.transforms.origins import drop_off_policy
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
+    Bound,
     ClipHigh,
     ClipLow,
     Count,
@@ -55,15 +56,15 @@ from rlvr_jax.types.parts import Function, part
 
 @part
 def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
-    """Asks no prompt that the first policy answered right every time.
+    """Replaces prompts that the first policy solved every time by others.
 
-    In step 0, before any update, some prompts are rated: drawn and graded, never trained. Those of
-    which all answers were right are asked no more: in their place stand others, drawn uniformly
-    from the prompts that the step does not have. It comes behind a part that picks prompts.
+    In step 0, before any update, some prompts are rated: sampled and graded, never trained. A
+    prompt with only correct responses is set aside; in its place the step gets a prompt that it
+    does not have, chosen uniformly. It must follow a curriculum that picks prompts.
 
     Args:
-      rated: prompts that are rated, drawn without replacement; all there are, if they are fewer.
-      samples: answers to each.
+      rated: prompts that are rated, without replacement; at most all.
+      samples: responses to each.
     Metrics: solved_prompts (set aside).
     """
 
@@ -98,74 +99,12 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
     return Curriculum(propose, init, observe)
 
 
-Values = Float[Array, "..."]
-
-
-def forward_kl_generator(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """min(u - log u - 1, 10), of KL(π_ref ‖ π): grows like -log u where the policy gives up."""
-    del old_logp
-    log_u = _clamped(logp - reference_logp)
-    value = jnp.expm1(log_u) - log_u
-    return jnp.where(value <= 10, value, 10)
-
-
-def jensen_shannon_generator(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """u log u - (u + 1) log((u + 1) / 2), of twice the JS divergence.
-
-    It saturates at log 2 for u → 0: it forgives what the policy has given up.
-    """
-    del old_logp
-    log_u = _clamped(logp - reference_logp)
-    u = jnp.exp(log_u)
-    return u * log_u - (u + 1) * (jnp.logaddexp(log_u, 0) - jnp.log(jnp.asarray(2, u.dtype)))
-
-
-@part
-def alpha_generator(alpha: OpenUnit) -> Function:
-    """(u^(1 - α) - (1 - α) u - α) / (α (α - 1)): the forward KL for α → 1, the reverse for α → 0.
-
-    Args:
-      alpha: in (0, 1).
-    """
-
-    def divergence(logp, reference_logp, old_logp):
-        del old_logp
-        log_u = _clamped(logp - reference_logp)
-        power, linear = jnp.exp((1 - alpha) * log_u), (1 - alpha) * jnp.exp(log_u)
-        return (power - linear - alpha) / (alpha * (alpha - 1))
-
-    return divergence
-
-
-def policy_to_mixture(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """k3 of KL(π ‖ m), m the even mixture of policy and reference: for tokens of the policy.
-
-    Half the sum with `reference_to_mixture`, each on its own tokens, is the JS divergence by its
-    definition.
-    """
-    return k3(logp, _mixture(logp, reference_logp), old_logp)
-
-
-def reference_to_mixture(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """k3 of KL(π_ref ‖ m), m the even mixture of both: for tokens that the reference wrote."""
-    return k3(reference_logp, _mixture(logp, reference_logp), old_logp)
-
-
-def _mixture(logp, reference_logp):
-    return jnp.logaddexp(logp, reference_logp) - jnp.log(jnp.asarray(2, logp.dtype))
-
-
-def _clamped(log_ratio):
-    inside = jnp.abs(log_ratio) <= 20
-    return jnp.where(inside, log_ratio, jax.lax.stop_gradient(jnp.clip(log_ratio, -20, 20)))
-
-
 @part
 def on_policy_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the group's own rollouts; 0 on rows of another policy.
 
     Args:
-      epsilon: ε, added to the standard deviation (n - 1), outside its root.
+      epsilon: added to the standard deviation (ε, n - 1).
     """
 
     def advantage(rollouts):
@@ -181,13 +120,13 @@ def on_policy_normalized(epsilon: Positive = 1e-6) -> Transform:
 def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> Transform:
     """Adds c · mean of a divergence over the tokens that another policy wrote; 0 without any.
 
-    `reference_logp` is what the policy that wrote them gave them, stored with the data.
-
     Args:
-      coefficient: c, at least 0.
-      divergence: one of `rlvr_jax.objectives.statistics.f_divergences`.
+      coefficient: c.
+      divergence: a generator of this module.
     Metrics: off_policy_divergence/<divergence>, the mean.
     """
+
+    name = divergence.name if isinstance(divergence, Function) else divergence.__name__
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -195,30 +134,70 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
         values = divergence(context.stats.logp, rollouts.reference_logp, context.old_logp)
         mean = masked_mean(values, written)
         signals = replace(signals, term=signals.term + coefficient * mean)
-        return signals, state, {f"off_policy_divergence/{divergence.__name__}": mean}
+        return signals, state, {f"off_policy_divergence/{name}": mean}
 
     return apply
 
 
+Values = Float[Array, "..."]
+
+
+def forward_kl_generator(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """min(u - log u - 1, 10), of KL(π_ref ‖ π): grows like -log u where the policy loses mass."""
+    del old_logp
+    log_u = _clamped(logp - reference_logp)
+    value = jnp.expm1(log_u) - log_u
+    return jnp.where(value <= 10, value, 10)
+
+
+def jensen_shannon_generator(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """u log u - (u + 1) log((u + 1) / 2), of twice the JS divergence.
+
+    It saturates at log 2 for u → 0, so lost mass is not recovered.
+    """
+    del old_logp
+    log_u = _clamped(logp - reference_logp)
+    u = jnp.exp(log_u)
+    return u * log_u - (u + 1) * (jnp.logaddexp(log_u, 0) - jnp.log(jnp.asarray(2, u.dtype)))
+
+
+@part
+def alpha_generator(alpha: OpenUnit) -> Function:
+    """(u^(1 - α) - (1 - α) u - α) / (α (α - 1)): forward KL for α → 1, reverse KL for α → 0."""
+
+    def divergence(logp, reference_logp, old_logp):
+        del old_logp
+        log_u = _clamped(logp - reference_logp)
+        power, linear = jnp.exp((1 - alpha) * log_u), (1 - alpha) * jnp.exp(log_u)
+        return (power - linear - alpha) / (alpha * (alpha - 1))
+
+    return divergence
+
+
+def _clamped(log_ratio):
+    inside = jnp.abs(log_ratio) <= 20
+    return jnp.where(inside, log_ratio, jax.lax.stop_gradient(jnp.clip(log_ratio, -20, 20)))
+
+
 def dph_rl(
-    coefficient: float = 0.01,
+    coefficient: NonNegative = 0.01,
     divergence: Divergence = forward_kl_generator,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    rated: int = 1024,
-    rating_samples: int = 8,
-    share: float = 0.25,
+    rated: Count = 1024,
+    rating_samples: Count = 8,
+    share: Bound = 0.25,
 ) -> Recipe:
     """Clip-higher on the policy's own rows, a divergence from the base policy on rehearsed ones.
 
     Args:
       coefficient: weight of the divergence (c).
       divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
-      rated: prompts that the base policy answers before training; the paper's are all.
-      rating_samples: answers to each, all of which must be right for the prompt to be put aside.
-      share: rehearsed rows of a batch, as a share of its own.
+      rated: prompts that the base policy answers before training; in the paper all.
+      rating_samples: responses to each, all of which must be correct to set the prompt aside.
+      share: rehearsed rows of a batch, as a fraction of its own rows.
     """
     return Recipe(
         objective=clipped_objective(
@@ -243,11 +222,11 @@ METHOD = Method(
     "https://github.com/seamoke/DPH-RL",
     changes="mask, regularizer, curriculum, guidance",
     reports=(
-        "maths and SQL (Llama-3.1-8B and others): pass@1 and pass@k rise where plain RLVR, and a "
-        "reverse KL faster, lose pass@k"
+        "maths and SQL (Llama-3.1-8B and others): pass@1 and pass@k rise where plain RLVR loses "
+        "pass@k, and a reverse KL loses it faster"
     ),
     traps=(
-        "without prompts that the base always solves there is nothing to rehearse, and it is "
-        "DAPO's clip; JS saturates at ln 2, so it forgives what the policy has given up"
+        "if the base policy never solves a prompt every time there is nothing to rehearse, and it "
+        "is DAPO's clip; JS saturates at ln 2, so lost mass is not recovered"
     ),
 )

@@ -1,23 +1,24 @@
-"""DSDR: reward right answers that differ, and keep entropy where they do.
+"""DSDR: rewards correct responses that differ from one another, and their entropy.
 
 "DSDR: Dual-Scale Diversity Regularization for Exploration in LLM Reasoning",
 https://github.com/SUSTechBruce/DSDR
 
-    d_i  = ½ mean (1 - cos) / 2 to the other right rows + ½ share of formulas that only row i has
-    R_i  = outcome + λ_d d_i if right, else outcome;    A_i = (R_i - mean) / (std + 1e-6)
-    w_i  = softmax of d_i / τ over the right rows of the group
+    d_i  = ½ mean (1 - cos) / 2 to the other correct rows + ½ fraction of formulas that only i has
+    R_i  = outcome + λ_d d_i if correct, else outcome;    A_i = (R_i - mean) / (std + 1e-6)
+    w_i  = softmax of d_i / τ over the correct rows of the group
     loss = Σ PPO clip / Σ n_i - λ_l · mean over groups of Σ_i w_i mean_t H_it
 
-A reconstruction from the abstract and summaries. The two halves of d, the mapping of the cosine,
-λ_d (a tenth of the reward gap), λ_l and τ are ours; the clip is DAPO's. In an all-right group d
-alone makes the advantages, and the division by the standard deviation blows it up to full size. The
-embedding is the mean hidden state of the policy, formulas are what `equations` finds: ours too.
+A reconstruction from the abstract and summaries. Ours are: the halves of d, the mapping of the
+cosine, λ_d (a tenth of the reward gap), λ_l, τ, the embedding (mean hidden state of the policy) and
+the formulas (`equations`). The clip is that of DAPO. In a group of only correct responses the
+advantages consist of d alone, and the division by the standard deviation scales them to full size.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -46,82 +47,35 @@ from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
     Count,
+    EntropyCoefficient,
     Epsilon,
     Finite,
     Positive,
-    Temperature,
+    Range,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 _SIGNS = frozenset("0123456789=+*/^<>≤≥")
-
-
 _ENDS = ".,;:!?"
-
-
 _MATHS = re.compile(r"\$([^$\n]{1,200})\$|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL)
 
 
-def equations(text: str) -> list[str]:
-    """The formulas of a text, without blanks: what stands in $…$, \\(…\\) or \\[…\\], and runs of
-    words with an equals sign, each of one letter or with a digit or a sign."""
-    found = [next(filter(None, match)) for match in _MATHS.findall(text)]
-    run: list[str] = []
-    for word in [*_MATHS.sub(" ; ", text).split(), ";"]:
-        bare = word.strip(_ENDS)
-        if bare and (len(bare) == 1 or not _SIGNS.isdisjoint(bare)):
-            run.append(bare)
-            if bare == word:
-                continue
-        # Something must be said to be equal to something.
-        if "=" in (formula := "".join(run))[1:-1]:
-            found.append(formula)
-        run = []
-    return ["".join(formula.split()) for formula in found]
-
-
-@part(writes=frozenset({"formulas"}), by_row=True)
-def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count = 16) -> Stage:
-    """Gives the formulas of each response as ids: equal ones have the same id in the step.
-
-    Rows that bring formulas keep them.
-
-    Args:
-      find: (text) -> formulas.
-      most: of a response; further ones are left out.
-    Writes: formulas. Metrics: formulas (per row).
-    """
-
-    def apply(batch, actor, state, turn):
-        del actor, turn
-        if batch.rollouts.formulas is not None:
-            return batch, state, {}
-        known: dict[str, int] = {}
-        ids = np.full((len(batch), most), -1, np.int32)
-        for row, response in enumerate(batch.responses):
-            own = [known.setdefault(one, len(known)) for one in find(response.text)[:most]]
-            ids[row, : len(own)] = own
-        return (
-            batch.with_rollouts(formulas=ids),
-            state,
-            {"formulas": float((ids >= 0).sum(axis=1).mean())},
-        )
-
-    return apply
+def diversity(rollouts: Rollouts) -> Float[Array, "B"]:
+    """d in [0, 1]: the mean of `semantic_distance` and `formula_uniqueness` of correct rows."""
+    right, group = outcome_is_right(rollouts.outcome), rollouts.group
+    distance = semantic_distance(rollouts.embedding, right, group)
+    unique = formula_uniqueness(rollouts.formulas, right, group, distance.dtype)
+    return jnp.clip((distance + unique) / 2, 0, 1)
 
 
 def semantic_distance(
     embedding: Float[Array, "B D"], right: Bool[Array, "B"], group: Int[Array, "B"]
 ) -> Float[Array, "B"]:
-    """Mean of (1 - cos) / 2 to the other right rows of the group, in [0, 1].
+    """Mean of (1 - cos) / 2 to the other correct rows of the group, in [0, 1].
 
-    0 on wrong rows and where there is no other right row.
-
-    Args:
-      embedding: of each row; a zero vector has cosine 0 with everything.
-      right: the rows that are compared.
-      group: id of the group of each row.
+    0 on incorrect rows and without another correct row. A zero vector has cosine 0 with all
+    vectors.
     """
     squares = jnp.sum(embedding**2, axis=1, keepdims=True)
     unit = embedding / jnp.sqrt(jnp.where(squares > 0, squares, 1))
@@ -138,20 +92,18 @@ def formula_uniqueness(
     group: Int[Array, "B"],
     dtype: DTypeLike = float,
 ) -> Float[Array, "B"]:
-    """Share of a row's different formulas that no other right row of its group has.
+    """Fraction of a row's distinct formulas that no other correct row of its group has.
 
-    0 on wrong rows, on rows without formulas, and where there is no other right row.
+    0 on incorrect rows, on rows without formulas, and without another correct row.
 
     Args:
-      formulas: ids, padded with -1; an id may stand there twice.
-      right: the rows that are compared.
-      group: id of the group of each row.
+      formulas: ids, padded with -1; repeated ids count once.
     """
     rows, width = formulas.shape
     ids = jnp.sort(formulas, axis=1)
     repeated = jnp.pad(ids[:, 1:] == ids[:, :-1], ((0, 0), (1, 0)))
     present = right[:, None] & (ids >= 0) & ~repeated
-    # Each (group, id) is a run of equal neighbours in the sorted list of what is present.
+    # Each (group, id) is a run of equal neighbours in the sorted list of present ids.
     segment = jnp.searchsorted(jnp.sort(group), group)[:, None]
     segment = jnp.where(present, segment, rows).ravel()
     flat = jnp.where(present, ids, -1).ravel()
@@ -167,39 +119,64 @@ def formula_uniqueness(
     return jnp.where(right & (group_count(group, right) > 1), share, 0)
 
 
-def diversity(rollouts: Rollouts) -> Float[Array, "B"]:
-    """d in [0, 1]: the mean of `semantic_distance` and `formula_uniqueness` of right rows."""
-    right, group = outcome_is_right(rollouts.outcome), rollouts.group
-    distance = semantic_distance(rollouts.embedding, right, group)
-    unique = formula_uniqueness(rollouts.formulas, right, group, distance.dtype)
-    return jnp.clip((distance + unique) / 2, 0, 1)
+def equations(text: str) -> list[str]:
+    """The formulas of a text, without blanks.
+
+    Formulas are the contents of $…$, \\(…\\) and \\[…\\], and runs of words with an equals sign,
+    where each word is one letter or has a digit or a sign.
+    """
+    found = [next(filter(None, match)) for match in _MATHS.findall(text)]
+    run: list[str] = []
+    for word in [*_MATHS.sub(" ; ", text).split(), ";"]:
+        bare = word.strip(_ENDS)
+        if bare and (len(bare) == 1 or not _SIGNS.isdisjoint(bare)):
+            run.append(bare)
+            if bare == word:
+                continue
+        # The equals sign must have something on both sides.
+        if "=" in (formula := "".join(run))[1:-1]:
+            found.append(formula)
+        run = []
+    return ["".join(formula.split()) for formula in found]
 
 
-def diversity_weights(
-    values: Float[Array, "B"], right: Bool[Array, "B"], group: Int[Array, "B"], temperature: float
-) -> Float[Array, "B"]:
-    """Softmax of d / τ over the right rows of the group; 0 on wrong ones.
+@part(writes=frozenset({"formulas"}), by_row=True)
+def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count = 16) -> Stage:
+    """Records the formulas of each response as ids; equal formulas of a step have one id.
+
+    Recorded ids of rows are not replaced.
 
     Args:
-      values: d.
-      temperature: τ, positive.
+      find: (text) -> formulas.
+      most: of a response; further ones are left out.
+    Writes: formulas. Metrics: formulas (per row).
     """
-    scaled = values / temperature
-    power = jnp.where(right, jnp.exp(scaled - group_max(scaled, group, right)), 0)
-    total = group_sum(power, group)
-    return power / jnp.where(total > 0, total, 1)
+
+    def apply(batch, actor, state, turn):
+        del actor, turn
+        if batch.rollouts.formulas is not None:
+            return batch, state, {}
+        known: dict[str, int] = {}
+        ids = np.full((len(batch), most), -1, np.int32)
+        for row, response in enumerate(batch.responses):
+            own = [known.setdefault(one, len(known)) for one in find(response.text)[:most]]
+            ids[row, : len(own)] = own
+        metrics = {"formulas": float((ids >= 0).sum(axis=1).mean())}
+        return batch.with_rollouts(formulas=ids), state, metrics
+
+    return apply
 
 
 @part(reads={"entropy", "embedding", "formulas"}, writes={"term"})
 def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0) -> Transform:
-    """Rewards entropy on right rollouts, more on those that differ: term - λ J.
+    """Rewards entropy on correct rollouts, more on those that differ: term - λ J.
 
-    J = mean over the groups of Σ_i w_i (mean entropy of the tokens of row i), with w the
-    `diversity_weights` of the right rows; groups and rows are those with tokens.
+    J = mean over groups of Σ_i w_i (mean entropy of the tokens of row i), with w the
+    `diversity_weights` of the correct rows. Groups and rows without tokens do not count.
 
     Args:
       coefficient: λ.
-      temperature: τ of the weights, positive.
+      temperature: of the weights (τ).
     Metrics: local_entropy (J).
     """
 
@@ -217,23 +194,31 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
     return apply
 
 
+def diversity_weights(
+    values: Float[Array, "B"], right: Bool[Array, "B"], group: Int[Array, "B"], temperature: float
+) -> Float[Array, "B"]:
+    """Softmax of d / τ over the correct rows of the group; 0 on incorrect ones."""
+    scaled = values / temperature
+    power = jnp.where(right, jnp.exp(scaled - group_max(scaled, group, right)), 0)
+    total = group_sum(power, group)
+    return power / jnp.where(total > 0, total, 1)
+
+
 def dsdr(
-    reward_coefficient: float = 0.1,
-    entropy_coefficient: float = 0.01,
-    temperature: Temperature = 1.0,
+    reward_coefficient: Annotated[float, Range(0, 1, open_high=True)] = 0.1,
+    entropy_coefficient: EntropyCoefficient = 0.01,
+    temperature: Positive = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """Clip-higher on the token mean, with rewards and entropy for diversity among right rollouts.
+    """Clip-higher on the token mean, with rewards and entropy for diversity among correct rollouts.
 
     Args:
-      reward_coefficient: of the diversity in the reward (λ_d), below the distance of right from
-        wrong.
+      reward_coefficient: of the diversity in the reward (λ_d), below the gap between the outcomes.
       entropy_coefficient: of the weighted entropy (λ_l).
+      temperature: of the entropy's weights (τ).
     """
-    if not 0 <= reward_coefficient < 1:
-        raise ValueError(f"dsdr: reward_coefficient must be in [0, 1), got {reward_coefficient}")
     reward = total(
         {"outcome": plain_outcome, "diversity": diversity}, {"diversity": reward_coefficient}
     )
@@ -257,7 +242,8 @@ METHOD = Method(
     left_out="the encoder of the responses",
     reports="Qwen3-1.7B, mean of five sets: 36.8 (a GRPO 29.6, DAPO 32.1), by a summary page",
     traps=(
-        "an all-right group trains on diversity alone, at full size; a single right row has no "
-        "peer and d = 0; embeddings find nonsense far from everything, so wrong rows get none"
+        "a group of only correct responses trains on diversity alone, at full size; a single "
+        "correct row has no peer and d = 0; nonsense is far from everything in embedding space, "
+        "so incorrect rows get no reward for diversity"
     ),
 )

@@ -1,4 +1,4 @@
-"""Pass@k advantages: reward a set of k attempts by its best one.
+"""Pass@k advantages: rewards a set of k attempts by its best one.
 
 "Pass@k Training", https://arxiv.org/abs/2508.10751 (the default); "Pass@K Policy Optimization",
 https://arxiv.org/abs/2505.15201; best-of-n, https://arxiv.org/abs/2503.19595
@@ -8,12 +8,11 @@ https://arxiv.org/abs/2505.15201; best-of-n, https://arxiv.org/abs/2503.19595
     A⁻   = (1 - ρ - C(n - c - 1, k - 1) / C(n - 1, k - 1)) / (σ + 1e-6)
     loss = Σ max(-A ρ_t, -A clip(ρ_t, 1 - ε, 1 + ε)) / Σ n_i
 
-for the right and the wrong ones of n rollouts of which c are right. A⁻ ≤ 0 ≤ A⁺, they sum to 0, and
-prompts with more than n - k right answers are switched off. The other papers' estimators take its
-place as `advantage`: `pass_at_k_weight`, `pass_at_k_centered` and `pass_at_k_marginal` (unbiased,
-without a baseline and with two) and `best_of_n`. k is 4 (of n = 32, from memory of the paper, which
-also runs 8); the clip of 0.2 is GRPO's. An answer is right if its reward is 1 or more: with what
-shapes the reward below it, none is.
+for the correct and the incorrect ones of n rollouts of which c are correct. A⁻ ≤ 0 ≤ A⁺, they sum
+to 0, and prompts with more than n - k correct responses have advantage 0. The estimators of the
+other papers are passed as `advantage`. k is 4 (of n = 32, from memory of the paper, which also runs
+8); the clip of 0.2 is GRPO's. A rollout is correct if its reward is 1 or more, so shaping the
+reward below 1 makes all rollouts incorrect.
 """
 
 from collections.abc import Callable
@@ -30,51 +29,16 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Positive
 from rlvr_jax.types.parts import part
 
 
-def pass_at_k(n: Int[Array, "..."], c: Int[Array, "..."], k: int) -> Float[Array, "..."]:
-    """ρ(n, c, k) = 1 - Π_{j<k} (n - c - j) / (n - j); 0 for k = 0, exactly 0 and 1 at the ends.
-
-    Args:
-      n, c: rollouts of a prompt, and how many of them are right.
-      k: attempts; where n < k the result is 1 if any is right, else 0.
-    """
-    missed = jnp.ones(n.shape, float)
-    for j in range(k):
-        left = jnp.maximum(n - c - j, 0).astype(float)
-        missed = missed * jnp.where(n > j, left / jnp.maximum(n - j, 1).astype(float), 1)
-    return jnp.where(c > 0, 1 - missed, 0)
-
-
-@part
-def best_of_n(normalize: bool = True, epsilon: Positive = 1e-6) -> Transform:
-    """A = (R_max - R_second) / (std + ε) for the best rollout of a group, 0 for all others.
-
-    Nobody is rewarded where several share the highest reward, and nobody is ever pushed down.
-
-    Args:
-      normalize: divide by the standard deviation of the group (n - 1) plus ε.
-      epsilon: ε, positive.
-    """
-
-    def advantage(rollouts):
-        reward, group = rollouts.reward, rollouts.group
-        best = reward == group_max(reward, group)
-        alone = (group_count(group, best) == 1) & (group_count(group) > 1)
-        lead = jnp.where(best & alone, reward - group_max(reward, group, ~best), 0)
-        return lead / (group_std(reward, group) + epsilon) if normalize else lead
-
-    return rollout_advantage(advantage, remark=_no_rival)
-
-
 @part
 def subset_normalized(k: Count, epsilon: Positive = 1e-6) -> Transform:
-    """The mean of normalized advantages over all subsets of k rollouts that a rollout is in.
+    """The mean of normalized advantages over all subsets of k rollouts that contain the rollout.
 
     A subset is rewarded by its best rollout. With ρ = ρ(n, c, k) and σ = √(ρ (1 - ρ)):
-    right: (1 - ρ) / (σ + ε); wrong: (ρ(n - 1, c, k - 1) - ρ) / (σ + ε). They sum to 0 over a group.
+    correct: (1 - ρ) / (σ + ε); incorrect: (ρ(n - 1, c, k - 1) - ρ) / (σ + ε). They sum to 0 over a
+    group.
 
     Args:
-      k: size of the subsets, at least 1.
-      epsilon: ε, positive.
+      k: size of the subsets.
     """
 
     def advantage(n, c, right):
@@ -85,57 +49,18 @@ def subset_normalized(k: Count, epsilon: Positive = 1e-6) -> Transform:
     return _of_counts(k, advantage)
 
 
-@part
-def pass_at_k_weight(k: Count) -> Transform:
-    """The weights of the unbiased gradient of pass@k, without a baseline.
-
-    Of the subsets of k rollouts, each rewarded by its best: right: k/n; wrong:
-    (k/n) ρ(n - 1, c, k - 1). Wrong rollouts beside a right one are paid as well.
+def pass_at_k(n: Int[Array, "..."], c: Int[Array, "..."], k: int) -> Float[Array, "..."]:
+    """ρ(n, c, k) = 1 - Π_{j<k} (n - c - j) / (n - j); 0 for k = 0, exactly 0 and 1 at the ends.
 
     Args:
-      k: attempts, at least 1.
+      n, c: rollouts of a prompt, and number of correct ones.
+      k: attempts. Where n < k the result is 1 if any is correct, else 0.
     """
-
-    def advantage(n, c, right):
-        return _share(k, n) * jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
-
-    return _of_counts(k, advantage)
-
-
-@part
-def pass_at_k_centered(k: Count) -> Transform:
-    """`pass_at_k_weight` minus (k/n) times the pass@k of the other rollouts.
-
-    The baseline does not depend on the own reward; the advantage has mean 0 in expectation. Groups
-    need more than k rollouts.
-
-    Args:
-      k: attempts, at least 1.
-    """
-
-    def advantage(n, c, right):
-        own = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
-        return _share(k, n) * (own - pass_at_k(n - 1, c - right.astype(c.dtype), k))
-
-    return _of_counts(k + 1, advantage)
-
-
-@part
-def pass_at_k_marginal(k: Count) -> Transform:
-    """Right: (k/n) (1 - ρ(n - 1, c - 1, k - 1)), what the rollout adds to its subsets; wrong: 0.
-
-    Each subset's baseline is the pass@(k - 1) without the rollout itself: a right rollout is paid
-    only as far as it was needed.
-
-    Args:
-      k: attempts, at least 1.
-    """
-
-    def advantage(n, c, right):
-        added = 1 - pass_at_k(n - 1, c - right.astype(c.dtype), k - 1)
-        return _share(k, n) * jnp.where(right, added, 0)
-
-    return _of_counts(k, advantage)
+    missed = jnp.ones(n.shape, float)
+    for j in range(k):
+        left = jnp.maximum(n - c - j, 0).astype(float)
+        missed = missed * jnp.where(n > j, left / jnp.maximum(n - j, 1).astype(float), 1)
+    return jnp.where(c > 0, 1 - missed, 0)
 
 
 def _of_counts(smallest: int, advantage: Callable) -> Transform:
@@ -155,8 +80,77 @@ def _of_counts(smallest: int, advantage: Callable) -> Transform:
     return rollout_advantage(of_rollouts, remark=remark)
 
 
-def _share(k, n):
-    return k / n.astype(float)
+@part
+def pass_at_k_weight(k: Count) -> Transform:
+    """The weights of the unbiased gradient of pass@k, without a baseline.
+
+    Of the subsets of k rollouts, each rewarded by its best: correct: k/n; incorrect:
+    (k/n) ρ(n - 1, c, k - 1). An incorrect rollout is rewarded if its subset has a correct one.
+
+    Args:
+      k: attempts.
+    """
+
+    def advantage(n, c, right):
+        return k / n.astype(float) * jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+
+    return _of_counts(k, advantage)
+
+
+@part
+def pass_at_k_centered(k: Count) -> Transform:
+    """`pass_at_k_weight` minus (k/n) times the pass@k of the other rollouts.
+
+    The baseline does not depend on the own reward, so the advantage has mean 0 in expectation.
+    Groups must have more than k rollouts.
+
+    Args:
+      k: attempts.
+    """
+
+    def advantage(n, c, right):
+        own = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+        return k / n.astype(float) * (own - pass_at_k(n - 1, c - right.astype(c.dtype), k))
+
+    return _of_counts(k + 1, advantage)
+
+
+@part
+def pass_at_k_marginal(k: Count) -> Transform:
+    """Correct: (k/n) (1 - ρ(n - 1, c - 1, k - 1)), the gain by the rollout; incorrect: 0.
+
+    The baseline of each subset is the pass@(k - 1) without the rollout, so a correct rollout is
+    rewarded only if the others fail.
+
+    Args:
+      k: attempts.
+    """
+
+    def advantage(n, c, right):
+        added = 1 - pass_at_k(n - 1, c - right.astype(c.dtype), k - 1)
+        return k / n.astype(float) * jnp.where(right, added, 0)
+
+    return _of_counts(k, advantage)
+
+
+@part
+def best_of_n(normalize: bool = True, epsilon: Positive = 1e-6) -> Transform:
+    """A = (R_max - R_second) / (std + ε) for the best rollout of a group, 0 for all others.
+
+    If several rollouts have the highest reward, none is rewarded. No advantage is negative.
+
+    Args:
+      normalize: divide by the standard deviation of the group (n - 1) plus ε.
+    """
+
+    def advantage(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        best = reward == group_max(reward, group)
+        alone = (group_count(group, best) == 1) & (group_count(group) > 1)
+        lead = jnp.where(best & alone, reward - group_max(reward, group, ~best), 0)
+        return lead / (group_std(reward, group) + epsilon) if normalize else lead
+
+    return rollout_advantage(advantage, remark=_no_rival)
 
 
 def _no_rival(plan):
@@ -173,7 +167,9 @@ def passk_advantage(
     """An advantage for solving a prompt in k attempts, with a clipped ratio on the token mean.
 
     Args:
-      advantage: an estimator of `rlvr_jax.objectives.advantages.passk`, with its k.
+      advantage: `subset_normalized(k)`, `pass_at_k_weight(k)` (unbiased, without a baseline),
+        `pass_at_k_centered(k)` and `pass_at_k_marginal(k)` (with two different baselines), or
+        `best_of_n()`.
     """
     return Recipe(
         objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage)
@@ -188,7 +184,8 @@ METHOD = Method(
     rewards="binary",
     small={"advantage": subset_normalized(k=2)},
     reports=(
-        "Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 gains more"
+        "Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 training "
+        "gains more"
     ),
-    traps="only groups with few right answers carry a signal; k = 1 is GRPO",
+    traps="only groups with few correct responses train; k = 1 is GRPO",
 )

@@ -1,4 +1,4 @@
-"""ProGRPO: pay less for answers that the policy found likely anyway.
+"""ProGRPO: rewards less the responses that the policy found likely.
 
 "Back to Basics: Revisiting Exploration in RL for LLM Reasoning via Generative Probabilities",
 https://arxiv.org/abs/2602.05281
@@ -7,9 +7,10 @@ https://arxiv.org/abs/2602.05281
     A_i  = (R_i - mean) / (std + 1e-6) + α (c(q) - c(o_i)), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-Log-probs are those of the policy that sampled; the shift is on in groups with a reward. Made from
-notes on the paper: share and clip are theirs, α is ours. Sources disagree on all-right groups,
-whose more confident half is pushed down; `where=mixed_reward` leaves them alone.
+Log-probs are those of the policy that sampled. The shift applies to groups with a positive reward.
+A reconstruction from notes on the paper: fraction and clip are theirs, α is ours. Sources disagree
+on groups of only correct responses, whose more confident half is penalized; `where=mixed_reward`
+leaves them unchanged.
 """
 
 from collections.abc import Callable
@@ -29,40 +30,6 @@ from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-def low_probability_tokens(logp: Tokens, mask: Mask, share: float) -> Mask:
-    """The max(1, ⌈share · n⌉) tokens of lowest log-prob of each row; the earlier of equals.
-
-    Args:
-      logp: nats.
-      mask: the tokens that count, n in a row.
-      share: in (0, 1]; a product that is whole but for rounding is not rounded up.
-    """
-
-    def count(chosen):
-        return masked_count(chosen, axis=1)[:, None]
-
-    number = count(mask).astype(logp.dtype) * (share * (1 - 2.0**-22))
-    k = jnp.maximum(jnp.ceil(number).astype(jnp.int32), 1)
-    rows = jnp.arange(mask.shape[0], dtype=jnp.int32)
-    return masked_top_k(-logp, mask, k, rows, count)
-
-
-def low_probability_confidence(logp: Tokens, mask: Mask, share: float) -> Float[Array, "B"]:
-    """exp of the mean log-prob of the `low_probability_tokens`: near-certain filler is left out."""
-    return jnp.exp(masked_mean(logp, low_probability_tokens(logp, mask, share), axis=1))
-
-
-def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
-    """The `low_probability_confidence` of the prompt, from `prompt_logp`; 1 for a single token.
-
-    The first token, before which there is nothing, does not count.
-    """
-    logp = rollouts.prompt_logp
-    position = jnp.arange(logp.shape[1], dtype=jnp.int32)[None]
-    measured = (position > 0) & (position < rollouts.prompt_length[:, None])
-    return low_probability_confidence(logp, measured, share)
-
-
 def any_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Array, "B"]:
     """Groups in which some rollout has a positive reward."""
     return group_max(reward, group) > 0
@@ -77,15 +44,15 @@ def mixed_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Arra
 def credit_unlikely(
     coefficient: Finite, share: Share, where: Callable[[Array, Array], Array] = any_reward
 ) -> Transform:
-    """Pays rollouts that the policy found unlikely: A' = A + α (c(q) - c(o)).
+    """Rewards rollouts that the policy found unlikely: A' = A + α (c(q) - c(o)).
 
-    c is the `low_probability_confidence` of response o and prompt q. Right and wrong rollouts are
-    shifted alike, and the shifts of a group do not sum to 0.
+    c is the `low_probability_confidence` of response o and prompt q. Correct and incorrect rollouts
+    are shifted alike, and the shifts of a group do not sum to 0.
 
     Args:
       coefficient: α.
-      share: of the tokens that make up a confidence, in (0, 1].
-      where: (reward, group) -> bool [B], the groups that are shifted.
+      share: fraction of the tokens in a confidence.
+      where: (reward [B], group [B]) -> bool [B], the groups that are shifted.
     Metrics: confidence, its mean over the rollouts with tokens.
     """
 
@@ -101,10 +68,45 @@ def credit_unlikely(
     return apply
 
 
+def low_probability_confidence(logp: Tokens, mask: Mask, share: float) -> Float[Array, "B"]:
+    """exp(mean log-prob) of the `low_probability_tokens`; near-certain tokens are left out."""
+    return jnp.exp(masked_mean(logp, low_probability_tokens(logp, mask, share), axis=1))
+
+
+def low_probability_tokens(logp: Tokens, mask: Mask, share: float) -> Mask:
+    """The max(1, ⌈share · n⌉) tokens of lowest log-prob of each row; the earlier of equal ones.
+
+    A product that is an integer except for rounding is not rounded up.
+
+    Args:
+      logp: nats.
+      mask: the tokens that count, n in a row.
+    """
+
+    def count(chosen):
+        return masked_count(chosen, axis=1)[:, None]
+
+    number = count(mask).astype(logp.dtype) * (share * (1 - 2.0**-22))
+    k = jnp.maximum(jnp.ceil(number).astype(jnp.int32), 1)
+    rows = jnp.arange(mask.shape[0], dtype=jnp.int32)
+    return masked_top_k(-logp, mask, k, rows, count)
+
+
+def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
+    """The `low_probability_confidence` of the prompt, from `prompt_logp`; 1 for a single token.
+
+    The first token has no context and does not count.
+    """
+    logp = rollouts.prompt_logp
+    position = jnp.arange(logp.shape[1], dtype=jnp.int32)[None]
+    measured = (position > 0) & (position < rollouts.prompt_length[:, None])
+    return low_probability_confidence(logp, measured, share)
+
+
 def progrpo(
-    shift_coefficient: float = 0.3,
-    share: float = 0.2,
-    where: Callable = any_reward,
+    shift_coefficient: Finite = 0.3,
+    share: Share = 0.2,
+    where: Callable[[Array, Array], Array] = any_reward,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
 ) -> Recipe:
@@ -112,8 +114,9 @@ def progrpo(
 
     Args:
       shift_coefficient: weight of the shift (α).
-      share: share of the tokens that a confidence is taken over.
-      where: (reward [B], group [B]) -> bool [B], the groups that are shifted.
+      share: fraction of the tokens in a confidence.
+      where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
+        `mixed_reward`.
     """
     return Recipe(
         objective=clipped_objective(
@@ -136,7 +139,8 @@ METHOD = Method(
         "1242 to 1422"
     ),
     traps=(
-        "all-right groups move, too, their surer half down; unlikely wrong answers are pushed up "
-        "against GRPO; advantages are not centred again; its coefficient is ours"
+        "groups of only correct responses move as well: their more confident half is penalized; "
+        "unlikely incorrect responses get a higher advantage than under GRPO; advantages are not "
+        "centered again; the coefficient is ours"
     ),
 )

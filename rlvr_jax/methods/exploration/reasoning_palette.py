@@ -1,15 +1,16 @@
-"""Reasoning Palette: a random latent chooses the style of a response before its first token.
+"""Reasoning Palette: a random latent sets the style of a response before its first token.
 
 "Reasoning Palette: Modulating Reasoning via Latent Contextualization for Controllable Exploration
 for (V)LMs", https://arxiv.org/abs/2512.17206
 
     z ~ N(0, I) for each rollout, prefix = decoder(z), P vectors before the prompt's embeddings
-    share of a group's rows with a prefix: max(0, 1 - step / (S / 2)) of S steps
-    A, loss as GRPO's; log-probs and old log-probs behind the same prefix
+    fraction of a group's rows with a prefix: max(0, 1 - step / (S / 2)) of S steps
+    A and loss of GRPO; log-probs and old log-probs are computed with the prefix of the row
 
-A reconstruction from abstract and opening: sizes and schedule are ours. The decoder is frozen, and
-here a random one unless the draw is given a trained one (`rlvr_jax.policy.prefixes` has the
-autoencoder and its loss). Evaluations see no prefix, hence the late phase without any.
+A reconstruction from the abstract and the introduction: sizes and schedule are ours. The decoder is
+frozen. By default it is random; `soft_prefixes` also takes a trained one
+(`rlvr_jax.policy.prefixes` has the autoencoder and its loss). Evaluations have no prefix, hence the
+late phase without any.
 """
 
 from __future__ import annotations
@@ -31,35 +32,25 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Po
 from rlvr_jax.types.parts import part
 
 
-def falling_share(step: int, steps: int, until: float = 0.5) -> float:
-    """max(0, 1 - step / (until · steps)): all rows at first, none from `until` of the run on."""
-    return max(0.0, 1 - step / max(until * steps, 1e-9))
-
-
-def prefixed_rows(share: float, samples: int) -> int:
-    """How many of a group's rows get a prefix, the first ones; half a row is one."""
-    return int(np.floor(share * samples + 0.5))
-
-
-@part
+@part(writes=frozenset({"soft_prompt", "soft_length"}))
 def soft_prefixes(
     latent: Count = 32,
     prefix: Count = 4,
     until: Positive = 0.5,
     decode: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Draw:
-    """Puts a few vectors before the prompts of some rows, which a latent z ~ N(0, I) chooses.
+    """Adds vectors of a random latent z ~ N(0, I) before the prompts of some rows.
 
-    Of a group the first `falling_share` of the rows have a prefix, each one of its own, the others
-    are plain. The prefix is context: nothing of it is trained, and its vectors stand in the record,
-    so that a row is scored and trained behind the very prefix it was drawn behind. Groups mix
-    latents, and the baseline is over the mixture. Evaluations draw plainly.
+    In each group the first `falling_share` of the rows have a prefix, each its own; the others are
+    plain. The prefix is context and not trained. Its vectors are recorded, so a row is scored and
+    trained with the prefix with which it was sampled. Groups mix latents, and the baseline is over
+    the mixture. Evaluations sample without a prefix.
 
     Args:
       latent: size of z.
-      prefix: vectors.
-      until: share of the run's steps, over which prefixes are withdrawn.
-      decode: (z [n, Z]) -> [n, P, D], such as a trained decoder; None: a random one of
+      prefix: number of vectors.
+      until: fraction of the run's steps over which prefixes are withdrawn.
+      decode: (z [n, Z]) -> [n, P, D], such as a trained decoder. None: a random one of
         `new_prefix_vae`, of the embeddings' size, by the run's seed.
     Writes: soft_prompt, soft_length. Metrics: prefixed_share (of the rows).
     """
@@ -88,8 +79,17 @@ def soft_prefixes(
         )
         return batch, state, {"prefixed_share": sum(rows) / max(len(group), 1)}
 
-    gives = frozenset({"soft_prompt", "soft_length"})
-    return Draw(apply, writes=gives)
+    return apply
+
+
+def falling_share(step: int, steps: int, until: float = 0.5) -> float:
+    """max(0, 1 - step / (until · steps)): all rows at first, none after `until` of the run."""
+    return max(0.0, 1 - step / max(until * steps, 1e-9))
+
+
+def prefixed_rows(share: float, samples: int) -> int:
+    """Number of rows of a group that get a prefix, the first ones; half a row counts as one."""
+    return int(np.floor(share * samples + 0.5))
 
 
 def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
@@ -110,19 +110,19 @@ def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
 
 
 def reasoning_palette(
-    latent: int = 32,
-    prefix: int = 4,
-    until: float = 0.5,
+    latent: Count = 32,
+    prefix: Count = 4,
+    until: Positive = 0.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on rows of which fewer and fewer are written behind a random soft prefix.
+    """GRPO on rows of which fewer and fewer have a random soft prefix.
 
     Args:
       latent: size of z.
       prefix: vectors of a prefix (P).
-      until: share of the steps, over which prefixes are withdrawn.
+      until: fraction of the run's steps over which prefixes are withdrawn.
     """
     return Recipe(
         objective=clipped_objective(
@@ -140,10 +140,10 @@ METHOD = Method(
     changes="sampling",
     evidence="reconstruction",
     left_out="training the decoder on question-answer pairs, and the short tuning to its prefixes",
-    reports="steadily above plain RL on reasoning, and control of the style (no number)",
+    reports="steadily above plain RL on reasoning, with control of the style (no number)",
     traps=(
         "the default decoder is random and never trained, so prefixes are noise; a score without "
-        "the row's prefix would be off-policy unnoticed; evaluations without a late plain phase "
-        "see what was never trained"
+        "the row's prefix would be off-policy unnoticed; without a late plain phase evaluations "
+        "measure an untrained input"
     ),
 )

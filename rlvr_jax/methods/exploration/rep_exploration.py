@@ -1,16 +1,17 @@
-"""RepExp: responses whose representation differs from the others of their group earn a bonus.
+"""RepExp: a bonus for responses whose representation differs from the others of their group.
 
 "Representation-Based Exploration for Language Models: From Test-Time to Post-Training",
 https://arxiv.org/abs/2510.11686
 
-    f_i  = mean over the response of the last hidden states of the policy that the run began with
+    f_i  = mean over the response of the last hidden states of the initial policy
     b_i  = h_iᵀ (λ I + Σ_j h_j h_jᵀ)⁻¹ h_i over the group, h = f - mean f
-    R_i  = outcome + β b_i in groups with a right response, else the outcome
+    R_i  = outcome + β b_i in groups with a correct response, else the outcome
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-With `others` b leaves the row itself out of the matrix (the config's default; the scripts take the
-form above). The authors project f to d dimensions at random first, which the Gram matrix of a group
-does without. In a group that is all right the division by the deviation makes full advantages of b.
+With `others` the matrix leaves out the row itself (the default of their config; their scripts use
+the form above). The authors project f to d dimensions at random first; the Gram matrix of a group
+does not need that. In a group of only correct responses the division by the standard deviation
+scales b to full advantages.
 """
 
 import jax
@@ -30,51 +31,17 @@ from rlvr_jax.types.parts import part
 Rows = Float[Array, "B"]
 
 
-def leverage(
-    features: Float[Array, "B D"], group: Int[Array, "B"], ridge: float, where: Array | None = None
-) -> Rows:
-    """h_iᵀ (λ I + Σ_j h_j h_jᵀ)⁻¹ h_i over the group, h the features less their group's mean.
-
-    In [0, 1); equal rows have 0. N rows span N - 1 dimensions: with |h|² far above λ all are close
-    to 1 - 1/N.
-
-    Args:
-      features: of the rows.
-      group: id of the group of each row.
-      ridge: λ, positive.
-      where: bool [B], rows that count; the others have 0. None: all.
-    """
-    counted = jnp.ones(group.shape, bool) if where is None else where
-    kept = jnp.where(counted[:, None], features, 0)
-    number = jnp.maximum(group_count(group, counted), 1).astype(features.dtype)
-    mean = jax.vmap(group_sum, (1, None), 1)(kept, group) / number[:, None]
-    own = jnp.where(counted[:, None], features - mean, 0)
-    # (λ + K)⁻¹ K of the Gram matrix of a group has the same diagonal, and is of the rows' size. By
-    # eigenvalues, as float32 loses a small λ beside K: what is rounding beside the largest is 0.
-    same = (group[:, None] == group[None]).astype(features.dtype)
-    size, vectors = jnp.linalg.eigh((own @ own.T) * same)
-    rounding = size[-1] * len(group) * jnp.finfo(size.dtype).eps
-    share = jnp.where(size > rounding, size / (size + ridge), 0)
-    most = 1 - 1 / number
-    return jnp.where(counted, jnp.clip(vectors**2 @ share, 0, most), 0)
-
-
-def leave_one_out_leverage(own: Rows) -> Rows:
-    """l / (1 - l): the same with the matrix of the other rows alone."""
-    return own / (1 - own)
-
-
-@part
+@part(reads={"embedding"})
 def novelty_bonus(
     coefficient: NonNegative = 0.01, ridge: Positive = 0.01, others: bool = False
 ) -> Shaping:
-    """R = outcome + β b, b the leverage of the row, in groups with a right response.
+    """R = outcome + β b in groups with a correct response, b the leverage of the row.
 
     Args:
-      coefficient: β, at least 0.
-      ridge: λ, positive.
-      others: b leaves the row's own features out of the matrix, which spreads large values.
-    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is paid).
+      coefficient: β.
+      ridge: λ.
+      others: the matrix leaves out the row itself, which spreads large values.
+    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is added).
     Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
     """
 
@@ -93,23 +60,55 @@ def novelty_bonus(
         }
         return rollouts.outcome + coefficient * jnp.where(paid, bonus, 0), state, metrics
 
-    return Shaping(apply, reads=frozenset({"embedding"}))
+    return apply
+
+
+def leverage(
+    features: Float[Array, "B D"], group: Int[Array, "B"], ridge: float, where: Array | None = None
+) -> Rows:
+    """h_iᵀ (λ I + Σ_j h_j h_jᵀ)⁻¹ h_i over the group, h the features minus their group's mean.
+
+    In [0, 1); equal rows have 0. N rows span N - 1 dimensions: for |h|² far above λ all values are
+    close to 1 - 1/N.
+
+    Args:
+      ridge: λ, positive.
+      where: rows that count; the others have 0. None: all.
+    """
+    counted = jnp.ones(group.shape, bool) if where is None else where
+    kept = jnp.where(counted[:, None], features, 0)
+    number = jnp.maximum(group_count(group, counted), 1).astype(features.dtype)
+    mean = jax.vmap(group_sum, (1, None), 1)(kept, group) / number[:, None]
+    own = jnp.where(counted[:, None], features - mean, 0)
+    # (λ + K)⁻¹ K of the Gram matrix K of a group has the same diagonal and the size of the rows.
+    # Eigenvalues, because float32 loses a λ that is small relative to K; those at rounding are 0.
+    same = (group[:, None] == group[None]).astype(features.dtype)
+    size, vectors = jnp.linalg.eigh((own @ own.T) * same)
+    rounding = size[-1] * len(group) * jnp.finfo(size.dtype).eps
+    share = jnp.where(size > rounding, size / (size + ridge), 0)
+    most = 1 - 1 / number
+    return jnp.where(counted, jnp.clip(vectors**2 @ share, 0, most), 0)
+
+
+def leave_one_out_leverage(own: Rows) -> Rows:
+    """l / (1 - l): the leverage with the matrix of the other rows."""
+    return own / (1 - own)
 
 
 def rep_exploration(
-    coefficient: float = 0.01,
-    ridge: float = 0.01,
+    coefficient: NonNegative = 0.01,
+    ridge: Positive = 0.01,
     others: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on the token mean, on outcomes and a bonus for what is new in the group.
+    """GRPO on the token mean, on outcomes and a bonus for novelty in the group.
 
     Args:
       coefficient: of the bonus (β).
       ridge: λ.
-      others: the bonus leaves the row itself out of the matrix.
+      others: the matrix leaves out the row itself.
     """
     return Recipe(
         objective=clipped_objective(
@@ -128,7 +127,8 @@ METHOD = Method(
     left_out="the random projection; the choice of samples at test time",
     reports="Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256",
     traps=(
-        "in all-right groups the division by the std makes unit advantages of the bonus, whatever "
-        "its weight; with few wide rows every bonus is near 1 - 1/N: `others=True` spreads them"
+        "in groups of only correct responses the division by the std scales the bonus to unit "
+        "advantages, whatever its weight; with few wide rows every bonus is near 1 - 1/N: "
+        "`others=True` spreads them"
     ),
 )

@@ -1,4 +1,4 @@
-"""RiskPO: optimize a mixture of values at risk of the scores of bundled prompts.
+"""RiskPO: optimizes a mixture of values at risk of the scores of bundled prompts.
 
 "RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
 https://github.com/RTkenny/RiskPO
@@ -8,12 +8,12 @@ https://github.com/RTkenny/RiskPO
     A    = (w h + g) / (w + 1) / std(x), divided by the std of the prompt's rewards
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The constants are those of the authors' MATH script; with its "natural baseline" q_d - q_u every
-advantage is ≤ 0. Their DAPO-math script has α_u = 0.8, `relative_credit` and no natural baseline,
-the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from update to update; with
-`own_share` 1 they are the bundle's own (their mode "batch"), with ½ the mean of both ("mix"). Where
-the scores of a bundle are equal, as of prompts that are all too hard, the authors divide by 1e-6;
-we take a std below 1e-3 as 1. The clip is that of DAPO.
+The constants are those of the authors' MATH script. With its "natural baseline" q_d - q_u every
+advantage is ≤ 0. Their DAPO-math script uses α_u = 0.8, `relative_credit` and no natural baseline;
+the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from update to update. With
+`own_share` 1 they are those of the bundle (their mode "batch"), with ½ the mean of both ("mix"). If
+the scores of a bundle are equal, the authors divide by 1e-6; we take a std below 1e-3 as 1. The
+clip is that of DAPO.
 """
 
 from collections.abc import Callable
@@ -42,29 +42,31 @@ from rlvr_jax.types.hyperparameters import (
     Count,
     Epsilon,
     NonNegative,
+    OpenUnit,
     Positive,
     Unit,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
-TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))  # levels of the tracked quantiles
-
+TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
+"""Levels of the tracked quantiles."""
 
 Scores = Float[Array, "B"]
-
-
 Level = Float[Array, ""]
+Tail = Callable[[Scores, Level, Level, float, float, float], Scores]
+Ids = Int[Array, "B"]
+Credit = Callable[[Scores, Scores, Ids, Ids, float], Scores]
 
 
 class Bundles(NamedTuple):
-    """The scores of a batch, each standing at every rollout that it is the sum of.
+    """The scores of a batch, each repeated at every rollout that it sums.
 
     Fields:
-      bundle: int [B], the bundle of the rollout's prompt.
-      unit: int [B], which rollouts make one score.
-      score: [B], the sum of their rewards.
-      counted: bool [B], one rollout of each unit: statistics of scores run over these.
+      bundle: bundle of the rollout's prompt.
+      unit: id of the score to which the rollout belongs.
+      score: sum of the rewards of the unit.
+      counted: one rollout of each unit: statistics of scores run over these.
     """
 
     bundle: Int[Array, "B"]
@@ -74,25 +76,10 @@ class Bundles(NamedTuple):
 
 
 class TrackedQuantiles(NamedTuple):
-    """Quantiles of the scores at the levels of `TRACKED_LEVELS`, and whether there are any yet."""
+    """Quantiles of the scores at `TRACKED_LEVELS`, and whether a batch has set them."""
 
     quantiles: Float[Array, "19"]
     seen: Bool[Array, ""]
-
-
-def bundled(rollouts: Rollouts, num_prompts: int) -> Bundles:
-    """Bundles of `num_prompts` prompts and their scores; the last bundle may be smaller.
-
-    Rows of groups without tokens are a bundle of their own, which does not count.
-    """
-    asked = group_has_tokens(rollouts.mask, rollouts.group)
-    prompt, rows = group_index(rollouts.group, asked), rollouts.group.shape[0]
-    bundle = jnp.where(asked, prompt // num_prompts, rows)
-    place = group_rank(rollouts.rollout_id, rollouts.group, rollouts.rollout_id)
-    unit = bundle * rows + place
-    score = group_sum(rollouts.reward, unit)
-    counted = asked & (group_rank(prompt, unit, rollouts.rollout_id) == 0)
-    return Bundles(bundle, unit, score, counted)
 
 
 def lower_tail(
@@ -103,7 +90,7 @@ def lower_tail(
     high: float,
     epsilon: float,
 ) -> Scores:
-    """-(q_low - x)⁺ / (α_low + ε): how far a score lies in the bad tail."""
+    """-(q_low - x)⁺ / (α_low + ε): depth of a score in the lower tail."""
     del high_quantile, high
     return -jnp.maximum(low_quantile - score, 0) / (low + epsilon)
 
@@ -116,33 +103,46 @@ def upper_tail(
     high: float,
     epsilon: float,
 ) -> Scores:
-    """(x - q_high)⁺ / (1 - α_high + ε): how far a score lies in the good tail."""
+    """(x - q_high)⁺ / (1 - α_high + ε): height of a score in the upper tail."""
     del low_quantile, low
     return jnp.maximum(score - high_quantile, 0) / (1 - high + epsilon)
 
 
-Rows = Float[Array, "B"]
-
-
-Ids = Int[Array, "B"]
-
-
-Credit = Callable[[Rows, Rows, Ids, Ids, float], Rows]
-
-
-def uniform_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
+def uniform_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """The value itself."""
     del reward, group, unit, epsilon
     return value
 
 
+def spread_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
+    """value / (std of the prompt's rewards + ε); a std of 1e-3 or less is replaced by 1."""
+    del unit
+    std = group_std(reward, group)
+    return value / (jnp.where(std <= 1e-3, 1, std) + epsilon)
+
+
+def outcome_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
+    """Half the value for rewards above 0, one and a half for the others."""
+    del group, unit, epsilon
+    return jnp.where(reward > 0, 0.5, 1.5).astype(value.dtype) * value
+
+
+def relative_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
+    """The fraction of R - mean in its sum over the unit; equal parts if that sum is ≤ ε."""
+    lead = group_deviation(reward, group)
+    total = group_sum(lead, unit)
+    even = 1 / group_count(unit).astype(value.dtype)
+    tiny = jnp.abs(total) <= epsilon
+    return value * jnp.where(tiny, even, lead / jnp.where(tiny, 1, total))
+
+
 @part(writes={"advantage"})
 def risk_sensitive(
     num_prompts: Count = 5,
-    low: float = 0.2,
-    high: float = 0.9,
+    low: OpenUnit = 0.2,
+    high: OpenUnit = 0.9,
     tail_weight: NonNegative = 1.5,
-    tail: Callable[[Scores, Level, Level, float, float, float], Scores] = lower_tail,
+    tail: Tail = lower_tail,
     natural_baseline: bool = True,
     credit: Credit = uniform_credit,
     track_rate: NonNegative = 0.1,
@@ -151,33 +151,32 @@ def risk_sensitive(
     min_spread: NonNegative = 1e-3,
     own_share: Unit = 0.0,
 ) -> Transform:
-    """The mixed value at risk of the scores of bundles, shared out to their rollouts.
+    """The mixed value at risk of the scores of bundles, distributed to their rollouts.
 
     With x a score and q the quantiles at α_low and α_high:
         range = [(x - q_low)⁺ - (x - q_high)⁺ + q_low - q_high] / (α_high - α_low + ε)
         A     = (w tail + range) / (w + 1) / (std of the bundle's scores + ε)
-    In the first update q are the bundle's own; then s times those plus 1 - s times the tracked ones
-    nearest to the two levels.
-    Tracking: q ← q + η (α - mean 1[x < q]), from the quantiles of the first batch. Against tracked
-    quantiles a bundle of equal scores has a value too: a deviation below `min_spread` counts as 1.
+    In the first update q are those of the bundle; later s times those plus 1 - s times the tracked
+    ones nearest to the two levels. Tracking: q ← q + η (α - mean 1[x < q]), from the quantiles of
+    the first batch. Relative to tracked quantiles a bundle of equal scores has a value as well.
 
     Args:
-      num_prompts: K, prompts per bundle.
-      low, high: α_low < α_high, in (0, 1).
-      tail_weight: w, at least 0.
-      tail: `lower_tail` (averse to risk) or `upper_tail` (seeking it).
-      natural_baseline: whether q_low - q_high is in the range term, which is then ≤ 0.
-      credit: how a value is shared out, of `rlvr_jax.objectives.advantages.risk_credit`.
-      track_rate: η, at least 0.
-      epsilon: ε, positive.
-      max_value: bound of |A| before it is shared out, positive; inf for none.
-      min_spread: at least 0; with 0 equal scores are divided by ε.
-      own_share: s, in [0, 1].
+      num_prompts: prompts per bundle (K).
+      low, high: α_low < α_high.
+      tail_weight: w.
+      tail: `lower_tail` (risk-averse) or `upper_tail` (risk-seeking).
+      natural_baseline: whether q_low - q_high is part of the range term, which is then ≤ 0.
+      credit: how a value is distributed to rollouts.
+      track_rate: step of the tracked quantiles (η).
+      epsilon: added to denominators (ε).
+      max_value: bound of |A| before it is distributed.
+      min_spread: standard deviations of scores below it count as 1; with 0 equal scores are divided
+        by ε.
+      own_share: weight of the bundle's own quantiles (s).
     Raises:
-      ValueError: levels not ascending in (0, 1), num_prompts below 1, or another number outside its
-        range.
+      ValueError: levels that do not ascend.
     """
-    if not 0 < low < high < 1:
+    if not low < high:
         raise ValueError(
             f"risk_sensitive: low and high must ascend in (0, 1), got {low} and {high}"
         )
@@ -213,11 +212,26 @@ def risk_sensitive(
     return Transform(apply, init=init)
 
 
+def bundled(rollouts: Rollouts, num_prompts: int) -> Bundles:
+    """Bundles of `num_prompts` prompts and their scores; the last bundle may be smaller.
+
+    Rows of groups without tokens are a bundle of their own, which does not count.
+    """
+    asked = group_has_tokens(rollouts.mask, rollouts.group)
+    prompt, rows = group_index(rollouts.group, asked), rollouts.group.shape[0]
+    bundle = jnp.where(asked, prompt // num_prompts, rows)
+    place = group_rank(rollouts.rollout_id, rollouts.group, rollouts.rollout_id)
+    unit = bundle * rows + place
+    score = group_sum(rollouts.reward, unit)
+    counted = asked & (group_rank(prompt, unit, rollouts.rollout_id) == 0)
+    return Bundles(bundle, unit, score, counted)
+
+
 def _track(state, bundles, rate):
     score, counted = bundles.score, bundles.counted
     levels = jnp.asarray(TRACKED_LEVELS, score.dtype)
     tracked = state.quantiles.astype(score.dtype)
-    # One search in the program, and not one for each level.
+    # `map` compiles one search, not one for each level.
     first = jax.lax.map(lambda level: masked_quantile(score, counted, level), levels)
     below = jax.vmap(lambda quantile: masked_mean(score < quantile, counted))(tracked)
     moved = tracked + rate * (levels - below.astype(score.dtype))
@@ -225,43 +239,21 @@ def _track(state, bundles, rate):
     return TrackedQuantiles(quantiles, jnp.ones((), bool))
 
 
-def spread_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
-    """value / (std of the prompt's rewards + ε), a deviation of 1e-3 or less replaced by 1."""
-    del unit
-    std = group_std(reward, group)
-    return value / (jnp.where(std <= 1e-3, 1, std) + epsilon)
-
-
-def outcome_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
-    """Half the value for rewards above 0, one and a half for the others."""
-    del group, unit, epsilon
-    return jnp.where(reward > 0, 0.5, 1.5).astype(value.dtype) * value
-
-
-def relative_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
-    """The share of R - mean of the prompt in its sum over the unit; even shares if that is ≤ ε."""
-    lead = group_deviation(reward, group)
-    total = group_sum(lead, unit)
-    even = 1 / group_count(unit).astype(value.dtype)
-    tiny = jnp.abs(total) <= epsilon
-    return value * jnp.where(tiny, even, lead / jnp.where(tiny, 1, total))
-
-
 def riskpo(
-    num_prompts: int = 5,
-    low: float = 0.2,
-    high: float = 0.9,
-    tail_weight: float = 1.5,
-    tail: Callable = lower_tail,
+    num_prompts: Count = 5,
+    low: OpenUnit = 0.2,
+    high: OpenUnit = 0.9,
+    tail_weight: NonNegative = 1.5,
+    tail: Tail = lower_tail,
     natural_baseline: bool = True,
     credit: Credit = spread_credit,
-    track_rate: float = 0.1,
+    track_rate: NonNegative = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
-    max_value: float = 1e3,
-    min_spread: float = 1e-3,
-    own_share: float = 0.0,
+    max_value: Bound = 1e3,
+    min_spread: NonNegative = 1e-3,
+    own_share: Unit = 0.0,
 ) -> Recipe:
     """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean.
 
@@ -269,13 +261,14 @@ def riskpo(
       num_prompts: prompts per bundle (K).
       low, high: levels of the quantiles (α_d, α_u).
       tail_weight: weight of the tail (w).
-      tail: the bad one or the good one.
+      tail: `lower_tail` (risk-averse) or `upper_tail` (risk-seeking).
       natural_baseline: whether q_d - q_u is part of the range term.
-      credit: how the value of a score is shared out.
+      credit: how the value of a score is distributed: `spread_credit`, `uniform_credit`,
+        `outcome_credit` or `relative_credit`.
       track_rate: step of the tracked quantiles (η).
-      max_value: bound of a value before it is shared out (ours).
+      max_value: bound of a value before it is distributed (ours).
       min_spread: std of a bundle's scores below which it counts as 1 (ours).
-      own_share: weight of the bundle's own quantiles against the tracked ones.
+      own_share: weight of the bundle's own quantiles; the tracked ones have the rest.
     """
     return Recipe(
         objective=clipped_objective(

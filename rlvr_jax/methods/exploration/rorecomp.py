@@ -1,17 +1,17 @@
-"""RoRecomp: short right and long wrong answers first, the others later in updates of their own.
+"""RoRecomp: trains on short correct and long incorrect responses first, on the others later.
 
 "RoRecomp: Enhancing Reasoning Efficiency via Rollout Response Recomposition in Reinforcement
 Learning", https://arxiv.org/abs/2509.25958
 
     A_i = (R_i - mean) / (std + 1e-6) over the whole group, std with n - 1
-    priority:      of each group the ⌈α n⁺⌉ shortest right and the ⌈α n⁻⌉ longest wrong answers
-    compensation:  the others, first in first out, once there are as many as a step draws
+    priority:      of each group the ⌈α n⁺⌉ shortest correct and the ⌈α n⁻⌉ longest incorrect rows
+    compensation:  the others, first in first out, once there are as many as a step samples
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i, over either kind in its own update
 
-No reward for length is needed: short and right is good, long and wrong is bad. The compensation
-keeps the policy from collapsing onto short answers; its rows have the old log-probs and advantages
-of the step that drew them. α, the size of the buffer and the moment of a compensation are ours, and
-so are advantages from before the selection.
+It shortens responses without a length reward. The compensation keeps the policy from collapsing
+onto short responses; its rows have the old log-probs and advantages of the step that sampled them.
+Ours are: α, the size of the buffer, the moment of a compensation, and that advantages are computed
+before the selection.
 """
 
 from __future__ import annotations
@@ -33,69 +33,44 @@ from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 from rlvr_jax.types.signals import Signals
 from rlvr_jax.types.token_stats import TokenStats
 
 RIGHT = 0.5
-"""An outcome above this counts as right."""
+"""An outcome above this is correct."""
 
 
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
-
-
 PER_ROW = ("outcome", "reward")
 
 
-def priority_rows(
-    outcome: np.ndarray, length: np.ndarray, group: np.ndarray, fraction: float
-) -> np.ndarray:
-    """The ⌈α n⌉ shortest right and the ⌈α n⌉ longest wrong rows of each group, bool [B].
-
-    n is the number of right, or of wrong, rows of the group; equal lengths stay by their order.
-
-    Args:
-      outcome, length, group: [B].
-      fraction: α.
-    """
-    right = outcome > RIGHT
-    chosen = np.zeros(len(outcome), bool)
-    for number in np.unique(group):
-        for kind, key in ((right, length), (~right, -length)):
-            rows = np.flatnonzero((group == number) & kind)
-            rows = rows[np.argsort(key[rows], kind="stable")]
-            chosen[rows[: math.ceil(fraction * len(rows))]] = True
-    return chosen
-
-
 @part
-def recompose(advantage: Transform, fraction: Unit = 0.5) -> Stage:
-    """Learns from the shortest right and the longest wrong rows now, from the others later.
+def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
+    """Trains on the shortest correct and the longest incorrect rows now, on the others later.
 
-    Advantages are estimated on whole groups, before these are taken apart. What is not chosen is
-    scored and kept with its advantage and old log-probs, first in, first out; once there are as
-    many rows as a step draws, the oldest are a further update. Only answers to train prompts as
-    they are can be kept; the others are dropped.
+    Advantages are estimated on whole groups. The other rows are scored and stored with advantages
+    and old log-probs, first in, first out. Once there are as many rows as a step samples, the
+    oldest are a further update. Only responses to unchanged training prompts can be stored; the
+    others are dropped.
 
     Args:
-      advantage: of the objective, estimated here; it reads no policy.
-      fraction: of the right and of the wrong rows of a group that are chosen (α), in (0, 1].
-    Reads: outcome, length, what the advantage reads. Writes: advantage; `Batch.further`, of rows
-      that are stored. Metrics: priority_share (of the rows), kept_rows (that wait),
-      compensation_rows (in a further update).
+      advantage: of the objective, estimated here; it must not read statistics of the policy.
+      fraction: of the correct and of the incorrect rows of a group that train now (α).
+    Reads: outcome, length, and what the advantage reads. Writes: advantage; `Batch.further`, of
+      stored rows. Metrics: priority_share (of the rows), kept_rows (stored), compensation_rows (in
+      a further update).
     Raises:
-      ValueError: fraction outside (0, 1]; an advantage that reads a policy.
+      ValueError: an advantage that reads statistics of the policy.
     """
-    if not fraction:
-        raise ValueError(f"recompose: fraction must be above 0, got {fraction}")
     estimate = estimator(advantage)
 
     def init(setting):
         tokens, rows = (setting.response_tokens,), setting.prompts * setting.drawn_samples
         return empty_store(
-            2 * rows,  # full, and one step's more
+            2 * rows,  # a full one and the rows of one more step
             number=((), np.int32),
             tokens=(tokens, np.int32),
             length=((), np.int32),
@@ -118,19 +93,39 @@ def recompose(advantage: Transform, fraction: Unit = 0.5) -> Stage:
         if state.held >= full:
             rows, state = pop_oldest(state, full)
             further.append(_compensation(rewritten(actor, turn.setting.task, rows), rows))
-        told = {
+        metrics = {
             "priority_share": float(chosen.mean()),
             "kept_rows": float(state.held),
             "compensation_rows": float(sum(map(len, further))),
         }
         priority = batch.take(np.flatnonzero(chosen)).renumbered()
-        return replace(priority, further=further), state, told
+        return replace(priority, further=further), state, metrics
 
     return Stage(apply, init, writes=frozenset({"advantage"}), updates=1, by_row=True)
 
 
+def priority_rows(
+    outcome: np.ndarray, length: np.ndarray, group: np.ndarray, fraction: float
+) -> np.ndarray:
+    """The ⌈α n⌉ shortest correct and the ⌈α n⌉ longest incorrect rows of each group, bool [B].
+
+    n is the number of correct, or of incorrect, rows of the group; equal lengths keep their order.
+
+    Args:
+      fraction: α.
+    """
+    right = outcome > RIGHT
+    chosen = np.zeros(len(outcome), bool)
+    for number in np.unique(group):
+        for kind, key in ((right, length), (~right, -length)):
+            rows = np.flatnonzero((group == number) & kind)
+            rows = rows[np.argsort(key[rows], kind="stable")]
+            chosen[rows[: math.ceil(fraction * len(rows))]] = True
+    return chosen
+
+
 def _records(rest: Batch, actor) -> dict[str, np.ndarray]:
-    """What is kept of rows, their log-probs at the weights that sampled among it."""
+    """The stored values of rows, with log-probs under the weights that sampled them."""
     rest = rest.with_rollouts(old_logp=actor.score(rest, ["logp"])["logp"])
     names = ("tokens", "length", "mask", "truncated", "weight_version", *PER_TOKEN, *PER_ROW)
     known = {name: getattr(rest.rollouts, name) for name in names}
@@ -138,7 +133,7 @@ def _records(rest: Batch, actor) -> dict[str, np.ndarray]:
 
 
 def _compensation(written: Batch, rows: dict[str, np.ndarray]) -> Batch:
-    """Stored rows as a batch that brings its advantages and old log-probs."""
+    """Stored rows as a batch with their advantages and old log-probs."""
     kind = written.rollouts.reward.dtype
     numbers = {name: rows[name].astype(kind) for name in (*PER_TOKEN, *PER_ROW)}
     other = {name: rows[name] for name in ("mask", "truncated", "weight_version")}
@@ -151,8 +146,7 @@ def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:
     """The function (rollouts) -> [B, T] of an advantage part.
 
     Args:
-      advantage: without state, and of what stands in the rollouts alone, such as
-        `group_normalized()`.
+      advantage: without state, and of records of the rollouts only, such as `group_normalized()`.
     Raises:
       ValueError: a part that reads statistics of a policy.
     """
@@ -166,7 +160,7 @@ def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:
     def estimate(rollouts):
         _, clean = on_mask(TokenStats(logp=rollouts.behaviour_logp), rollouts)
         signals = Signals.neutral(clean.mask, clean.reward.dtype)
-        # There is no policy yet and nothing random: who reads them fails.
+        # No policy statistics and no random key: a part that reads them fails.
         context = Context(TokenStats(), clean, clean.behaviour_logp, None)
         return advantage.apply(signals, context, ())[0].advantage
 
@@ -174,15 +168,15 @@ def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:
 
 
 def rorecomp(
-    fraction: float = 0.5,
+    fraction: Share = 0.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """PPO's clip on the token mean, on groups that are taken apart by length.
+    """PPO's clip on the token mean, on groups that are split by length.
 
     Args:
-      fraction: of the right and of the wrong answers of a group that go first (α).
+      fraction: of the correct and of the incorrect responses of a group that train first (α).
     """
     advantage = group_normalized(epsilon)
     return Recipe(
@@ -205,7 +199,8 @@ METHOD = Method(
         "52.5 % shorter in thinking models"
     ),
     traps=(
-        "only mixed groups say anything of length; without compensation answers collapse to short "
-        "ones; on the token mean long wrong answers dominate, on a mean of each they do not"
+        "only mixed groups carry information on length; without compensation responses collapse "
+        "to short ones; on the token mean long incorrect responses dominate, on a mean per "
+        "response they do not"
     ),
 )

@@ -8,9 +8,9 @@ https://github.com/Dreamer312/SEED-GRPO
     A_i  = (R_i - mean) / (1 + α u)
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-Made from a review of the paper and a third-party port, whose f and α these are. The paper's f is
-linear, exponential or focal in u (`linear_decay` and so on), its α was not found; and it estimates
-SE by -mean_k ln p_k. Ours is the clip of 0.2.
+A reconstruction from a review of the paper and a third-party port, whose f and α these are. The
+paper's f is linear, exponential or focal in u; its α was not found. It estimates SE by
+-mean_k ln p_k. The clip of 0.2 is ours.
 """
 
 from collections.abc import Callable
@@ -29,6 +29,51 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
+Decay = Callable[[Array, float], Array]
+"""(u [B], α) -> factor of the advantage [B]."""
+
+
+def hyperbolic_decay(entropy: Rows, rate: float) -> Rows:
+    """1 / (1 + α u)."""
+    return 1 / (1 + rate * entropy)
+
+
+def linear_decay(entropy: Rows, rate: float) -> Rows:
+    """1 - α u."""
+    return 1 - rate * entropy
+
+
+def exponential_decay(entropy: Rows, rate: float) -> Rows:
+    """exp(-α u)."""
+    return jnp.exp(-rate * entropy)
+
+
+def focal_decay(entropy: Rows, rate: float) -> Rows:
+    """(1 - u)^α."""
+    return (1 - entropy) ** rate
+
+
+@part(reads={"logp", "answer", "batch_statistics"}, writes={"advantage"}, once=True)
+def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> Transform:
+    """Shrinks the advantages of a group by the disagreement of its answers: A' = A f(u; α).
+
+    u is the `relative_semantic_entropy` of the rollouts with tokens.
+
+    Args:
+      rate: α.
+      decay: f.
+    Metrics: semantic_entropy_scale, its mean over the rollouts with tokens.
+    """
+
+    def apply(signals, context, state):
+        rollouts, written = context.rollouts, has_tokens(signals.mask)
+        loglik = masked_mean(context.old_logp, signals.mask, axis=1)
+        u = relative_semantic_entropy(loglik, rollouts.answer, rollouts.group, written)
+        scale = decay(u, rate)
+        signals = replace(signals, advantage=signals.advantage * scale[:, None])
+        return signals, state, {"semantic_entropy_scale": masked_mean(scale, written)}
+
+    return apply
 
 
 def relative_semantic_entropy(
@@ -44,55 +89,8 @@ def relative_semantic_entropy(
     return jnp.clip(entropy / jnp.where(largest > 0, largest, 1), 0, 1)
 
 
-Decay = Callable[[Array, float], Array]
-
-
-def hyperbolic_decay(share: Rows, rate: float) -> Rows:
-    """1 / (1 + α u)."""
-    return 1 / (1 + rate * share)
-
-
-def linear_decay(share: Rows, rate: float) -> Rows:
-    """1 - α u."""
-    return 1 - rate * share
-
-
-def exponential_decay(share: Rows, rate: float) -> Rows:
-    """exp(-α u)."""
-    return jnp.exp(-rate * share)
-
-
-def focal_decay(share: Rows, rate: float) -> Rows:
-    """(1 - u)^α."""
-    return (1 - share) ** rate
-
-
-@part(reads={"logp", "answer", "batch_statistics"}, writes={"advantage"}, once=True)
-def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> Transform:
-    """Shrinks the advantages of a group by how much its answers disagree: A' = A f(u; α).
-
-    u is the `relative_semantic_entropy` of the rollouts with tokens, with the mean old log-prob of
-    these as ℓ.
-
-    Args:
-      rate: α.
-      decay: f, one of the functions of this module.
-    Metrics: semantic_entropy_scale, its mean over the rollouts with tokens.
-    """
-
-    def apply(signals, context, state):
-        rollouts, written = context.rollouts, has_tokens(signals.mask)
-        loglik = masked_mean(context.old_logp, signals.mask, axis=1)
-        share = relative_semantic_entropy(loglik, rollouts.answer, rollouts.group, written)
-        scale = decay(share, rate)
-        signals = replace(signals, advantage=signals.advantage * scale[:, None])
-        return signals, state, {"semantic_entropy_scale": masked_mean(scale, written)}
-
-    return apply
-
-
 def seed_grpo(
-    entropy_rate: float = 0.0417,
+    entropy_rate: Finite = 0.0417,
     decay: Decay = hyperbolic_decay,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -100,8 +98,8 @@ def seed_grpo(
     """Centered rewards, scaled down by the semantic entropy of the group.
 
     Args:
-      entropy_rate: how much full disagreement takes away (α).
-      decay: f, a function (u, α) of `rlvr_jax.objectives.transforms.semantic_credit`.
+      entropy_rate: reduction of the advantage at full disagreement (α).
+      decay: f: `hyperbolic_decay`, `linear_decay`, `exponential_decay` or `focal_decay`.
     """
     return Recipe(
         objective=clipped_objective(
@@ -122,7 +120,8 @@ METHOD = Method(
     left_out="answers that say the same in other words",
     reports="Qwen2.5-Math-7B: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0",
     traps=(
-        "at the port's rate it takes 4 % at most; it never changes order in a group; hard prompts "
-        "disagree, too, and lose weight; the port makes every unread answer a cluster of its own"
+        "at the port's rate it reduces advantages by 4 % at most; it never changes the order in a "
+        "group; answers to hard prompts disagree as well, so hard prompts lose weight; the port "
+        "makes every unread answer a cluster of its own"
     ),
 )

@@ -3,14 +3,14 @@
 Zheng and Lee 2025, "SofT-GRPO", https://arxiv.org/abs/2511.06411
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
-    logp = the token's, or where a mixture was fed the mean log-density of its Gumbel noise
+    logp = that of the token, or at a mixture the mean log-density of its Gumbel noise
            (`rlvr_jax.objectives.surrogates.soft_tokens`)
     loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)] / Σ n_i
 
 Defaults are the authors': noise in [-1.5, 3], candidates above log-prob -3, β = 0.001 on the
-recorded tokens. Old log-probs are those of soft tokens, too, from the same function. Mixtures are
-of the 5 most probable tokens, cut to mass 0.95 and mixed at temperature 0.1; a response thinks up
-to `end`.
+recorded tokens. Old log-probs at mixtures come from the same density. A mixture has the 5 most
+probable tokens, cut to mass 0.95 and mixed at temperature 0.1. A response uses mixtures up to
+`end`.
 """
 
 from __future__ import annotations
@@ -31,42 +31,50 @@ from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.surrogates.soft_tokens import GumbelNoise, soft_token_logp
 from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Epsilon,
+    Finite,
+    KLCoefficient,
+    Positive,
+    Share,
+)
 from rlvr_jax.types.parts import part
 
-GIVES = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
+RECORDS = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
 
 
 @part
 def soft_thinking(
     end: str = "</think>",
-    candidates: int = 5,
-    top_p: float = 0.95,
-    mixing_temperature: float = 0.1,
+    candidates: Count = 5,
+    top_p: Share = 0.95,
+    mixing_temperature: Positive = 0.1,
     noise: GumbelNoise | None = None,
     **sampling: Any,
 ) -> Draw:
-    """Samples every response as a whole; up to the end of its thinking it feeds itself mixtures.
+    """Samples responses whose thinking consists of mixtures of tokens.
 
-    The likeliest tokens at a place are cut to their nucleus, perturbed by Gumbel noise and mixed;
-    the mixture of their embeddings is the next input, the most weighty one the recorded token. When
-    that is the end of thinking, or ends the response, it is fed as itself and what follows is
-    sampled as ever. Rows are trained on the very inputs that they were drawn with.
+    The likeliest tokens are cut to their nucleus, perturbed by Gumbel noise and mixed. The mixture
+    of their embeddings is the next input; the token of largest weight is recorded. If that token is
+    the end of thinking or of the response, it is the input itself, and the rest is sampled as
+    usual. Rows are trained on the inputs with which they were sampled.
 
     Args:
-      end: text of the one token that ends the thinking; "": all of a response is thought softly.
-      candidates: of a mixture (k).
+      end: text of the one token that ends the thinking. "": the whole response is thinking.
+      candidates: tokens of a mixture (k).
       top_p: mass of their nucleus.
       mixing_temperature: of the mixture (τ).
-      noise: its bounds; None: those of `GumbelNoise`.
-      sampling: settings of the sampler that are prescribed, as in `plain`.
+      noise: its bounds. None: those of `GumbelNoise`.
+      sampling: sampler settings that are prescribed, as for `plain`.
     Writes: soft, candidate_ids, candidate_weight, candidate_noisy_logp. Metrics: soft_share (of the
-      drawn tokens).
+      generated tokens).
     Raises:
-      ValueError: as `SoftThinking`; when it draws, an end that is not one token.
+      ValueError: when a run samples, an end that is not one token.
     """
     bounds = GumbelNoise() if noise is None else noise
-    SoftThinking((), candidates, top_p, mixing_temperature, bounds)
 
     def apply(asks, actor, state, turn):
         ids = tuple(actor.encode(end)) if end else ()
@@ -80,19 +88,16 @@ def soft_thinking(
         share = 0.0 if soft is None else float(soft.sum() / max(mask.sum(), 1))
         return batch, state, {"soft_share": share}
 
-    named = {"end": end, "candidates": candidates, "top_p": top_p}
-    named |= {"mixing_temperature": mixing_temperature, "noise": bounds, **sampling}
-    return Draw(apply, sampling=sampling, of_policy=True, writes=GIVES)
+    return Draw(apply, sampling=sampling, of_policy=True, writes=RECORDS)
 
 
 @part
 def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
-    """The same loss, with `soft_token_logp` as log-prob where a mixture was fed.
+    """The loss of a surrogate, with `soft_token_logp` as log-prob at mixtures.
 
-    That of the old policy is made of `old_candidate_logp` in the same way.
+    The old log-prob is computed from `old_candidate_logp` in the same way.
 
     Args:
-      surrogate: any; its ratio and its log-probs become those of soft tokens.
       bounds: of the noise.
     Raises:
       ValueError: bounds whose low is not below their high, whose floor is not negative, or whose
@@ -127,23 +132,23 @@ def soft_grpo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 0.001,
-    noise_low: float = -1.5,
-    noise_high: float = 3.0,
-    floor: float = -3.0,
-    noise_epsilon: float = 1e-6,
+    noise_low: Finite = -1.5,
+    noise_high: Finite = 3.0,
+    floor: Finite = -3.0,
+    noise_epsilon: Epsilon = 1e-6,
     epsilon: Epsilon = 1e-6,
     end: str = "</think>",
-    candidates: int = 5,
-    top_p: float = 0.95,
-    mixing_temperature: float = 0.1,
+    candidates: Count = 5,
+    top_p: Share = 0.95,
+    mixing_temperature: Positive = 0.1,
 ) -> Recipe:
-    """A clipped ratio on the token mean, of densities where the policy fed itself a mixture.
+    """A clipped ratio on the token mean, of noise densities at mixtures.
 
     Args:
       noise_low, noise_high: bounds of the noise.
-      floor: candidates at or below this log-prob do not enter the density, nats.
+      floor: candidates at or below this log-prob do not enter the density, nats; negative.
       noise_epsilon: added to a candidate's probability before its logarithm.
-      end: text of the token that ends the thinking; "": a response is nothing else.
+      end: text of the token that ends the thinking; "": the whole response is thinking.
       candidates: tokens of a mixture (k).
       top_p: mass of their nucleus.
       mixing_temperature: of the mixture (τ).
@@ -171,11 +176,12 @@ METHOD = Method(
     ratio="other",
     left_out="noises other than Gumbel's",
     reports=(
-        "1.5B to 7B models, five reasoning sets, over GRPO: pass@1 0.13 and pass@32 2.19 points"
+        "1.5B to 7B models, five reasoning sets, over GRPO: pass@1 by 0.13 and pass@32 by 2.19 "
+        "points"
     ),
     traps=(
-        "the density is a mean over candidates, not a sum: its ratios are mild; noise at its "
-        "bounds and candidates cut by top_p give no gradient; their code falls back to token "
-        "log-probs without its kernel, silently"
+        "the density is a mean over candidates, not a sum, so ratios stay near 1; noise at its "
+        "bounds and candidates cut by top_p give no gradient; without its kernel their code uses "
+        "token log-probs, without a warning"
     ),
 )

@@ -1,19 +1,20 @@
-"""Absolute Zero: the policy proposes programs with inputs, and finds what is missing of them.
+"""Absolute Zero: the policy proposes programs with inputs, and solves for the missing part.
 
 "Absolute Zero: Reinforced Self-play Reasoning with Zero Data",
 https://github.com/LeapLabTHU/Absolute-Zero-Reasoner
 
-    deduction   program and input, the output is missing;  abduction: the input;  induction: the
-                program, of half of the pairs, tried on the others
-    propose     sees some of the buffer, must give another valid one;  learnability 1 - s, or 0
-    R           solver: 1 right, -0.5 wrong, -1 malformed;  proposer: learnability if above 0, -0.5
-                if 0, -1 if not valid
+    deduction   program and input, the output is missing;  abduction: the input is missing;
+    induction   the program is missing: half of the pairs are shown, the others check it
+    propose     sees some of the buffer, must write another valid one;  learnability 1 - s, or 0
+    R           solver: 1 correct, -0.5 incorrect, -1 malformed;  proposer: learnability if above 0,
+                -0.5 if 0, -1 if not valid
     A           = (R - mean) / √(var + 1e-8) over the tokens of one kind and role, var with n - 1
     loss        = PPO's clip on the token mean, all six cells in one update; no KL
 
-Run it on `expressions`, whose base model knows the form, or on `python_functions`, whose programs
-run in the sandbox; with one sample per prompt, for groups are not compared, and prompts in sixes.
-Values are compared as values. Buffers begin with one program and without seed batches.
+s is the fraction of correct solutions. It runs on `expressions`, whose base model knows the form,
+or on `python_functions`, whose programs run in the sandbox. Use one sample per prompt, because
+groups are not compared, and a multiple of six prompts. Values are compared as values. Buffers begin
+with one program and without seed batches.
 """
 
 from __future__ import annotations
@@ -46,65 +47,38 @@ from rlvr_jax.tasks.worlds.triplets import (
     solve_prompt,
 )
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    Finite,
+    NonNegative,
+    NonNegativeInt,
+)
 from rlvr_jax.types.parts import part
 
 BYTES = 2048
-"""Of a stored triplet; longer ones are not stored."""
-
+"""Size of a stored triplet; longer ones are not stored."""
 
 SOLVE, PROPOSE = 0, 1
+"""Roles."""
+
+RIGHT = 0.5
+"""An outcome above this is correct."""
+
+READABLE = "readable"
+"""Key of `Grade.info`: whether the response has an answer, or a proposal; default 1."""
 
 
-def cell_of(kind: int, role: int) -> int:
-    """The label of rows of a kind and a role (0 solves, 1 proposes)."""
-    return kind + len(KINDS) * role
-
-
-def as_bytes(triplets: Sequence[Triplet]) -> np.ndarray:
-    """Triplets as rows of bytes, uint8 [n, BYTES]; those that are too long are left out."""
-    lines = [line for t in triplets if len(line := t.text().encode()) <= BYTES]
-    rows = np.zeros((len(lines), BYTES), np.uint8)
-    for row, line in zip(rows, lines, strict=True):
-        row[: len(line)] = np.frombuffer(line, np.uint8)
-    return rows
-
-
-def _triplets(store: Store, places: np.ndarray) -> list[Triplet]:
-    rows = taken(store, np.asarray(places, int))["triplet"]
-    return [Triplet.of(bytes(row).rstrip(b"\0").decode()) for row in rows]
-
-
-def to_solve(store: Store, number: int, step: int, random: np.random.Generator) -> np.ndarray:
-    """Places of questions to be solved: those of the step before first, then others at random."""
-    fresh = [place for place in newest(store, number).tolist() if store.step[place] == step - 1]
-    rest = random.choice(oldest(store), number - len(fresh))
-    return np.array([*fresh, *rest], int)
-
-
-def world_of(name: str, setting: Setting) -> World:
-    """The world of a run's task.
-
-    Raises:
-      ValueError: it has none; names the part.
-    """
-    if setting.task.world is None:
-        raise ValueError(
-            f"{name}: task must have a world (Task.world), such as expressions, got"
-            f" {setting.task.name!r}"
-        )
-    return setting.task.world
-
-
-@part
+@part(writes=frozenset({"cell"}))
 def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
-    """Asks the policy for questions of every kind, and to answer those it has made up before.
+    """Requests proposals of every kind, and solutions of earlier proposals.
 
-    The asks are dealt out to six cells in turn (`Rollouts.cell`), from step to step: 0 to 2 solve
-    deductions, abductions, inductions, 3 to 5 propose them. Who proposes sees some triplets of the
-    kind's buffer; who solves gets those that came in the step before, then others of the buffer.
-    Valid proposals enter the buffer of their kind, which begins with the world's first triplet. No
-    prompt of the task is asked.
+    The requests of successive steps are assigned to six cells in turn (`Rollouts.cell`): 0 to 2
+    solve deductions, abductions and inductions, 3 to 5 propose them. A proposer sees some triplets
+    of the kind's buffer. A solver gets those that were added in the previous step, then others of
+    the buffer. Valid proposals enter the buffer of their kind, which begins with the world's first
+    triplet. No prompt of the task is used.
 
     Args:
       references: triplets that a proposer sees at most (K).
@@ -114,15 +88,15 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     """
 
     def init(setting):
-        first = as_bytes([world_of("propose_and_solve", setting).first])
+        first = as_bytes([_world(setting).first])
         empty = empty_store(capacity, triplet=((BYTES,), np.uint8))
         return tuple(push(empty, {"triplet": first}, -1) for _ in KINDS)
 
     def propose(asks, state, turn):
         del asks
         setting, random = turn.setting, turn.random().spawn(turn.round + 1)[-1]
-        world = world_of("propose_and_solve", setting)
-        # Of a step that is no multiple of the cells, the next one goes on where it ended.
+        world = _world(setting)
+        # Steps of a size that is not a multiple of six continue the cycle of the step before.
         first = turn.step * setting.prompts
         cells = [(first + place) % (2 * len(KINDS)) for place in range(setting.prompts)]
         prompts = []
@@ -147,7 +121,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
 
     def observe(state, turn, seen, learned):
         del learned
-        state, told = list(state), {}
+        state, metrics = list(state), {}
         for number, kind in enumerate(KINDS):
             known = {triplet.text() for triplet in _triplets(state[number], oldest(state[number]))}
             new: dict[str, Triplet] = {}
@@ -161,52 +135,82 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
             rows = as_bytes(list(new.values()))
             if len(rows):
                 state[number] = push(state[number], {"triplet": rows}, turn.step)
-            told[f"known/{kind}"] = float(state[number].held)
-            told[f"new/{kind}"] = float(len(rows))
-        return tuple(state), told
+            metrics[f"known/{kind}"] = float(state[number].held)
+            metrics[f"new/{kind}"] = float(len(rows))
+        return tuple(state), metrics
 
-    return Curriculum(propose, init, observe, writes=frozenset({"cell"}))
-
-
-RIGHT = 0.5
-"""An outcome above this counts as right."""
+    return Curriculum(propose, init, observe)
 
 
-READABLE = "readable"
-"""Of `Grade.info`: whether there is an answer, or a proposal; there is where that says nothing."""
+def _world(setting: Setting) -> World:
+    """The world of a run's task, if it has one."""
+    if setting.task.world is None:
+        raise ValueError(
+            "propose_and_solve: task must have a world (Task.world), such as expressions, got"
+            f" {setting.task.name!r}"
+        )
+    return setting.task.world
+
+
+def cell_of(kind: int, role: int) -> int:
+    """The label of rows of a kind and a role (0 solves, 1 proposes)."""
+    return kind + len(KINDS) * role
+
+
+def to_solve(store: Store, number: int, step: int, random: np.random.Generator) -> np.ndarray:
+    """Positions of triplets to solve: those of the previous step first, then others at random."""
+    newest = oldest(store)[::-1][:number]
+    fresh = [place for place in newest.tolist() if store.step[place] == step - 1]
+    rest = random.choice(oldest(store), number - len(fresh))
+    return np.array([*fresh, *rest], int)
+
+
+def as_bytes(triplets: Sequence[Triplet]) -> np.ndarray:
+    """Triplets as rows of bytes, uint8 [n, BYTES]; longer ones are left out."""
+    lines = [line for t in triplets if len(line := t.text().encode()) <= BYTES]
+    rows = np.zeros((len(lines), BYTES), np.uint8)
+    for row, line in zip(rows, lines, strict=True):
+        row[: len(line)] = np.frombuffer(line, np.uint8)
+    return rows
+
+
+def _triplets(store: Store, places: np.ndarray) -> list[Triplet]:
+    rows = taken(store, np.asarray(places, int))["triplet"]
+    return [Triplet.of(bytes(row).rstrip(b"\0").decode()) for row in rows]
 
 
 @part(by_row=True)
 def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = -1.0) -> Stage:
-    """Pays proposals by how the policy solves them, and answers by whether they are right.
+    """Rewards proposals by how often the policy solves them, and answers by their outcome.
 
-    It stands behind `propose_and_solve`. Each valid proposal is answered some times, which is not
-    learned from; with s the share of right answers it earns 1 - s if that is above 0 and s is, too,
-    `wrong` else, and `malformed` if it is none. An answer earns 1, `wrong`, or `malformed`.
+    It must follow `propose_and_solve`. Each valid proposal is solved a few times; these rows are
+    not trained. With s the fraction of correct solutions a valid proposal earns 1 - s if 0 < s < 1,
+    else `wrong`. An invalid proposal earns `malformed`. An answer earns 1, `wrong` or `malformed`.
 
     Args:
-      samples: answers to each proposal.
-      wrong, malformed: rewards.
+      samples: solutions of each proposal.
+      wrong: reward of incorrect answers, and of proposals that are never or always solved.
+      malformed: reward of responses without an answer or without a valid proposal.
     Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
-    Metrics: valid_proposals (share of them), proposal_rate (how often valid ones are solved),
-      learnable_proposals (share of the valid ones), solved (share of answers that are right).
+    Metrics: valid_proposals (fraction), proposal_rate (pass rate of valid ones),
+      learnable_proposals (fraction of the valid ones), solved (fraction of correct answers).
     """
 
     def apply(batch, actor, state, turn):
         task = turn.setting.task
         proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
-        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        correct = batch.decided & (batch.rollouts.outcome > RIGHT)
         readable = np.array([grade.info.get(READABLE, 1.0) > 0 for grade in batch.grades])
-        reward = np.asarray(composed_solver_reward(right, readable, wrong, malformed)).copy()
-        told = {}
+        reward = np.asarray(composed_solver_reward(correct, readable, wrong, malformed)).copy()
+        metrics = {}
         if (~proposed).any():
-            told["solved"] = float(right[~proposed].mean())
+            metrics["solved"] = float(correct[~proposed].mean())
         if proposed.any():
             read = map(graded_proposal, batch.prompts, batch.grades)
             found = {row: triplet for row, triplet in enumerate(read) if triplet is not None}
             valid = np.isin(np.arange(len(batch)), list(found))
             worth = np.zeros(len(batch))
-            told["valid_proposals"] = float(valid[proposed].mean())
+            metrics["valid_proposals"] = float(valid[proposed].mean())
             if found:
                 start = len(task.train) + turn.setting.prompts * turn.setting.rounds
                 prompts = [
@@ -216,36 +220,54 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
                 asks = [Ask(p, start + place, samples) for place, p in enumerate(prompts)]
                 rates = pass_rates(actor.grade(actor.draw(asks, turn.key)).outcomes())
                 worth[list(found)] = np.asarray(learnability(rates))
-                told["proposal_rate"] = float(rates.mean())
-                told["learnable_proposals"] = float((worth[list(found)] > 0).mean())
+                metrics["proposal_rate"] = float(rates.mean())
+                metrics["learnable_proposals"] = float((worth[list(found)] > 0).mean())
             earned = composed_proposer_reward(worth, valid, wrong, malformed)
             reward[proposed] = np.asarray(earned)[proposed]
         reward = np.where(batch.decided, reward, 0).astype(batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=reward), state, told
+        return batch.with_rollouts(reward=reward), state, metrics
 
     return apply
 
 
-def newest(store: Store, number: int) -> np.ndarray:
-    """Places of the newest rows, those first."""
-    return oldest(store)[::-1][:number]
+def learnability(rate: Rate) -> Rate:
+    """1 - s where s is above 0, else 0."""
+    return jnp.where(rate > 0, 1 - rate, 0)
+
+
+def composed_solver_reward(
+    right: Bool[Array, "..."], well_formed: Bool[Array, "..."], wrong: float, malformed: float
+) -> Rate:
+    """1 for a correct answer, `wrong` for an incorrect one, `malformed` if not well-formed."""
+    return jnp.where(well_formed, jnp.where(right, 1.0, wrong), malformed)
+
+
+def composed_proposer_reward(
+    learnable: Rate, well_formed: Bool[Array, "..."], worthless: float, malformed: float
+) -> Rate:
+    """The learnability if above 0, else `worthless`; `malformed` for invalid proposals."""
+    value = jnp.where(learnable > 0, learnable, worthless)
+    return jnp.where(well_formed, value, malformed)
 
 
 @part(writes={"advantage"})
 def whitened_by_cell(
-    estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
+    estimator: Transform,
+    ddof: NonNegativeInt = 0,
+    epsilon: NonNegative = 0.0,
+    floor: NonNegative = 1e-8,
 ) -> Transform:
     """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)) over the tokens of the same cell.
 
     `whitened` with a mean and a variance for each cell.
 
     Args:
-      estimator, ddof, epsilon, floor: as of `whitened`.
-    Metrics: the estimator's.
+      estimator, ddof, epsilon, floor: as for `whitened`.
+    Metrics: those of the estimator.
     Raises:
-      ValueError: epsilon and floor are both not positive.
+      ValueError: epsilon and floor are both 0.
     """
-    if not (epsilon > 0 or floor > 0):
+    if not (epsilon or floor):
         raise ValueError(
             f"whitened_by_cell: epsilon or floor must be positive, got {epsilon} and {floor}"
         )
@@ -289,49 +311,23 @@ def _whitened(
     return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
 
 
-def learnability(rate: Rate) -> Rate:
-    """1 - s where s is above 0, else 0: hard and not hopeless."""
-    return jnp.where(rate > 0, 1 - rate, 0)
-
-
-def composed_solver_reward(
-    right: Bool[Array, "..."],
-    well_formed: Bool[Array, "..."],
-    wrong: float = -0.5,
-    malformed: float = -1.0,
-) -> Rate:
-    """1 for a right answer, `wrong` for another; `malformed` for ill-formed ones, right or not."""
-    return jnp.where(well_formed, jnp.where(right, 1.0, wrong), malformed)
-
-
-def composed_proposer_reward(
-    learnable: Rate,
-    well_formed: Bool[Array, "..."],
-    worthless: float = -0.5,
-    malformed: float = -1.0,
-) -> Rate:
-    """The learnability where it is above 0, `worthless` where it is not; `malformed` for what is
-    no problem."""
-    value = jnp.where(learnable > 0, learnable, worthless)
-    return jnp.where(well_formed, value, malformed)
-
-
 def absolute_zero(
-    references: int = 6,
-    capacity: int = 16384,
-    solver_samples: int = 8,
-    wrong: float = -0.5,
-    malformed: float = -1.0,
+    references: Count = 6,
+    capacity: Count = 16384,
+    solver_samples: Count = 8,
+    wrong: Finite = -0.5,
+    malformed: Finite = -1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """REINFORCE++ by kind and role on questions that the policy makes up.
+    """REINFORCE++ by kind and role on questions that the policy writes.
 
     Args:
-      references: earlier programs that a proposer sees (K).
-      capacity: programs of each buffer.
-      solver_samples: answers that a proposal's learnability is estimated from.
-      wrong, malformed: rewards.
+      references: earlier triplets that a proposer sees at most (K).
+      capacity: triplets of each buffer.
+      solver_samples: solutions of a proposal, from which its learnability is estimated.
+      wrong: reward of incorrect answers, and of proposals that are never or always solved.
+      malformed: reward of responses without an answer or without a valid proposal.
     """
     return Recipe(
         objective=clipped_objective(
@@ -355,11 +351,11 @@ METHOD = Method(
     left_out="seed batches, and messages beside inductions",
     reports=(
         "Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, "
-        "15.2 in maths alone and 5.0 in code"
+        "15.2 in maths and 5.0 in code"
     ),
     traps=(
         "groups are not compared, so one sample per prompt is enough; means are over tokens, so "
-        "long answers weigh more; the released check evaluates the model's text, and `1) or (True` "
-        "passes it"
+        "long responses have more weight; the released check evaluates the model's text, and `1) "
+        "or (True` passes it"
     ),
 )

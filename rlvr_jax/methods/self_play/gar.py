@@ -1,19 +1,21 @@
-"""GAR: who writes statements earns by what the prover hardly proves, and the prover by proving it.
+"""GAR: rewards the writer of statements for hard provable ones, and the prover for proofs.
 
 "GAR: Generative Adversarial Reinforcement Learning for Formal Theorem Proving", whose text was
 read.
 
-    1. a statement from each pair of statements;  2. n proofs of it; p are right, m altered it
-    3. r of a statement = (1 - p) (1 - m) 1[p ≠ 0], normalised over all statements of the step
-    4. r of a proof = right · (1 - ½ altered), normalised among the proofs of its statement, of
-       statements with 0 < p ≤ ½ alone
+    1. a statement from each pair of statements;  2. n proofs of it; a fraction p is correct, a
+       fraction m altered it
+    3. r of a statement = (1 - p) (1 - m) 1[p ≠ 0], normalized over all statements of the step
+    4. r of a proof = correct · (1 - ½ altered), normalized among the proofs of its statement, only
+       for statements with 0 < p ≤ ½
     loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-Any task is a world of statements: `lean` where it is installed, or brackets, where a statement is
-three numbers and a target, a proof an expression, and the verifier a checker of arithmetic; a task
-says how a text states something (`Task.read_problem`) and, in `Grade.info["altered"]`, whether a
-proof is of another statement. The paper has two models and a third that translates statements into
-Lean; here one policy writes and proves. The deviation with n - 1 and its ε are ours.
+Any task can provide the statements: `lean` where it is installed, or brackets, where a statement is
+three numbers and a target, a proof is an expression, and the verifier checks arithmetic. The task
+defines how a text is read as a statement (`Task.read_problem`) and reports in
+`Grade.info["altered"]` whether a proof is of another statement. The paper has two models and a
+third that translates statements into Lean; here one policy writes and proves. The standard
+deviation with n - 1 and its ε are ours.
 """
 
 from __future__ import annotations
@@ -47,8 +49,7 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoeffic
 from rlvr_jax.types.parts import part
 
 ALTERED = "altered"
-"""Of `Grade.info`: 1 where a proof is of another statement than the given one."""
-
+"""Key of `Grade.info`: 1 if a proof is of another statement than the given one."""
 
 REQUEST = (
     "Write one harder problem that takes something from both of these, between ```text and ```."
@@ -57,18 +58,8 @@ REQUEST = (
 
 @part
 def with_itself() -> View:
-    """The longest pair is not longer than the longest prompt with itself."""
+    """A view as long as that of the longest pair: the longest prompt with itself."""
     return View(lambda prompt, task: with_request(REQUEST, prompt.text).show(prompt, task))
-
-
-def prover_rewards(outcome: np.ndarray, altered: np.ndarray, penalty: float) -> np.ndarray:
-    """outcome · (1 - penalty · altered), of each proof."""
-    return outcome * (1 - penalty * altered)
-
-
-def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
-    """Statements that are learned from: pass rate in (0, most]; bool [G]."""
-    return (rates > 0) & (rates <= most)
 
 
 @part(
@@ -79,20 +70,20 @@ def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
     views=(with_itself(), WRITTEN),
 )
 def fuse_statements(penalty: Unit, most: Unit) -> Stage:
-    """Has the policy write a statement from two prompts, and prove what it wrote.
+    """The policy writes a statement from two prompts and proves it.
 
-    The prompts of a step are partners, each with the next one. What is read from the text of each
-    keeps its first prompt's answer and is tried by as many proofs as a group has rows. Who wrote
-    earns (1 - p) (1 - m), p the share of right proofs and m of those that altered the statement, 0
-    if none is right or nothing could be read; all texts of a step are one group. A proof earns its
-    outcome, less a penalty where it altered the statement; statements with p in (0, most] are
-    learned from. Cells: 0 prove, 1 write. The answers to the prompts themselves are drawn once
-    each, and not learned from.
+    The partner of a prompt is the next one of the step. The statement that is read from a text
+    keeps its first prompt's answer and is tried by as many proofs as a group has rows. Its writer
+    earns (1 - p) (1 - m), with p the fraction of correct proofs and m of those that altered the
+    statement; 0 if no proof is correct or no statement could be read. All texts of a step are one
+    group. A proof earns its outcome, reduced by a penalty if it altered the statement; proofs of
+    statements with p in (0, most] train. Cells: 0 prove, 1 write. The prompts themselves are
+    answered once each; these responses are not trained.
 
     Args:
-      penalty: share of the reward that an altered statement costs, in [0, 1].
-      most: pass rate up to which a statement trains the prover, in [0, 1].
-    Reads: Grade.info["altered"] where there is one. Writes: reward, cell.
+      penalty: fraction of the reward that is lost if the statement was altered.
+      most: pass rate up to which the proofs of a statement train.
+    Reads: Grade.info["altered"] if present. Writes: reward, cell.
     Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_share,
       prover_groups.
     """
@@ -109,7 +100,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
         found = read_problems(written, actor, turn)
         there = [place for place, problem in enumerate(found) if problem is not None]
         reward = np.zeros(len(written))
-        told = {"fused": float(len(there))}
+        metrics = {"fused": float(len(there))}
         parts = []
         if there:
             problems = [found[place] for place in there]
@@ -124,35 +115,44 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
             proofs = proofs.with_rollouts(reward=own.astype(proofs.rollouts.reward.dtype))
             good = trains_prover(rates, most)
             parts.append(kept_groups(proofs, good))
-            told |= {
+            metrics |= {
                 "fused_rate": float(rates.mean()),
                 "altered_share": float(altered.mean()),
                 "prover_groups": float(good.sum()),
             }
-        told["fuser_reward"] = float(reward.mean())
+        metrics["fuser_reward"] = float(reward.mean())
         written = earned(written, reward, WRITE)
-        # One sample of each: they are compared with one another.
+        # One sample of each: they are compared across prompts.
         written = written.with_rollouts(group=np.zeros(len(written), np.int32)).renumbered()
         parts = [written, *(part for part in parts if part is not None)]
-        return concatenate(parts).renumbered(), state, told
+        return concatenate(parts).renumbered(), state, metrics
 
     return apply
 
 
 def adversarial(rate: Rate, altered: Rate) -> Rate:
-    """(1 - p) (1 - m), 0 where nothing is solved.
+    """(1 - p) (1 - m), 0 where no proof is correct.
 
     Args:
       rate: p.
-      altered: m, share of the answers that are to another statement than the given one.
-    Source: GAR.
+      altered: m, fraction of the proofs of another statement.
     """
     return jnp.where(rate > 0, (1 - rate) * (1 - altered), 0)
 
 
+def prover_rewards(outcome: np.ndarray, altered: np.ndarray, penalty: float) -> np.ndarray:
+    """outcome · (1 - penalty · altered), of each proof."""
+    return outcome * (1 - penalty * altered)
+
+
+def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
+    """Statements whose proofs train: pass rate in (0, most]; bool [G]."""
+    return (rates > 0) & (rates <= most)
+
+
 def gar(
-    penalty: float = 0.5,
-    most: float = 0.5,
+    penalty: Unit = 0.5,
+    most: Unit = 0.5,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -161,8 +161,8 @@ def gar(
     """GRPO of proofs and of the statements that are written for them.
 
     Args:
-      penalty: share of a proof's reward that altering the statement costs.
-      most: pass rate up to which a statement trains the prover.
+      penalty: fraction of a proof's reward that is lost if it altered the statement.
+      most: pass rate up to which the proofs of a statement train.
     """
     return Recipe(
         objective=clipped_objective(
@@ -188,7 +188,7 @@ METHOD = Method(
     ),
     traps=(
         "provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it; the "
-        "task must say `altered`; a statement nobody proves earns nothing, the hardest provable "
-        "one most"
+        "task must report `altered`; a statement that is never proved earns nothing, the hardest "
+        "provable one most"
     ),
 )

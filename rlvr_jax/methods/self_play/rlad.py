@@ -1,18 +1,18 @@
-"""RLAD: one policy writes what helps with a problem, and solves it with that in sight.
+"""RLAD: one policy writes abstractions of a problem, and solves it with them in the prompt.
 
 "RLAD: Training LLMs to Discover Abstractions for Solving Reasoning Problems", of which the abstract
 was read.
 
     m abstractions of each problem;  n solutions with each;  some answers without any
-    R of an abstraction = mean outcome of its solutions, 0 if it holds the answer
+    R of an abstraction = mean outcome of its solutions, 0 if it contains the answer
     A_i  = (R_i - mean) / (std + 1e-6) over the abstractions of a problem, and over the solutions
            with one abstraction; answers without an abstraction earn nothing
     loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-Answers without an abstraction see the KL alone, so that the policy is not paid for passing over
-what it was told. m = 4, and with 16 samples n = 4 and 4 more without: all ours. A small n makes
-the abstraction's reward mostly noise. Their warm start, by abstractions of a stronger model, is
-`imitate_solutions` on them.
+Responses without an abstraction have only the KL, so that ignoring abstractions is not rewarded.
+m = 4, and with 16 samples n = 4 and 4 more without: all ours. With a small n the abstraction's
+reward is mostly noise. Their warm start, on abstractions of a stronger model, is
+`imitate_solutions`.
 """
 
 from __future__ import annotations
@@ -35,27 +35,12 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KL
 from rlvr_jax.types.parts import part
 
 UNAIDED = 2
-"""The cell of answers to a prompt as it is."""
-
+"""The cell of responses to the plain prompt."""
 
 REQUEST = (
     "Do not solve this. Write in one or two sentences what one has to know or do to solve it,"
     " without the answer."
 )
-
-
-def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
-    """The mean outcome of the solutions with each abstraction, 0 for one that gives the answer.
-
-    Args:
-      outcome: [X, m, n], NaN without a verdict.
-      leaks: bool [X, m].
-    Returns:
-      [X, m].
-    """
-    known = ~np.isnan(outcome)
-    mean = np.nansum(outcome, axis=-1) / np.maximum(known.sum(axis=-1), 1)
-    return np.where(leaks, 0, mean)
 
 
 @part(
@@ -66,21 +51,22 @@ def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
     views=(with_request(REQUEST, ""), replace(with_note(""), responses=1)),
 )
 def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
-    """Has the policy write abstractions of each prompt, and solve it with each of them.
+    """The policy writes abstractions of each prompt, and solves it with each of them.
 
-    Of N samples of a group, N / m solve with each of the m abstractions; N / u more are answers to
-    the prompt as it is, which are drawn first and earn 0 alike, so that nothing but a KL sees them.
-    What was written earns the mean outcome of its solutions, 0 if it holds the answer. Groups are
-    the abstractions of a prompt, the solutions with one abstraction, the unaided answers of a
-    prompt; cells (`Rollouts.cell`) 0 solve, 1 write, 2 are unaided.
+    Of the N samples of a group, N / m solve with each of the m abstractions. N / u more are
+    responses to the plain prompt, which are sampled first and all earn 0, so only a KL acts on
+    them. An abstraction earns the mean outcome of its solutions, 0 if it contains the answer.
+    Groups are: the abstractions of a prompt, the solutions with one abstraction, the unaided
+    responses to a prompt. Cells (`Rollouts.cell`): 0 solve, 1 write, 2 unaided.
 
     Args:
-      abstractions: m, which must divide the samples of a group.
+      abstractions: m, a divisor of the samples of a group.
       unaided: u.
-    Reads: outcome, Prompt.gold, answer, texts. Writes: cell, reward of unaided rows. Metrics:
-      abstraction_reward, leaking_abstractions (share), aided_rate, unaided_rate (pass rates).
+    Reads: outcome, Prompt.gold, answer, texts. Writes: cell, reward of unaided rows.
+    Metrics: abstraction_reward, leaking_abstractions (fraction), aided_rate, unaided_rate (pass
+      rates).
     Raises:
-      ValueError: a number below 1; when a run is set up, samples that m does not divide.
+      ValueError: when a run is set up, samples that m does not divide.
     """
 
     def size(samples):
@@ -112,32 +98,44 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
         solved = solved.with_rollouts(cell=np.full(len(solved), SOLVE, np.int32))
         nothing = np.zeros_like(batch.rollouts.reward)
         cells = np.full(len(batch), UNAIDED, np.int32)
-        told = {
+        metrics = {
             "abstraction_reward": float(reward.mean()),
             "leaking_abstractions": float(np.mean(leaks)),
         }
         for name, found in (("aided_rate", solved), ("unaided_rate", batch)):
             if found.decided.any():
-                told[name] = float(found.rollouts.outcome[found.decided].mean())
+                metrics[name] = float(found.rollouts.outcome[found.decided].mean())
         unaided_rows = batch.with_rollouts(cell=cells, reward=nothing)
-        return concatenate([written, solved, unaided_rows]), state, told
+        return concatenate([written, solved, unaided_rows]), state, metrics
 
     return Stage(apply, size=size)
 
 
+def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
+    """Mean outcome of the solutions with each abstraction, 0 if it contains the answer, [X, m].
+
+    Args:
+      outcome: [X, m, n], NaN if ungraded.
+      leaks: bool [X, m].
+    """
+    known = ~np.isnan(outcome)
+    mean = np.nansum(outcome, axis=-1) / np.maximum(known.sum(axis=-1), 1)
+    return np.where(leaks, 0, mean)
+
+
 def rlad(
-    abstractions: int = 4,
-    unaided: int = 4,
+    abstractions: Count = 4,
+    unaided: Count = 4,
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO of who writes abstractions and of who solves with them, which are one policy.
+    """GRPO of writing abstractions and of solving with them, by one policy.
 
     Args:
-      abstractions: of each problem (m); it must divide the samples of a group.
-      unaided: for so many solutions with an abstraction there is one answer without.
+      abstractions: of each problem (m), a divisor of the samples of a group.
+      unaided: solutions with an abstraction per response without one.
     """
     return Recipe(
         objective=clipped_objective(
@@ -158,12 +156,11 @@ METHOD = Method(
     evidence="reconstruction",
     left_out="the warm start by abstractions of a stronger model; two sets of weights",
     reports=(
-        "more compute for abstractions beats more solutions at large budgets; about 44 % "
+        "more compute for abstractions is better than more solutions at large budgets; about 44 % "
         "(relative) over DAPO on AIME25, at second hand"
     ),
     traps=(
-        "a leaking abstraction would earn most, here 0, but only the answer's exact words are "
-        "found; few solutions make noise of its reward; without a warm start abstractions may all "
-        "earn the same"
+        "leaking abstractions are found by the answer's exact words only; with few solutions an "
+        "abstraction's reward is noise; without a warm start abstractions may all earn the same"
     ),
 )

@@ -1,21 +1,21 @@
-"""SSP: the policy makes up questions to given answers, and earns by how rarely it answers them.
+"""SSP: the policy writes questions to given answers, and earns more the less often it solves them.
 
 "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
 https://github.com/Alibaba-Quark/SSP
 
-    question   to a given answer, which is all that is shown and which it must not name; else the
-               penalty
-    s          = share of right answers of n attempts
+    question   to a given answer, which is the whole prompt and which it must not contain; an
+               invalid question earns the penalty
+    s          = fraction of correct answers in n attempts
     proposer   R = 1 - s, or 4 s (1 - s);  A = (R - mean) / √(var + 1e-8) over proposers' tokens
     solver     GRPO in the group of a question, with 0.01 k3(π ‖ π_ref)
     loss       = PPO's clip-higher on the token mean, both roles in one update, each with its own
                  statistics
 
-With 1 - s a question that nobody can answer is the best one; only its check stands against that.
-Questions that are solved at most half of the time replace invalid ones for some steps. With
-`max_turns` both roles write in turns with the tools of the task, as those of `lookup`, and a
-question is valid that took two different searches; without, in one. The judge that answers from
-what was found, noise passages, and whether anything was found are left out.
+With 1 - s a question that is never answered earns most; only the check of validity opposes that.
+Questions with a pass rate of at most ½ replace invalid ones for some steps. With `max_turns` both
+roles write in turns with the tools of the task, such as those of `lookup`, and a valid question
+requires two different searches; without, they write in one turn. The judge that answers from the
+search results, noise passages, and the check that a search found anything are left out.
 """
 
 from __future__ import annotations
@@ -74,63 +74,8 @@ REQUEST = (
     " ```text and ```."
 )
 
-
 BYTES = 2048
-"""Of a stored question; longer ones are not stored."""
-
-
-def is_question(
-    text: str,
-    answer: str,
-    characters: tuple[int, int] = (10, 1000),
-    least_words: int = 10,
-    searches: Sequence[str] | None = None,
-) -> bool:
-    """Whether a text is a question to an answer: long enough, not too long, without the answer.
-
-    Args:
-      characters: least and most.
-      searches: what was searched for to write it: at least two, none twice; None: nobody searched.
-    """
-    fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words
-    searched = searches is None or (len(searches) >= 2 and len({*searches}) == len(searches))
-    return fits and answer not in text and searched
-
-
-@part
-def question_to(searched: bool) -> View:
-    """Shows the answer of a prompt without the prompt, and asks for a question to it.
-
-    Args:
-      searched: what there is to search with is told, if the environment does not say it itself.
-    """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        request, world = REQUEST, task.environment
-        style = getattr(world, "style", None) if searched else None
-        if style is not None and not world.start(prompt)[1]:
-            request = f"{request}\n\n{style.explain(getattr(world, 'tools', ()))}"
-        answer = _answers(prompt)[0]
-        return with_request(request, answer, prompt_shown=False).show(prompt, task)
-
-    return View(show)
-
-
-def stored(problems: Sequence[Prompt]) -> np.ndarray:
-    """Problems as rows of bytes, uint8 [n, BYTES]: text, answer and kind; of one that is too long
-    nothing."""
-    rows = np.zeros((len(problems), BYTES), np.uint8)
-    for row, problem in zip(rows, problems, strict=True):
-        line = json.dumps([problem.text, problem.answer, problem.kind]).encode()
-        if len(line) <= BYTES:
-            row[: len(line)] = np.frombuffer(line, np.uint8)
-    return rows
-
-
-def read_stored(rows: np.ndarray) -> list[Prompt]:
-    """The problems of `stored`."""
-    lines = (bytes(row).rstrip(b"\0") for row in rows)
-    return [Prompt(*json.loads(line)) for line in lines]
+"""Size of a stored question; longer ones are not stored."""
 
 
 @part
@@ -144,31 +89,30 @@ def pose_questions(
     least_words: NonNegativeInt = 10,
     searched: bool = False,
 ) -> Stage:
-    """Has the policy write a question to the answer of every prompt, and answer it.
+    """The policy writes a question to the answer of every prompt, and answers it.
 
-    Who asks sees the answer and not the prompt, but where a task shows answers in its own way
-    (`Task.show_answer`). What is measured is the question as it was written: `meta["question"]` of
-    what the task reads, where its prompts say more.
+    The writer sees the answer and not the prompt, unless a task shows answers in its own form
+    (`Task.show_answer`). The check applies to the question as written: `meta["question"]` of the
+    read problem if its prompt has more text.
 
-    What is no question (`is_question`) earns the penalty; another one 1 - s, s the share of its
-    right answers, or the parabola 4 s (1 - s). In the place of what is no question stored ones are
-    asked, of earlier steps. Questions that are solved at most at a given rate are stored. Cells: 0
-    solve, 1 write. The answers to the prompts themselves are drawn once each, and not learned from.
+    An invalid question (`is_question`) earns the penalty. A valid one earns 1 - s, with s the
+    fraction of its correct answers, or the parabola 4 s (1 - s). Stored questions of earlier steps
+    replace invalid ones. Questions of at most a given pass rate are stored. Cells: 0 solve, 1
+    write. The prompts themselves are answered once each; these responses are not trained.
 
     Args:
-      penalty: reward of what is no question.
-      reuse_below: rate up to which a question is stored, in [0, 1].
-      capacity: questions that are kept, the newest ones.
-      clear_every: steps after which they are forgotten.
-      intermediate: the parabola.
-      characters, least_words: see `is_question`.
-      searched: a question has to be searched for with the tools of the task's environment, by two
-        calls at least, of which none stands twice; for a draw in turns.
-    Writes: reward, cell. Metrics: valid_questions (share), question_rate (s), question_reward,
-      reused_questions, kept_questions; searches (calls of who asks, a mean).
+      penalty: reward of an invalid question.
+      reuse_below: pass rate up to which a question is stored.
+      capacity: stored questions, the newest ones.
+      clear_every: steps after which the store is emptied.
+      intermediate: reward 4 s (1 - s).
+      characters, least_words: as for `is_question`.
+      searched: a question requires at least two different calls of the environment's tools; for a
+        sampler with turns.
+    Writes: reward, cell. Metrics: valid_questions (fraction), question_rate (s), question_reward,
+      reused_questions, kept_questions (stored); searches (mean number of calls of writers).
     Raises:
-      ValueError: a number outside its range; when a run begins, a task without tools for questions
-        that have to be searched for.
+      ValueError: when a run begins with `searched`, a task without tools.
     """
 
     def init(setting):
@@ -201,10 +145,10 @@ def pose_questions(
         problems = [problem for problem, good in zip(found, valid, strict=True) if good]
         places = uniform_places(state, len(plain) - len(problems), turn.random())
         old = read_stored(taken(state, np.sort(places))["problem"])
-        told = {"valid_questions": float(np.mean(valid))}
+        metrics = {"valid_questions": float(np.mean(valid))}
         if searched:
-            told["searches"] = float(np.mean([len(own) for own in searches]))
-        told |= {"reused_questions": float(len(old))}
+            metrics["searches"] = float(np.mean([len(own) for own in searches]))
+        metrics |= {"reused_questions": float(len(old))}
         reward, parts = np.full(len(written), float(penalty)), []
         if problems or old:
             whole = [*problems, *old]
@@ -213,17 +157,17 @@ def pose_questions(
             rates = pass_rates(solved.outcomes())
             own = rates[: len(problems)]
             reward[np.array(valid)] = np.asarray(parabola(own)) if intermediate else 1 - own
-            kept = [
+            new = [
                 problem
                 for problem, rate, row in zip(problems, own, stored(problems), strict=True)
                 if rate <= reuse_below and row.any()
             ]
-            if kept:
-                state = push(state, {"problem": stored(kept)}, turn.step)
-            told["question_rate"] = float(rates.mean())
+            if new:
+                state = push(state, {"problem": stored(new)}, turn.step)
+            metrics["question_rate"] = float(rates.mean())
             parts.append(solved)
-        told |= {"question_reward": float(reward.mean()), "kept_questions": float(state.held)}
-        return concatenate([earned(written, reward, WRITE), *parts]).renumbered(), state, told
+        metrics |= {"question_reward": float(reward.mean()), "kept_questions": float(state.held)}
+        return concatenate([earned(written, reward, WRITE), *parts]).renumbered(), state, metrics
 
     return Stage(
         apply,
@@ -236,31 +180,89 @@ def pose_questions(
     )
 
 
+@part
+def question_to(searched: bool) -> View:
+    """Shows the answer of a prompt without the prompt, and requests a question to it.
+
+    Args:
+      searched: the search tools are described, unless the environment does so itself.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        request, world = REQUEST, task.environment
+        style = getattr(world, "style", None) if searched else None
+        if style is not None and not world.start(prompt)[1]:
+            request = f"{request}\n\n{style.explain(getattr(world, 'tools', ()))}"
+        answer = _answers(prompt)[0]
+        return with_request(request, answer, prompt_shown=False).show(prompt, task)
+
+    return View(show)
+
+
+def is_question(
+    text: str,
+    answer: str,
+    characters: tuple[int, int] = (10, 1000),
+    least_words: int = 10,
+    searches: Sequence[str] | None = None,
+) -> bool:
+    """Whether a text is a question to an answer: of allowed length, and without the answer.
+
+    Args:
+      characters: least and most.
+      searches: queries of its author: at least two, all different. None: there were no tools.
+    """
+    fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words
+    searched = searches is None or (len(searches) >= 2 and len({*searches}) == len(searches))
+    return fits and answer not in text and searched
+
+
 def _searches(text: str, task: Task) -> list[str]:
-    """What was searched for in a text, call by call; a malformed call is none."""
+    """The arguments of the calls in a text; malformed calls do not count."""
     calls = calls_in(text, task.environment.style)
     return [str(call.arguments) for call in calls if not call.wrong]
 
 
 def _stated(problem: Prompt) -> str:
-    """The question as it was written, where the task puts more into a prompt."""
+    """The question as written, where the task adds text to the prompt."""
     return problem.meta.get("question", problem.text)
 
 
 def _answers(prompt: Prompt) -> list[str]:
-    """The texts that say an answer; the first one is shown."""
+    """The texts of an answer; the first one is shown."""
     return answer_texts(prompt) or [str(prompt.answer)]
+
+
+def parabola(rate: Rate) -> Rate:
+    """4 s (1 - s) where 0 < s < 1, else 0."""
+    return jnp.where((rate > 0) & (rate < 1), 4 * rate * (1 - rate), 0)
+
+
+def stored(problems: Sequence[Prompt]) -> np.ndarray:
+    """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if too long."""
+    rows = np.zeros((len(problems), BYTES), np.uint8)
+    for row, problem in zip(rows, problems, strict=True):
+        line = json.dumps([problem.text, problem.answer, problem.kind]).encode()
+        if len(line) <= BYTES:
+            row[: len(line)] = np.frombuffer(line, np.uint8)
+    return rows
+
+
+def read_stored(rows: np.ndarray) -> list[Prompt]:
+    """The problems of `stored`."""
+    lines = (bytes(row).rstrip(b"\0") for row in rows)
+    return [Prompt(*json.loads(line)) for line in lines]
 
 
 @part(writes={"advantage"})
 def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
-    """Estimates the advantage of rows of some cells by estimators of their own.
+    """Estimates the advantage of the rows of some cells by estimators of their own.
 
-    An estimator sees the tokens of its rows alone.
+    An estimator sees only the tokens of its rows.
 
     Args:
       table: by cell, estimators without state.
-      other: of all other rows.
+      other: estimator of all other rows.
     Metrics: those of the estimators.
     Raises:
       ValueError: an estimator with state.
@@ -279,52 +281,47 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
         for rows in chosen.values():
             rest &= ~rows
         chosen[None] = rest
-        total, told = jnp.zeros_like(signals.advantage), {}
+        total, found = jnp.zeros_like(signals.advantage), {}
         for number, one in parts.items():
             mask = signals.mask & chosen[number][:, None]
             own = replace(signals, mask=mask)
             rollouts = replace(context.rollouts, mask=mask)
             own, _, metrics = one.apply(own, replace(context, rollouts=rollouts), ())
             total = jnp.where(mask, own.advantage, total)
-            told |= metrics
-        return replace(signals, advantage=total), state, told
+            found |= metrics
+        return replace(signals, advantage=total), state, found
 
     reads = frozenset().union(*(one.reads for one in parts.values()))
     return Transform(apply, reads=reads | {"cell"}, once=not reads & MEASURED)
 
 
-def parabola(rate: Rate, left: float = 0.0, right: float = 1.0) -> Rate:
-    """4 (l + s) (r - s) where s is strictly between 0 and 1, else 0."""
-    return jnp.where((rate > 0) & (rate < 1), 4 * (left + rate) * (right - rate), 0)
-
-
 def ssp(
-    penalty: float = -1.0,
+    penalty: Finite = -1.0,
     intermediate: bool = False,
-    reuse_below: float = 0.5,
-    capacity: int = 256,
-    clear_every: int = 5,
-    least_characters: int = 10,
-    most_characters: int = 1000,
-    least_words: int = 10,
-    max_turns: int = 0,
-    reply_tokens: int = 512,
+    reuse_below: Unit = 0.5,
+    capacity: Count = 256,
+    clear_every: Count = 5,
+    least_characters: NonNegativeInt = 10,
+    most_characters: NonNegativeInt = 1000,
+    least_words: NonNegativeInt = 10,
+    max_turns: NonNegativeInt = 0,
+    reply_tokens: Count = 512,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.285,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """REINFORCE++ of who asks and GRPO of who answers, on the same weights.
+    """REINFORCE++ of writing questions and GRPO of answering them, on the same weights.
 
     Args:
-      penalty: reward of what is no question.
-      intermediate: who asks earns most for questions that are answered half of the time.
-      reuse_below: rate up to which a question is stored.
-      capacity: questions that are stored.
-      clear_every: steps after which they are forgotten.
+      penalty: reward of an invalid question.
+      intermediate: reward 4 s (1 - s), largest for questions that are solved half of the time.
+      reuse_below: pass rate up to which a question is stored.
+      capacity: stored questions.
+      clear_every: steps after which the store is emptied.
       least_characters, most_characters, least_words: of a question.
-      max_turns: of an answer with the task's tools, and of a question; 0: nobody searches.
-      reply_tokens: of what is found, at most.
+      max_turns: of a question and of an answer with the task's tools; 0: no tools.
+      reply_tokens: of a tool reply at most.
     """
     asked = whitened(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0)
     scale = scale_of_cell({WRITE: 0.0})
@@ -363,8 +360,8 @@ METHOD = Method(
         "number)"
     ),
     traps=(
-        "with 1 - s what nobody can answer pays best, and here no judge stands against it; "
-        "aliases of the answer pass the test for leaks; config and script differ (penalty -1 or "
-        "0, reuse at 0.5 or 1)"
+        "with 1 - s a question that is never answered earns most, and no judge opposes that here; "
+        "aliases of the answer pass the leak check; config and script differ (penalty -1 or 0, "
+        "reuse at 0.5 or 1)"
     ),
 )

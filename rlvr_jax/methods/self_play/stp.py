@@ -1,21 +1,21 @@
-"""STP: the policy conjectures from what it has proved, and imitates its own proofs by weight.
+"""STP: the policy conjectures from its proofs, and imitates its own proofs by weight.
 
 "STP: Self-play LLM Theorem Provers with Iterative Conjecturing and Proving",
 https://github.com/kfdong/STP
 
-    statements  unsolved ones, those with success below θ + 0.1, and 1 in 20 of the others
+    statements  those with success below θ + 0.1, and 1 in 20 of the others
     conjecture  from each proved statement with success above θ + 0.1 and one of its proofs
-    proofs      of success ≤ ½:  w = exp(-0.001 characters - 0.01 seconds) / right proofs
-    conjectures of 0 < success < θ: w by matching; each unproved statement gives n / m to the
-                example that is most like it and whose weight is below k
+    proofs      of success ≤ ½:  w = exp(-0.001 characters - 0.01 seconds) / correct proofs
+    conjectures of 0 < success < θ: w by matching; each unproved statement adds n / m to the most
+                similar example whose weight is below k
     loss        = mean of -w log π over their tokens; no policy gradient
 
-Any task is a world of statements, such as `lean` where it is installed or brackets, whose verifier
-checks arithmetic (see `gar`). Here a round is a step, success is the best of the visits, and the
-weights begin from where they are; the authors retrain the first policy on the last three rounds.
-Likeness is that of mean hidden states. Seconds are those that a task tells (`Grade.info`), which
-ours do not: they would not be the same in a run that resumes. Lemmas that a proof must invoke are
-not told apart.
+Any task can provide the statements, such as `lean` where it is installed or brackets, whose
+verifier checks arithmetic (see `gar`). Here a round is a step, success is the best pass rate so
+far, and training continues from the current weights; the authors retrain the first policy on the
+last three rounds. Similarity is that of mean hidden states. Seconds are those that the task reports
+(`Grade.info`). Ours report none, because they would differ in a resumed run. Lemmas that a proof
+must use are not separated.
 """
 
 from __future__ import annotations
@@ -50,23 +50,32 @@ from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
+REQUEST = (
+    "This has been proved as shown. State another problem of the same kind that is somewhat harder,"
+    " between ```text and ```."
+)
 
-def reprove_chance(rates: np.ndarray, hard: float, redo: float) -> np.ndarray:
-    """1 for statements whose best success rate is below `hard`, else `redo`."""
-    return np.where(rates < hard, 1.0, redo)
+SECONDS = "seconds"
+"""Key of `Grade.info`: time to check a proof."""
+
+RIGHT = 0.5
+"""An outcome above this is correct."""
+
+ROUNDING = 1e-9
+"""A weight this close to the cap has reached it."""
 
 
 @part
 def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
-    """Asks statements that are hard, and with small chances those that are not.
+    """Picks hard statements, and others with a small chance.
 
-    A statement's rate is the highest that one of its visits had; a lucky one counts for ever. The
-    order of a step is a draw without replacement with the chances of `reprove_chance`.
+    The rate of a statement is its best pass rate so far, so one lucky step counts forever. The
+    order of a step is sampled without replacement with the chances of `reprove_chance`.
 
     Args:
-      hard: rate below which a statement is hard, in [0, 1].
-      redo: chance of the others, in [0, 1], as against 1.
-    Metrics: hard_statements, best_rate (mean over those that were visited).
+      hard: rate below which a statement is hard.
+      redo: chance of the others, relative to 1 for hard ones.
+    Metrics: hard_statements, best_rate (mean over sampled statements).
     """
 
     def init(setting):
@@ -86,88 +95,17 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
         state = state.copy()
         for visit in visits_of(seen, len(state)):
             state[visit.number] = max(state[visit.number], visit.rate)
-        told = {"hard_statements": float(np.sum(state < hard))}
+        metrics = {"hard_statements": float(np.sum(state < hard))}
         if (state >= 0).any():
-            told["best_rate"] = float(state[state >= 0].mean())
-        return state, told
+            metrics["best_rate"] = float(state[state >= 0].mean())
+        return state, metrics
 
     return Curriculum(propose, init, observe)
 
 
-REQUEST = (
-    "This has been proved as shown. State another problem of the same kind that is somewhat harder,"
-    " between ```text and ```."
-)
-
-
-SECONDS = "seconds"
-"""Of `Grade.info`: what it took to check a proof."""
-
-
-RIGHT = 0.5
-"""An outcome above this counts as right."""
-
-
-ROUNDING = 1e-9
-
-
-def is_example(rates: np.ndarray, hard: float) -> np.ndarray:
-    """Conjectures that are proved, but seldom: 0 < rate < `hard`."""
-    return (rates > 0) & (rates < hard)
-
-
-def is_seed(rates: np.ndarray, hard: float, margin: float) -> np.ndarray:
-    """Statements that conjectures are made from: rate above `hard` + `margin`."""
-    return rates > hard + margin
-
-
-def proof_weights(
-    right: np.ndarray,
-    group: np.ndarray,
-    rates: np.ndarray,
-    characters: np.ndarray,
-    seconds: np.ndarray,
-    length_cost: float,
-    time_cost: float,
-    most: float,
-) -> np.ndarray:
-    """exp(-a · characters - b · seconds) / right proofs of the statement, of right proofs of
-    statements with a rate of at most `most`; 0 of all others; [B].
-
-    Args:
-      right: bool [B].
-      group: int [B], the statement of each.
-      rates: [B], the success rate of its statement.
-      length_cost, time_cost: a and b.
-    """
-    number = np.bincount(group, weights=right)[group]
-    weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)
-    return np.where(right & (rates <= most), weight, 0)
-
-
-def matching_weights(
-    examples: np.ndarray, targets: np.ndarray, cap: float, excluded: float = 0.0
-) -> np.ndarray:
-    """How much each example is needed for what is not yet proved, [n].
-
-    Every target in turn gives n / m to the example that is most like it, of those whose weight is
-    below the cap; the first of equal ones.
-
-    Args:
-      examples, targets: [n, D] and [m, D], scaled to length 1 here.
-      cap: of a weight.
-      excluded: what the likeness to a full example is taken to be; the authors' code has 0, by
-        which a full one wins again where all others are unlike; -inf excludes it.
-    """
-    weights = np.zeros(len(examples))
-    if not len(examples) or not len(targets):
-        return weights
-    examples, targets = (_unit(x) for x in (examples, targets))
-    for likeness in targets @ examples.T:
-        full = weights >= cap - ROUNDING
-        best = int(np.argmax(np.where(full, excluded, likeness)))
-        weights[best] += len(examples) / len(targets)
-    return weights
+def reprove_chance(rates: np.ndarray, hard: float, redo: float) -> np.ndarray:
+    """1 for statements whose best pass rate is below `hard`, else `redo`."""
+    return np.where(rates < hard, 1.0, redo)
 
 
 @part
@@ -179,24 +117,24 @@ def imitate_proofs(
     time_cost: NonNegative,
     cap: Positive,
 ) -> Stage:
-    """Imitates right proofs by weight, and conjectures that are hard to prove.
+    """Imitates correct proofs by weight, and conjectures that are hard to prove.
 
-    From every statement of the step that is proved often the policy makes a conjecture, with one of
-    its proofs in sight; copies are dropped; each is tried as often as a statement of the task.
-    Nothing has a policy loss. Supervised are right proofs of statements with a success rate of at
-    most `most` (`proof_weights`), and conjectures with a rate in (0, hard) (`matching_weights`, by
-    mean hidden states, with the statements of the step that were never proved for targets). The
-    reward of a row is its weight, the mean over the rows of either kind made 1. A statement's rate
-    is the highest that one of its visits had.
+    From every statement of the step with a high rate the policy makes a conjecture, given one of
+    its proofs. Copies are dropped. Each conjecture is tried as often as a statement of the task. No
+    row has a policy loss. Supervised are correct proofs of statements with a rate of at most `most`
+    (`proof_weights`), and conjectures with a rate in (0, hard) (`matching_weights` by mean hidden
+    states; targets are the statements of the step that were never proved). The reward of a row is
+    its weight, scaled to mean 1 over the rows of its kind. The rate of a statement is its best so
+    far.
 
     Args:
-      hard: θ, rate below which a conjecture is an example.
-      margin: statements with a rate above θ + margin are conjectured from.
-      most: rate up to which a statement's proofs are imitated.
-      length_cost, time_cost: of a character, and of a second of checking.
-      cap: of the weight of a conjecture.
-    Reads: outcome, Grade.info["seconds"], texts. Writes: mask (nothing is on it), supervised,
-      reward. Metrics: conjectures, conjecture_rate, imitated_conjectures, imitated_proofs.
+      hard: rate below which a conjecture is an example (θ).
+      margin: conjectures are made from statements with a rate above θ + margin.
+      most: rate up to which the proofs of a statement are imitated.
+      length_cost, time_cost: per character, and per second of checking.
+      cap: of the weight of a conjecture (k).
+    Reads: outcome, Grade.info["seconds"], texts. Writes: mask (cleared), supervised, reward.
+    Metrics: conjectures, conjecture_rate, imitated_conjectures, imitated_proofs.
     """
 
     def init(setting):
@@ -222,7 +160,7 @@ def imitate_proofs(
             number = batch.asks[rows[0]].number
             if number < len(best):
                 best[number] = rates[place] = max(best[number], now[place])
-        told = {"conjectures": 0.0, "imitated_conjectures": 0.0}
+        metrics = {"conjectures": 0.0, "imitated_conjectures": 0.0}
         parts = [(batch, weighed(batch, rates))]
         written = _conjectures(batch, is_seed(rates, hard, margin), actor, turn)
         if written is not None:
@@ -231,7 +169,7 @@ def imitate_proofs(
             proofs = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
             own = pass_rates(proofs.outcomes())
             parts.append((proofs, weighed(proofs, own)))
-            told |= {"conjectures": float(len(problems)), "conjecture_rate": float(own.mean())}
+            metrics |= {"conjectures": float(len(problems)), "conjecture_rate": float(own.mean())}
             chosen, unproved = is_example(own, hard), rates == 0
             if chosen.any() and unproved.any():
                 examples = conjectures.take(np.flatnonzero(chosen))
@@ -244,12 +182,12 @@ def imitate_proofs(
                 weights = matching_weights(*seen, cap)
                 ones = np.ones(len(examples))
                 parts.append((earned(examples, ones, WRITE), weights))
-                told["imitated_conjectures"] = float(np.sum(weights > 0))
+                metrics["imitated_conjectures"] = float(np.sum(weights > 0))
         rows = [_supervised(part, weights) for part, weights in parts if (weights > 0).any()]
-        told["imitated_proofs"] = float(sum(np.sum(weights > 0) for _, weights in parts[:2]))
+        metrics["imitated_proofs"] = float(sum(np.sum(weights > 0) for _, weights in parts[:2]))
         if not rows:
-            return to_imitate(batch, np.zeros(len(batch), bool)), best, told
-        return concatenate(rows).renumbered(), best, told
+            return to_imitate(batch, np.zeros(len(batch), bool)), best, metrics
+        return concatenate(rows).renumbered(), best, metrics
 
     return Stage(
         apply,
@@ -262,9 +200,9 @@ def imitate_proofs(
 
 
 def _conjectures(batch, seeds, actor, turn):
-    """What was written from proved statements, and the problem of each row; None of none."""
+    """The rows of new conjectures, and the problem of each; None if there are none."""
     right = batch.decided & (batch.rollouts.outcome > RIGHT)
-    # A statement that was proved in an earlier step only has no proof at hand.
+    # A statement that was proved only in an earlier step has no proof in this batch.
     proved = [
         rows[right[rows]][0]
         for rows, seed in zip(batch.groups, seeds, strict=True)
@@ -279,21 +217,83 @@ def _conjectures(batch, seeds, actor, turn):
     ]
     written = actor.draw(asks, turn.key)
     known = {_bare(prompt.text) for prompt in batch.prompts}
-    kept, problems = [], []
+    new, problems = [], []
     for row, problem in enumerate(read_problems(written, actor, turn)):
         if problem is not None and _bare(problem.text) not in known:
             known.add(_bare(problem.text))
-            kept.append(row)
+            new.append(row)
             problems.append(problem)
-    return (written.take(np.array(kept)), problems) if kept else None
+    return (written.take(np.array(new)), problems) if new else None
+
+
+def is_seed(rates: np.ndarray, hard: float, margin: float) -> np.ndarray:
+    """Statements from which conjectures are made: rate above `hard` + `margin`."""
+    return rates > hard + margin
 
 
 def _bare(text: str) -> str:
     return "".join(text.split())
 
 
+def proof_weights(
+    right: np.ndarray,
+    group: np.ndarray,
+    rates: np.ndarray,
+    characters: np.ndarray,
+    seconds: np.ndarray,
+    length_cost: float,
+    time_cost: float,
+    most: float,
+) -> np.ndarray:
+    """exp(-a · characters - b · seconds) / correct proofs of the statement, [B].
+
+    0 for incorrect proofs and for statements with a rate above `most`.
+
+    Args:
+      right: whether a proof is correct, bool [B].
+      group: statement of each, int [B].
+      rates: success rate of its statement, [B].
+      length_cost, time_cost: a and b.
+    """
+    number = np.bincount(group, weights=right)[group]
+    weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)
+    return np.where(right & (rates <= most), weight, 0)
+
+
+def is_example(rates: np.ndarray, hard: float) -> np.ndarray:
+    """Conjectures that are proved, but rarely: 0 < rate < `hard`."""
+    return (rates > 0) & (rates < hard)
+
+
+def matching_weights(examples: np.ndarray, targets: np.ndarray, cap: float) -> np.ndarray:
+    """The weight of each example by its similarity to unproved statements, [n].
+
+    Every target in turn adds n / m to the most similar example whose weight is below the cap; the
+    first of equal ones. As in the authors' code a full example has similarity 0, so it is chosen
+    again if all others are dissimilar.
+
+    Args:
+      examples, targets: [n, D] and [m, D], scaled to length 1 here.
+    """
+    weights = np.zeros(len(examples))
+    if not len(examples) or not len(targets):
+        return weights
+    examples, targets = (_unit(x) for x in (examples, targets))
+    for similarity in targets @ examples.T:
+        full = weights >= cap - ROUNDING
+        best = int(np.argmax(np.where(full, 0.0, similarity)))
+        weights[best] += len(examples) / len(targets)
+    return weights
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Rows scaled to length 1; a row of zeros stays."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1)
+
+
 def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
-    """The rows with a weight, to be imitated; weights are scaled to a mean of 1."""
+    """The rows with a positive weight, to be imitated; their weights are scaled to mean 1."""
     rows = np.flatnonzero(weights > 0)
     batch, weights = batch.take(rows).renumbered(), weights[rows] / weights[rows].mean()
     kind = batch.rollouts.reward.dtype
@@ -303,35 +303,29 @@ def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
     return to_imitate(batch, np.ones(len(batch), bool))
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    """Rows scaled to length 1; a row of zeros stays."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1)
-
-
 def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
-    """The reward of a row as the weight of its imitation, for `imitate(…, factor=by_reward)`."""
+    """The reward of a row as the weight of its imitation."""
     return rollouts.reward[:, None]
 
 
 def stp(
-    hard: float = 0.25,
-    margin: float = 0.1,
-    redo: float = 0.05,
-    most: float = 0.5,
-    length_cost: float = 0.001,
-    time_cost: float = 0.01,
-    cap: float = 4.0,
-    weight: float = 1.0,
+    hard: Unit = 0.25,
+    margin: Unit = 0.1,
+    redo: Unit = 0.05,
+    most: Unit = 0.5,
+    length_cost: NonNegative = 0.001,
+    time_cost: NonNegative = 0.01,
+    cap: Positive = 4.0,
+    weight: NonNegative = 1.0,
 ) -> Recipe:
     """Weighted imitation of the policy's own proofs and of conjectures that are hard to prove.
 
     Args:
       hard: success below which a conjecture is imitated (θ).
-      margin: beyond θ, from where on a statement is easy.
+      margin: statements with success above θ + margin are easy.
       redo: chance that an easy statement is proved again.
       most: success up to which proofs are imitated.
-      length_cost, time_cost: of a character and of a second of checking.
+      length_cost, time_cost: per character, and per second of checking.
       cap: of a conjecture's weight (k).
       weight: of the imitation.
     """
@@ -355,8 +349,8 @@ METHOD = Method(
         "%, ProofNet 23.9 %, PutnamBench 8 of 644"
     ),
     traps=(
-        "success never falls, so one lucky round calls a statement easy; characters and seconds "
-        "set weights, which move the learning rate; with few unproved statements n / m passes the "
-        "cap at once"
+        "success never falls, so one lucky round makes a statement easy; characters and seconds "
+        "set weights, which change the effective learning rate; with few unproved statements n / "
+        "m exceeds the cap at once"
     ),
 )

@@ -1,15 +1,16 @@
-"""BFS-Prover-V2: search proofs best first, and imitate the tactics that lie on them.
+"""BFS-Prover-V2: searches proofs best first, and imitates the tactics of the shortest ones.
 
 "Scaling up Multi-Turn Off-Policy RL and Multi-Agent Tree Search for LLM Step-Provers",
 https://github.com/zeyu-zheng/BFS-Prover-V2
 
     next state: smallest -S / d^α, S the sum over its path of the tactics' mean log-probs
-    proved goes up along any edge, failed where all tactics of a state have
+    a state is proved if one of its tactics proves it, and failed if all of them fail
     trained: steps of the shortest proofs with Q_0.1 ≤ -mean log π ≤ Q_0.9,  loss = mean of -log π
 
-Search and its constants are the release's; training is a reconstruction, for its code is not
-released: the quantiles are ours, a round is a step, and a statement gives at most as many rows as a
-group has. The task's environment is the checker: its replies are the states (`prove_statements`).
+The search and its constants are those of the release. The training code is not released, so
+training is a reconstruction: the quantiles are ours, a round is a step, and a statement has at most
+as many rows as a group. The task's environment is the checker, and its replies are the states
+(`prove_statements`).
 """
 
 from __future__ import annotations
@@ -40,8 +41,6 @@ from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Tempera
 from rlvr_jax.types.parts import part
 
 PROVED, ERROR = "proved", "error"
-
-
 OPEN, FAILED = "open", "failed"
 
 
@@ -54,15 +53,15 @@ Step = Callable[[Hashable, str], Any]
 
 
 class Found(NamedTuple):
-    """What a search has found.
+    """The result of a search.
 
     Fields:
       proof: (state, tactic) from the root to the goal, the shortest one; None without any.
-      status: of the root: "proved", "failed" (all that was tried failed) or "open".
-      errors: (state, tactic of the proof, tactic that gave an error there): pairs to learn from.
+      status: of the root: "proved", "failed" (all its tactics failed) or "open".
+      errors: (state, tactic of the proof, tactic with an error there): pairs for training.
       nodes: `value` is the sum of the steps' mean log-probs.
       states: of the nodes.
-      expansions: states that were expanded.
+      expansions: number of expanded states.
     """
 
     proof: list[tuple[Hashable, str]] | None
@@ -75,7 +74,8 @@ class Found(NamedTuple):
 
 @dataclass
 class _Edges:
-    """Of a node: its tactics, where each leads (a node, `PROVED` or `ERROR`), who leads here."""
+    """The edges of a node: its tactics with their targets (a node, `PROVED` or `ERROR`), and its
+    parents."""
 
     tactics: list[tuple[str, Any]] = field(default_factory=list)
     parents: set[int] = field(default_factory=set)
@@ -93,13 +93,13 @@ def prove(
 ) -> Found:
     """Searches for a proof, always from the open state with the smallest -S / d^α.
 
-    S is the sum over the path of the tactics' mean log-probs and d its length; α = 0 takes the sum,
-    1 the mean, more prefers depth. Tactics are tried in order: repeated ones once, those with a
-    banned word not at all; after a proof the others of the state are not. A state that is known is
-    not queued again, and keeps S and d of its first path. A state fails when all its tactics do,
-    and is proved when one is; both go up along all edges. The search ends when the root is decided,
-    when nothing is open, or with the expansions. What `propose` or `step` raise goes through:
-    a failure of an engine is no failed tactic.
+    S is the sum over the path of the tactics' mean log-probs, d its length. α = 0 ranks by the sum,
+    1 by the mean; a larger α prefers depth. Tactics are tried in order. Repeated ones are tried
+    once, those with a banned word never, and after a proof the rest of the state is skipped. A
+    known state is not queued again, and keeps S and d of its first path. A state fails when all its
+    tactics fail, and is proved when one is; both propagate along all edges. The search ends when
+    the root is decided, when no state is open, or after `expansions`. Exceptions of `propose` and
+    `step` are not caught, because an engine failure is not a failed tactic.
 
     Args:
       number: tactics of a state (n).
@@ -156,7 +156,7 @@ def _state_of(edge: _Edges, status: Sequence[str]) -> str:
 
 
 def _pass_up(node: int, edges: list[_Edges], status: list[str]) -> None:
-    """Decides a state and those that lead to it, as far as they are."""
+    """Decides a state and its ancestors, as far as they are determined."""
     todo = [node]
     while todo:
         one = todo.pop()
@@ -169,7 +169,7 @@ def _pass_up(node: int, edges: list[_Edges], status: list[str]) -> None:
 def _found(nodes, states, edges, status, done) -> Found:
     if status[0] != PROVED:
         return Found(None, status[0], [], nodes, states, done)
-    # Distances from the goal, shorter ones first; a cycle is never the shortest way.
+    # Distances from the goal, shorter ones first; a cycle is never part of a shortest path.
     distance = {}
     while 0 not in distance:
         reached = {
@@ -202,14 +202,14 @@ def _found(nodes, states, edges, status, done) -> Found:
 
 
 def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> np.ndarray:
-    """Which steps of a round are trained: those between two quantiles of x = -mean logp, bool [M].
+    """The steps between two quantiles of x = -mean logp, which are trained, bool [M].
 
-    Steps that the policy is certain of teach nothing, very surprising ones are noisy; quantiles
-    interpolate linearly. Remove duplicates first. The quantiles are ours.
+    Steps of high confidence carry no information, very surprising ones are noise. Quantiles
+    interpolate linearly and are ours. Duplicates must be removed first.
 
     Args:
       surprise: x, [M].
-      low, high: shares, 0 ≤ low ≤ high ≤ 1.
+      low, high: levels of the quantiles, 0 ≤ low ≤ high ≤ 1.
     """
     check_within(0, 1, "tactic_filter", low=low, high=high)
     if low > high:
@@ -222,11 +222,11 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
 
 
 class SubgoalCache:
-    """What several provers of one statement have proved of its K subgoals, in order.
+    """Proofs of the K subgoals of a statement that several provers share, in order.
 
     Fields:
       subgoals: K.
-      pieces: proofs of the first ones.
+      pieces: proofs of the first subgoals.
     """
 
     def __init__(self, subgoals: int):
@@ -236,18 +236,18 @@ class SubgoalCache:
 
     @property
     def progress(self) -> int:
-        """Subgoals that are proved; the next prover begins here."""
+        """Number of proved subgoals; the next prover begins here."""
         return len(self.pieces)
 
     def put(self, subgoal: int, piece: Any) -> bool:
-        """Takes the proof of a subgoal if it is the next one; whether it did."""
+        """Stores the proof of a subgoal if it is the next one; whether it did."""
         accepted = subgoal == self.progress < self.subgoals
         if accepted:
             self.pieces.append(piece)
         return accepted
 
     def replanned(self, plan: Sequence[str], before: Sequence[str]) -> bool:
-        """Takes a new plan if it keeps the proved subgoals as they were; whether it did.
+        """Takes a new plan if it does not change the proved subgoals; whether it did.
 
         Args:
           plan: all subgoals of the new plan.
@@ -260,16 +260,15 @@ class SubgoalCache:
         return accepted
 
     def clear(self) -> None:
-        """Forgets all pieces: the whole proof did not hold."""
+        """Removes all pieces, because the whole proof failed."""
         self.pieces = []
 
 
 RIGHT = 0.5
 """An outcome above this is a proof."""
 
-
 TRIES = 3
-"""Of a tactic whose reply is lost."""
+"""Attempts for a tactic whose reply is lost."""
 
 
 @part
@@ -284,25 +283,26 @@ def prove_statements(
     banned: Sequence[str] = (),
     temperature: Positive = 1.3,
 ) -> Draw:
-    """Searches a proof of each prompt (`prove`), and gives the steps of proofs as rows to imitate.
+    """Searches a proof of each prompt (`prove`), and returns its steps as rows to imitate.
 
-    A state is the text that the environment says, at first that of the prompt; the policy reads it
-    with the separator behind it and writes one tactic as a whole response. A reply that is done
-    with an outcome above ½ is a proof, any other that is done, or says nothing, an error. A row is
-    (state, tactic), supervised and with nothing on the mask, and graded by whether its statement
-    was proved. Of the steps of a statement's shortest proof those are trained that `tactic_filter`
-    keeps among all of the batch, each once, at most as many as the ask has samples: the least sure
-    ones. A statement without a step to train has one row that teaches nothing.
+    A state is the text of the environment, at first that of the prompt. The policy reads it with
+    the separator after it and writes one tactic as a whole response. A reply that ends the episode
+    with an outcome above ½ is a proof; any other end, or a reply without text, is an error. A row
+    is (state, tactic), supervised and with a cleared mask, graded by whether its statement was
+    proved. Of the steps of a statement's shortest proof those are trained that `tactic_filter`
+    selects among all of the batch. Each is trained once, and at most as many as the request has
+    samples: those of lowest probability. A statement without a step to train has one row that is
+    not trained.
 
     Args:
-      environment: whose replies are the states; None: that of the task.
-      tactics: that are drawn in a state (n).
+      environment: whose replies are the states. None: that of the task.
+      tactics: sampled in a state (n).
       alpha: of the order of the search (α).
       expansions: of a statement at most.
       low, high: quantiles of -mean logp between which steps are trained.
-      separator: what a state ends with where the policy reads it.
-      banned: words that no tactic may have.
-      temperature: of the sampler; steps are scored, and trained, at 1.
+      separator: text after a state in the policy's prompt.
+      banned: words that exclude a tactic.
+      temperature: of the sampler; steps are scored and trained at temperature 1.
     Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
       lost_statements.
     """
@@ -338,7 +338,7 @@ def prove_statements(
         whole = replace(concatenate(parts), sample_seconds=seconds)
         return whole, state, {name: float(value) for name, value in told.items()}
 
-    # The view that stands for all of them: what prompts have in common, states need not have.
+    # One view for all states: a prefix that prompts share need not be shared by states.
     return Draw(apply, init, writes={"supervised"}, fewer=True, views=(showing(separator),))
 
 
@@ -347,12 +347,12 @@ class _Attempt:
     """The search for one proof.
 
     Fields:
-      how: asks the environment, and keeps what it said for a resumed run.
-      place: of the ask; says which process asks the environment.
-      drawn: what the policy has written, a batch for each expansion.
+      how: calls the environment, and records its replies for a resumed run.
+      place: of the request; selects the process that calls the environment.
+      drawn: tactics that the policy wrote, a batch for each expansion.
       known: by (state, tactic) the batch, the row and the mean logp.
-      lost: nobody can say what the environment would have said, so that there is no verdict.
-      asked: replies that were waited for.
+      lost: a reply of the environment was lost, so the statement is ungraded.
+      asked: number of replies.
     """
 
     how: Driver
@@ -373,7 +373,7 @@ class _Attempt:
         self.episodes = {self.ask.prompt.text: Episode(self.ask.prompt)}
 
     def search(self, tactics: int, alpha: float, expansions: int, banned: Sequence[str]) -> None:
-        """As `prove`; one whose environment is lost ends without a verdict."""
+        """As `prove`; a search whose environment is lost ends ungraded."""
         root = self.ask.prompt.text
         try:
             found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned)
@@ -416,14 +416,14 @@ class _Attempt:
         return reply.text
 
     def _reply(self, episode: Episode, tactic: str) -> Reply:
-        """What the environment says, or said before a run was killed."""
+        """The environment's reply, or the recorded one in a resumed run."""
         key = f"{self.ask.round}/{self.ask.number}/{self.ask.first_sample}/{self.asked}"
         self.asked += 1
         waiting = self.how.ask(key, episode, tactic, self.how.owns(self.place))
         return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
 
     def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:
-        """The steps as rows to imitate; without any the first tactic, which nobody learns.
+        """The steps as rows to imitate; without any the first tactic, which is not trained.
 
         Args:
           info: of their grades.
@@ -444,25 +444,25 @@ class _Attempt:
 
 
 def bfs_prover_v2(
-    tactics: int = 4,
-    alpha: float = 2.0,
-    expansions: int = 64,
-    low: float = 0.1,
-    high: float = 0.9,
+    tactics: Count = 4,
+    alpha: NonNegative = 2.0,
+    expansions: Count = 64,
+    low: Unit = 0.1,
+    high: Unit = 0.9,
     separator: str = ":::",
     banned: Sequence[str] = ("sorry", "admit", "native_decide"),
     temperature: Temperature = 1.3,
-    weight: float = 1.0,
+    weight: NonNegative = 1.0,
 ) -> Recipe:
     """Imitation of single tactics of proofs that the policy's search has found.
 
     Args:
-      tactics: that are drawn in a state (n).
-      alpha: how much the search prefers depth (α).
-      expansions: states of a statement that are expanded at most; the authors have 600 seconds.
+      tactics: sampled in a state (n).
+      alpha: preference of the search for depth (α).
+      expansions: expanded states of a statement at most; the authors have 600 seconds.
       low, high: quantiles between which a step is trained.
-      separator: what a state ends with where the policy reads it.
-      banned: words that no tactic may have.
+      separator: text after a state in the policy's prompt.
+      banned: words that exclude a tactic.
       weight: of the imitation.
     """
     search = prove_statements(
@@ -487,7 +487,8 @@ METHOD = Method(
         "no ablation of filter or planner"
     ),
     traps=(
-        "a state counts as failed when its few drawn tactics did; α of 1 and more dives along sure "
-        "tactics that only reshuffle a state; a long sure tactic beats two short ones"
+        "a state counts as failed when its few sampled tactics failed; α of 1 and more follows "
+        "probable tactics that only rearrange a state; a long probable tactic is preferred to two "
+        "short ones"
     ),
 )

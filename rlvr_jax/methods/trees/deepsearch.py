@@ -9,9 +9,10 @@ https://github.com/smiles724/DeepSearch
     A_t  = r_t - mean of the last tokens' rewards of the prompt's rows
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -10 A where A < 0
 
-The code takes the sum v of what was backed up, not v / N, hence the tanh. The search chooses by
-reward and confidence, so that the rows are no samples of the policy; nothing corrects for it.
-With an `epsilon` A is divided by the deviation of the same rewards, which the code has, but off.
+The code uses the sum v of the backed-up rewards, not v / N, hence the tanh. The search selects by
+reward and confidence, so the rows are not samples of the policy; nothing corrects for that. With an
+`epsilon` A is divided by the deviation of the same rewards, an option of the code that is off by
+default.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.search import graded_ends
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean, group_std
 from rlvr_jax.types import Method, Recipe, replace
@@ -43,115 +43,53 @@ from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
     Count,
+    DualClip,
     Epsilon,
+    NonNegative,
     NonNegativeInt,
     Positive,
 )
 from rlvr_jax.types.parts import part
 
 
-def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:
-    """Backs up a reward that weighs less towards the root, and never hides a solution.
-
-    With γ = max((d + 1) / (L + 1), least) at depth d of a path to depth L, N ← N + 1 and
-
-        v ← v + γ r   if v r ≥ 0
-        v ← γ r       if v < 0 < r
-        v             if r < 0 < v
-
-    so that a node on a path that was solved is never below 0.
-
-    Args:
-      path: int [L + 1], of `path_to`.
-      reward: r, of either sign.
-      least: γ at least.
-    """
-    visits, value = nodes.visits.copy(), nodes.value.copy()
-    depth = nodes.depth[path]
-    own = np.maximum((depth + 1) / (depth[-1] + 1), least) * reward
-    before = value[path]
-    opposed = np.where(reward > 0, own, before)
-    value[path] = np.where(before * reward >= 0, before + own, opposed)
-    visits[path] += 1
-    return replace(nodes, visits=visits, value=value)
-
-
-def overlong_term(length: np.ndarray, budget: int, buffer: int) -> np.ndarray:
-    """min(-(n - (budget - buffer)) / buffer, 0): the last `buffer` tokens cost up to 1.
-
-    Args:
-      length: n, int [R].
-    """
-    return np.minimum(-(np.asarray(length) - (budget - buffer)) / buffer, 0.0)
-
-
-def token_rewards(value: np.ndarray, last: np.ndarray, extra: np.ndarray) -> np.ndarray:
-    """tanh(v) of the token's node, v itself where that is the last of its path; plus a term of the
-    row.
-
-    Args:
-      value: v, [R, T].
-      last: bool [R, T], tokens of the last node.
-      extra: [R].
-    """
-    return np.where(last, value, np.tanh(value)) + np.asarray(extra)[:, None]
-
-
-def frontier_score(
-    nodes: Nodes, candidates: np.ndarray, levels: int, value_weight: float, depth_weight: float
-) -> np.ndarray:
-    """w_v tanh(Q_parent) + w_d sqrt(depth / levels) of nodes that may be expanded next, [K].
-
-    Args:
-      candidates: int [K], nodes with a parent.
-      levels: of the deepest node there can be.
-    """
-    parent = nodes.parent[candidates]
-    quality = nodes.value[parent] / np.maximum(nodes.visits[parent], 1)
-    depth = np.sqrt(nodes.depth[candidates] / levels)
-    return value_weight * np.tanh(quality) + depth_weight * depth
-
-
 @part
 def search_tree(
     tokens: Count = 256,
     width: Count = 8,
-    exploration: float = 2.0,
+    exploration: NonNegative = 2.0,
     least: Positive = 0.1,
-    value_weight: float = 0.4,
-    depth_weight: float = 0.01,
+    value_weight: NonNegative = 0.4,
+    depth_weight: NonNegative = 0.01,
     overlong: NonNegativeInt = 0,
     most_expansions: Count = 256,
 ) -> Draw:
-    """Searches each prompt's responses as a tree of pieces, for as many as the ask has samples.
+    """Searches each prompt's responses as a tree of chunks, one row per sample of the request.
 
-    1. An expansion draws the `width` children of a node: so many next pieces of `tokens` tokens. A
-       child is terminal if it ends or uses up the budget; terminals are graded.
-    2. Of the terminals of an expansion exactly one is backed up (`back_up_bounded`, +1 if it is
-       right and -1 if not) and becomes a row: of the right ones, else of all, the one whose own
-       tokens had the least mean -logp. The other children are visited once.
-    3. Without a terminal the child of highest `upper_confidence` is expanded next, else the node of
-       highest `frontier_score` among all that have not been.
+    1. An expansion samples the `width` children of a node, chunks of `tokens` tokens each. A child
+       is terminal if it ends or uses up the budget; terminals are graded.
+    2. Exactly one terminal of an expansion is backed up (`back_up_bounded`, +1 if correct, else -1)
+       and becomes a row: of the correct ones, else of all, the one whose own tokens have the
+       smallest mean -logp. The other children are visited once.
+    3. Without a terminal the child of highest `upper_confidence` is expanded next, otherwise the
+       node of highest `frontier_score` among all that have not been.
 
-    When the tree is done each token is rewarded by its node (`token_rewards`), which is
-    `process_reward`. A search whose nodes are all expanded, or that has made `most_expansions`, is
-    done with the rows that it has. Rows are chosen by their outcomes: they are no samples of the
-    policy, and nothing corrects for that. Their ratios are exact.
+    When the tree is done each token is rewarded by its node (`token_rewards`, in `process_reward`).
+    A search ends early when all nodes are expanded or after `most_expansions`. Rows are selected by
+    their outcomes: they are not samples of the policy, and nothing corrects for that. Their ratios
+    are exact.
 
     Args:
       tokens: of a node.
       width: children of a node.
       exploration: c of `upper_confidence`.
-      least: γ at least, of the back-up.
+      least: smallest γ of the back-up.
       value_weight, depth_weight: of `frontier_score`.
       overlong: last tokens of the budget, over which `overlong_term` falls to -1; 0: off.
-      most_expansions: of a prompt's tree, at least the levels that a response has.
+      most_expansions: of a prompt's tree, at least the levels of a response.
     Metrics: expansions, nodes, solved_rows.
     Raises:
-      ValueError: a number that is no count or negative; when a run begins, too few expansions.
+      ValueError: when a run begins, too few expansions.
     """
-    weights = {"value_weight": value_weight, "depth_weight": depth_weight}
-    check_at_least(0, "search_tree", exploration=exploration, **weights)
 
     def init(setting):
         levels = -(-setting.response_tokens // tokens)
@@ -168,7 +106,7 @@ def search_tree(
         levels = -(-budget // tokens)
         pieces = Pieces(actor, turn.key)
         nodes = roots(len(asks))
-        # Of each node its piece; whether it was expanded or can never be.
+        # Of each node its chunk; and whether it was expanded or never can be.
         piece, closed = np.full(len(asks), -1), np.zeros(len(asks), bool)
         current = list(range(len(asks)))
         found: list[list[int]] = [[] for _ in asks]
@@ -229,9 +167,22 @@ def search_tree(
         told = {"expansions": expansions, "nodes": len(nodes), "solved_rows": solved}
         return replace(batch, asks=rows), state, {n: float(x) for n, x in told.items()}
 
-    named = {"tokens": tokens, "width": width, "exploration": exploration, "least": least}
-    named |= {**weights, "overlong": overlong, "most_expansions": most_expansions}
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
+
+
+def frontier_score(
+    nodes: Nodes, candidates: np.ndarray, levels: int, value_weight: float, depth_weight: float
+) -> np.ndarray:
+    """w_v tanh(Q_parent) + w_d sqrt(depth / levels) of nodes that may be expanded next, [K].
+
+    Args:
+      candidates: nodes with a parent, int [K].
+      levels: depth of the deepest possible node.
+    """
+    parent = nodes.parent[candidates]
+    quality = nodes.value[parent] / np.maximum(nodes.visits[parent], 1)
+    depth = np.sqrt(nodes.depth[candidates] / levels)
+    return value_weight * np.tanh(quality) + depth_weight * depth
 
 
 def _visited(nodes: Nodes, which: np.ndarray) -> Nodes:
@@ -248,6 +199,32 @@ def _next(nodes: Nodes, tree: int, closed: np.ndarray, score: Sequence[float]) -
     return int(open_ones[frontier_score(nodes, open_ones, *score).argmax()])
 
 
+def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:
+    """Backs up a reward whose weight falls towards the root, and never hides a solution.
+
+    With γ = max((d + 1) / (L + 1), least) at depth d of a path to depth L, N ← N + 1 and
+
+        v ← v + γ r   if v r ≥ 0
+        v ← γ r       if v < 0 < r
+        v             if r < 0 < v
+
+    so a node on a solved path is never below 0.
+
+    Args:
+      path: int [L + 1], of `path_to`.
+      reward: r, of either sign.
+      least: smallest γ.
+    """
+    visits, value = nodes.visits.copy(), nodes.value.copy()
+    depth = nodes.depth[path]
+    own = np.maximum((depth + 1) / (depth[-1] + 1), least) * reward
+    before = value[path]
+    opposed = np.where(reward > 0, own, before)
+    value[path] = np.where(before * reward >= 0, before + own, opposed)
+    visits[path] += 1
+    return replace(nodes, visits=visits, value=value)
+
+
 def _rewarded(
     batch: Batch,
     pieces: Pieces,
@@ -256,7 +233,7 @@ def _rewarded(
     leaves: np.ndarray,
     overlong: int,
 ) -> Batch:
-    """The rows with a reward at each token that was drawn."""
+    """The rows with a reward at each sampled token."""
     rollouts = batch.rollouts
     node_of = np.full(len(pieces), 0)
     made = np.flatnonzero(piece >= 0)
@@ -272,20 +249,36 @@ def _rewarded(
     return batch.with_rollouts(process_reward=np.where(there, reward, 0).astype(dtype))
 
 
-@part(reads={"process_reward"}, writes={"advantage"})
-def last_token_centered(epsilon: float | None = None) -> Transform:
-    """A_t = r_t - mean over the prompt's rows of the reward of their last token.
-
-    r_t is `process_reward`, of every token; no standard deviation unless it is asked for.
+def token_rewards(value: np.ndarray, last: np.ndarray, extra: np.ndarray) -> np.ndarray:
+    """tanh(v) of the token's node, v itself in the last node of the path; plus a term of the row.
 
     Args:
-      epsilon: A is divided by the population's standard deviation of the same rewards plus this;
-        None: not divided.
-    Raises:
-      ValueError: epsilon not positive.
+      value: v, [R, T].
+      last: bool [R, T], tokens of the last node.
+      extra: [R].
     """
-    if epsilon is not None:
-        check_positive("last_token_centered", epsilon=epsilon)
+    return np.where(last, value, np.tanh(value)) + np.asarray(extra)[:, None]
+
+
+def overlong_term(length: np.ndarray, budget: int, buffer: int) -> np.ndarray:
+    """min(-(n - (budget - buffer)) / buffer, 0): the last `buffer` tokens cost up to 1.
+
+    Args:
+      length: n, int [R].
+    """
+    return np.minimum(-(np.asarray(length) - (budget - buffer)) / buffer, 0.0)
+
+
+@part(reads={"process_reward"}, writes={"advantage"})
+def last_token_centered(epsilon: Epsilon | None = None) -> Transform:
+    """A_t = r_t - mean over the prompt's rows of the reward of their last token.
+
+    r_t is `process_reward`.
+
+    Args:
+      epsilon: A is divided by the population standard deviation of the same rewards plus this.
+        None: not divided.
+    """
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -304,17 +297,17 @@ def last_token_centered(epsilon: float | None = None) -> Transform:
 
 
 def deepsearch(
-    node_tokens: int = 256,
-    width: int = 8,
-    exploration: float = 2.0,
-    least: float = 0.1,
-    value_weight: float = 0.4,
-    depth_weight: float = 0.01,
-    overlong: int = 4096,
-    most_expansions: int = 256,
+    node_tokens: Count = 256,
+    width: Count = 8,
+    exploration: NonNegative = 2.0,
+    least: Positive = 0.1,
+    value_weight: NonNegative = 0.4,
+    depth_weight: NonNegative = 0.01,
+    overlong: NonNegativeInt = 4096,
+    most_expansions: Count = 256,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    dual: float = 10.0,
+    dual: DualClip = 10.0,
     epsilon: Epsilon | None = None,
 ) -> Recipe:
     """A clipped ratio on the paths of a search, each token credited with its node's value.
@@ -323,11 +316,10 @@ def deepsearch(
       node_tokens: tokens of a node.
       width: children of a node.
       exploration: of the choice among the children of an expansion.
-      least: share of a reward that reaches the root (γ).
+      least: smallest fraction of a reward that reaches the root (γ).
       value_weight, depth_weight: of the choice among all open nodes.
-      overlong: last tokens of the budget, over which the reward falls to -1; 0: off.
+      overlong: last tokens of the budget, over which the reward falls by up to 1; 0: off.
       most_expansions: of a prompt's tree.
-      dual: bound of the loss where A < 0, in units of -A.
     """
     return Recipe(
         objective=clipped_objective(
@@ -364,7 +356,7 @@ METHOD = Method(
         "longer plain training"
     ),
     traps=(
-        "rows are chosen by reward and confidence, so they are no samples of the policy and their "
-        "share of right ones says nothing about it; paths that do not end are thrown away"
+        "rows are selected by reward and confidence, so they are not samples of the policy and "
+        "their fraction of correct ones does not measure it; paths that do not end are discarded"
     ),
 )

@@ -1,18 +1,18 @@
-"""ReST-RL: only prompts whose answers differ, and lines of their best answers to go on from.
+"""ReST-RL: trains on prompts of varied outcomes and on continuations of their best responses.
 
 "ReST-RL: Achieving Accurate Code Reasoning of LLMs with Optimized Self-Training and Decoding",
 https://github.com/THUDM/ReST-RL
 
-    5 answers to a prompt at T = 0.7; dropped if the standard deviation of outcomes is below 0.05
-    if the best one has outcome ≥ 0.9: ⌈0.5 · lines⌉ beginnings of it, with chances ∝ 0.95^i
-    R    = outcome + 0.001 where the answer has ended
-    loss = GRPO's clip on the token mean, of the prompts and of what they begin with
+    5 responses to a prompt at T = 0.7; dropped if the standard deviation of outcomes is below 0.05
+    if the best one has outcome ≥ 0.9: ⌈0.5 · lines⌉ of its prefixes, with chances ∝ 0.95^i
+    R    = outcome + 0.001 where the response has ended
+    loss = GRPO's clip on the token mean, of the prompts and of the prefixes
 
-The authors do so in cycles over all prompts; here some prompts are rated in every step, and what
-they give waits in a queue. Their penalty of 1e-6 for each character behind the end cannot arise:
-nothing stands behind the stop token. Their tree search is `search_lines`, by tests or by a value of
-beginnings, and its `value_targets` are what their value model learns; that model, a second one with
-a head of its own, and the decoding with it train no policy and are no part of a run.
+The authors do this in cycles over all prompts; here some prompts are rated in every step, and the
+results wait in a queue. Their penalty of 1e-6 for each character after the end cannot occur here.
+Their tree search is `search_lines`, by tests or by a value of prefixes, and `value_targets` are the
+targets of their value model. That model, a second one with a head of its own, and the decoding with
+it train no policy and are not part of a run.
 """
 
 from __future__ import annotations
@@ -49,38 +49,10 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Positive,
     Share,
+    Temperature,
     Unit,
 )
 from rlvr_jax.types.parts import part
-
-
-def varied(outcomes: np.ndarray, least: float) -> np.ndarray:
-    """Groups whose outcomes have a standard deviation (with n) of at least `least`, bool [G]."""
-    return deviation(outcomes) >= least
-
-
-def deviation(outcomes: np.ndarray) -> np.ndarray:
-    """Standard deviation (with n) of the outcomes of each group that have a verdict, [G]."""
-    known = ~np.isnan(outcomes)
-    number = np.maximum(known.sum(axis=1), 1)
-    mean = np.nansum(outcomes, axis=1) / number
-    return np.sqrt(np.nansum((outcomes - mean[:, None]) ** 2, axis=1) / number)
-
-
-def best_rows(outcomes: np.ndarray) -> np.ndarray:
-    """The place of each group's best answer, the first of equal ones; int [G]."""
-    return np.argmax(np.where(np.isnan(outcomes), -np.inf, outcomes), axis=1)
-
-
-def sub_samples(lines: int, ratio: float) -> int:
-    """How many beginnings are drawn of an answer with so many lines: ⌈ratio · lines⌉."""
-    return math.ceil(ratio * lines)
-
-
-def prefix_chances(lines: int, decay: float) -> np.ndarray:
-    """Chances of the beginnings of 1 … n lines, ∝ decay^i: early ones first; [n]."""
-    weight = decay ** np.arange(lines)
-    return weight / weight.sum()
 
 
 @part
@@ -94,25 +66,25 @@ def start_from_prefixes(
     decay: Share,
     capacity: Count,
 ) -> Curriculum:
-    """Asks prompts whose answers differ, and what begins as their best answers do.
+    """Picks prompts of varied outcomes, and prefixes of their best responses.
 
-    In every step some prompts are rated, answered apart and never trained. Of those whose outcomes
-    spread far enough the prompt itself is put into a queue; if its best answer is good, beginnings
-    of that are drawn, whole lines, early ones with higher chances, and put behind it. A step asks
-    the oldest of the queue; while it is short the prompts of `shuffled_epochs` come first. Given
-    lines are context and not learned from. Lines are the task's steps (`Task.score_steps`), or end
-    with a line break; a beginning that leaves no room for an answer is left out.
+    In every step some prompts are rated: answered separately and never trained. If the outcomes of
+    a prompt vary enough the prompt enters a queue. If its best response is good enough, some of its
+    prefixes enter as well: whole lines, short prefixes with higher chances. A step takes the oldest
+    entries of the queue. While it is short, prompts of `shuffled_epochs` fill the step. Given lines
+    are context and not trained. Lines are the task's steps (`Task.score_steps`), or end with a line
+    break. A prefix that leaves no room for a response is left out.
 
     Args:
       rated: prompts of each step.
-      samples, temperature: of their answers.
-      spread: least standard deviation of the outcomes.
-      accept: outcome of the best answer from which on it is cut.
-      ratio: beginnings for each of its lines.
-      decay: of the chance from one line to the next, in (0, 1].
-      capacity: of the queue; of more the newest stay.
-    Metrics: queue (starts that wait), kept_prompts (share of the rated), new_prefixes,
-      asked_prefixes (asks of the step that begin with lines).
+      samples, temperature: of their responses.
+      spread: smallest standard deviation of the outcomes.
+      accept: outcome of the best response from which on it has prefixes.
+      ratio: prefixes per line.
+      decay: of the chance from one line to the next.
+      capacity: of the queue, the newest entries.
+    Metrics: queue (entries), kept_prompts (fraction of the rated), new_prefixes, asked_prefixes
+      (requests of the step that begin with lines).
     """
 
     def init(setting):
@@ -172,6 +144,35 @@ def start_from_prefixes(
     return Curriculum(propose, init, observe)
 
 
+def varied(outcomes: np.ndarray, least: float) -> np.ndarray:
+    """Groups whose outcomes have a standard deviation (with n) of at least `least`, bool [G]."""
+    return deviation(outcomes) >= least
+
+
+def deviation(outcomes: np.ndarray) -> np.ndarray:
+    """Standard deviation (with n) of the graded outcomes of each group, [G]."""
+    known = ~np.isnan(outcomes)
+    number = np.maximum(known.sum(axis=1), 1)
+    mean = np.nansum(outcomes, axis=1) / number
+    return np.sqrt(np.nansum((outcomes - mean[:, None]) ** 2, axis=1) / number)
+
+
+def best_rows(outcomes: np.ndarray) -> np.ndarray:
+    """The position of each group's best response, the first of equal ones; int [G]."""
+    return np.argmax(np.where(np.isnan(outcomes), -np.inf, outcomes), axis=1)
+
+
+def sub_samples(lines: int, ratio: float) -> int:
+    """Number of prefixes that are sampled from a response: ⌈ratio · lines⌉."""
+    return math.ceil(ratio * lines)
+
+
+def prefix_chances(lines: int, decay: float) -> np.ndarray:
+    """Chances of the prefixes of 1 … n lines, ∝ decay^i; [n]."""
+    weight = decay ** np.arange(lines)
+    return weight / weight.sum()
+
+
 _FIELDS = ("number", "tokens", "length")
 
 
@@ -199,7 +200,7 @@ def _lines(prompt: Prompt, text: str) -> list[StepScore]:
 def _beginnings(
     batch: Batch, row: int, setting, ratio: float, decay: float, random: np.random.Generator
 ) -> list[list[int]]:
-    """Tokens of some beginnings of an answer."""
+    """Tokens of some prefixes of a response."""
     task: Task = setting.task
     if task.score_steps is None:
         task = replace(task, score_steps=_lines)
@@ -213,14 +214,30 @@ def _beginnings(
     return [tokens[: ends[line]].tolist() for line in drawn if 0 < ends[line] < room]
 
 
+@part
+def ended_bonus(bonus: Finite) -> Shaping:
+    """The outcome, plus a bonus for responses that were not truncated.
+
+    Args:
+      bonus: small relative to 1.
+    Reads: outcome, truncated.
+    """
+
+    def reward(rollouts):
+        ended = jnp.where(rollouts.truncated, 0, bonus)
+        return rollouts.outcome + ended.astype(rollouts.outcome.dtype)
+
+    return shaping(reward)
+
+
 class Continued(NamedTuple):
-    """An answer that was drawn behind some lines.
+    """A response that was sampled after some lines.
 
     Fields:
-      line: its first line behind them; equal lines are one node.
-      state: what the lines are with that one.
-      whole: the whole answer.
-      ends: nothing stands behind that line.
+      line: its first line; equal lines are one node.
+      state: the lines with that one.
+      whole: the whole response.
+      ends: the response ends after that line.
     """
 
     line: Hashable
@@ -233,10 +250,10 @@ class Lines(NamedTuple):
     """A tree of lines.
 
     Fields:
-      nodes: `value` is the sum of what was backed up; V is value / visits.
+      nodes: `value` is the sum of the backed-up scores; V is value / visits.
       states: of the nodes.
       ends, expanded, visible: bool [M].
-      scored: (whole answer, score) of all that were drawn, in order.
+      scored: (whole response, score) of all that were sampled, in order.
     """
 
     nodes: Nodes
@@ -257,28 +274,28 @@ def search_lines(
     decisions: int = 3,
     value: Callable[[Any], float] | None = None,
 ) -> Lines:
-    """Goes down by V + c √((1 + ln N_parent) / (ε + N)), expands the leaf, and backs up.
+    """Descends by V + c √((1 + ln N_parent) / (ε + N)), expands the leaf, and backs up.
 
-    Expanding a leaf draws whole answers behind it; their first lines are its children, equal ones
-    one child, of which the `decisions` of highest V are seen, of equal ones the first.
+    Expanding a leaf samples whole responses after it. Their first lines are its children; equal
+    lines are one child. The `decisions` children of highest V are visible, of equal ones the first.
 
-    Without `value` the scores of the drawn answers, such as shares of tests that pass, are what
-    the leaf is visited with: a visit and a score for each. With it, a child is visited when it is
-    made, once for each answer that begins with it, by its own value; the leaf is visited with all
-    that its children have. Visits and scores go up to the root. A leaf that ends an answer is
-    visited by its score when it is first reached, and by its V from then on.
+    Without `value` the scores of the sampled responses, such as fractions of passed tests, are
+    backed up from the leaf, one visit each. With `value` a child gets one visit of its own value
+    for each response that begins with it, and the leaf gets all visits of its children. Visits and
+    scores propagate to the root. A leaf that ends a response is backed up by its score the first
+    time, and by its V later.
 
     Args:
-      root: the state of no line.
-      draw: (state) -> answers, at least one; of a state without an end.
-      score: (whole answers) -> of each what it is worth, by tests or, at test time, by a model.
+      root: the state without lines.
+      draw: (state) -> responses, at least one; of a state without an end.
+      score: (whole responses) -> score of each, by tests or, at test time, by a model.
       iterations: descents.
       constant, epsilon: c and ε.
-      decisions: children of a node that are seen.
-      value: (state) -> what a model says that it is worth; None: nobody says it.
+      decisions: visible children of a node.
+      value: (state) -> value by a model. None: no model.
     Raises:
       ValueError: a count below 1, a negative constant, an ε that is not positive; when called, a
-        state behind which nothing was drawn.
+        state without a sampled response.
     """
     check_count(1, "search_lines", iterations=iterations, decisions=decisions)
     check_at_least(0, "search_lines", constant=constant)
@@ -297,20 +314,19 @@ def search_lines(
 
 
 def value_targets(found: Lines) -> list[tuple[Any, float]]:
-    """(state, V) of what a model of values learns: nodes that were expanded, and ends that were
-    reached."""
+    """(state, V) for a model of values: expanded nodes, and ends that were visited."""
     known = found.expanded | (found.ends & (found.nodes.visits > 0))
     worth = _values(found.nodes)
     return [(found.states[node], float(worth[node])) for node in np.flatnonzero(known)]
 
 
 def best_whole(found: Lines) -> Any:
-    """The drawn answer of highest score, of equal ones the first."""
+    """The sampled response of highest score, of equal ones the first."""
     return max(found.scored, key=lambda one: one[1])[0]
 
 
 def _values(nodes: Nodes) -> np.ndarray:
-    """V of all nodes, 0 where nobody was."""
+    """V of all nodes, 0 for unvisited ones."""
     return nodes.value / np.maximum(nodes.visits, 1)
 
 
@@ -324,6 +340,23 @@ def _leaf(tree: Lines, constant: float, epsilon: float) -> int:
         )
         node = int(below[np.argmax(bound)])
     return node
+
+
+def upper_confidence(
+    value: Float[Array, "..."],
+    visits: Float[Array, "..."],
+    parent_visits: Float[Array, "..."],
+    weight: float,
+    epsilon: float,
+) -> Float[Array, "..."]:
+    """V + c √((1 + ln N_parent) / (ε + N)).
+
+    Args:
+      value, visits: V and N, of nodes.
+      parent_visits: N_parent, at least 1.
+      weight, epsilon: c and ε.
+    """
+    return value + weight * jnp.sqrt((1 + jnp.log(parent_visits)) / (epsilon + visits))
 
 
 def _expanded(tree: Lines, leaf: int, draw, score, decisions: int, value) -> Lines:
@@ -360,83 +393,45 @@ def _expanded(tree: Lines, leaf: int, draw, score, decisions: int, value) -> Lin
     )
 
 
-def _backed_up(nodes: Nodes, node: int, visits: int, total: float) -> Nodes:
-    """So many visits, and the sum of what they were worth, on the path to a node."""
-    counts, sums, path = nodes.visits.copy(), nodes.value.copy(), path_to(nodes, node)
-    counts[path] += visits
-    sums[path] += total
-    return replace(nodes, visits=counts, value=sums)
-
-
-@part
-def ended_bonus(bonus: Finite) -> Shaping:
-    """The outcome, and a bonus for responses that the budget did not cut off.
-
-    Args:
-      bonus: small beside 1.
-    Reads: outcome, truncated.
-    """
-
-    def reward(rollouts):
-        ended = jnp.where(rollouts.truncated, 0, bonus)
-        return rollouts.outcome + ended.astype(rollouts.outcome.dtype)
-
-    return shaping(reward)
-
-
-def upper_confidence(
-    value: Float[Array, "..."],
-    visits: Float[Array, "..."],
-    parent_visits: Float[Array, "..."],
-    weight: float,
-    epsilon: float,
-) -> Float[Array, "..."]:
-    """V + c √((1 + ln N_parent) / (ε + N)).
-
-    Args:
-      value, visits: V and N, of nodes.
-      parent_visits: N_parent, at least 1.
-      weight, epsilon: c and ε.
-    """
-    return value + weight * jnp.sqrt((1 + jnp.log(parent_visits)) / (epsilon + visits))
-
-
-def mean_value(value: Float[Array, "... K"], visits: Float[Array, "... K"]) -> Float[Array, "..."]:
-    """Σ N V / Σ N over the children: what their parent is worth."""
-    return jnp.sum(visits * value, axis=-1) / jnp.sum(visits, axis=-1)
-
-
 def visible_children(value: Float[Array, "... K"], number: int) -> Bool[Array, "... K"]:
     """The children of highest value, of equal ones the first."""
     order = jnp.argsort(-value, axis=-1, stable=True)
     return jnp.argsort(order, axis=-1) < number
 
 
+def _backed_up(nodes: Nodes, node: int, visits: int, total: float) -> Nodes:
+    """Adds visits, and the sum of their scores, on the path to a node."""
+    counts, sums, path = nodes.visits.copy(), nodes.value.copy(), path_to(nodes, node)
+    counts[path] += visits
+    sums[path] += total
+    return replace(nodes, visits=counts, value=sums)
+
+
 def rest_rl(
-    rated: int = 64,
-    rating_samples: int = 5,
-    rating_temperature: float = 0.7,
-    spread: float = 0.05,
-    accept: float = 0.9,
-    ratio: float = 0.5,
-    decay: float = 0.95,
-    capacity: int = 4096,
-    bonus: float = 1e-3,
+    rated: Count = 64,
+    rating_samples: Count = 5,
+    rating_temperature: Temperature = 0.7,
+    spread: NonNegative = 0.05,
+    accept: Unit = 0.9,
+    ratio: Positive = 0.5,
+    decay: Share = 0.95,
+    capacity: Count = 4096,
+    bonus: Finite = 1e-3,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO on prompts whose answers differ and on beginnings of their best answers.
+    """GRPO on prompts of varied outcomes and on prefixes of their best responses.
 
     Args:
-      rated: prompts that are rated in each step; ours, where the paper rates all in a cycle.
-      rating_samples, rating_temperature: of their answers.
-      spread: least standard deviation of their outcomes.
-      accept: outcome from which on the best answer is cut into beginnings.
-      ratio: beginnings for each line.
-      decay: of the chance of a beginning from one line to the next.
-      capacity: starts that wait at most.
-      bonus: reward of an answer that has ended.
+      rated: prompts that are rated in each step; ours, the paper rates all in a cycle.
+      rating_samples, rating_temperature: of their responses.
+      spread: smallest standard deviation of their outcomes.
+      accept: outcome from which on the best response has prefixes.
+      ratio: prefixes per line.
+      decay: of the chance of a prefix from one line to the next.
+      capacity: entries of the queue.
+      bonus: reward of a response that was not truncated.
     """
     starts = start_from_prefixes(
         rated, rating_samples, rating_temperature, spread, accept, ratio, decay, capacity
@@ -457,7 +452,7 @@ METHOD = Method(
     left_out="the value model, and with it the decoding; the search is a function, no draw",
     reports="APPS, BigCodeBench, HumanEval: ahead of GRPO and ReST-DPO in training",
     traps=(
-        "prompts that are always or never solved are dropped before they are cut; a beginning may "
-        "repeat or be the whole answer; answers of one line give no others"
+        "prompts that are always or never solved are dropped before prefixes are made; a prefix "
+        "may repeat or be the whole response; a response of one line has no other prefixes"
     ),
 )

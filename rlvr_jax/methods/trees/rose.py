@@ -1,18 +1,18 @@
-"""ROSE: rollouts branch where likely words mean different things.
+"""ROSE: rollouts branch where likely tokens have different meanings.
 
 "ROSE: Reinforced Efficient Reasoning via Semantically Diverse Exploration",
 https://github.com/ZiqiZhao1/ROSE-rl
 
     M    = -F H, H the entropy and F = Σ_{i≠j} p_i p_j cos(e_i, e_j) of the 20 likeliest tokens
     a row begins at the prompt with probability ε, else where M is largest in the rows before it
-    A_t  = V(k₁) - V(k₀) between branch points k₀ ≤ t < k₁, R - V(k₀) behind the last one
+    A_t  = V(k₁) - V(k₀) between branch points k₀ ≤ t < k₁, R - V(k₀) after the last one
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L) + β k3
 
-V(k) is the mean reward of the prompt's rows with a branch point at k; the pool is by position, not
-by node, as in the authors' code. A length penalty λ is off in their script. Prefixes are trained in
-every row that has them. Where cosines are all positive the largest M is 0, at certain tokens: look
-at `branch_position`. Their verl divides by L alone, so that its loss is B times ours. ε is 0.5,
-whereas 1 (no branches) is the default of the code.
+V(k) is the mean reward of the prompt's rows with a branch point at k. As in the authors' code rows
+are pooled by position, not by node. A length penalty λ is off in their script. Prefixes are trained
+in every row that has them. If all cosines are positive the largest M is 0, at certain tokens: check
+the metric `branch_position`. Their verl divides by L only, so its loss is B times ours. ε is 0.5;
+the default of the code is 1 (no branches).
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import fixed_length_mean
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.objectives.statistics.trees import parent_rows
@@ -38,6 +37,7 @@ from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
     Count,
+    DualClip,
     KLCoefficient,
     NonNegative,
     Unit,
@@ -46,8 +46,8 @@ from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]: rows branch where
-it is largest."""
+"""(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]; rows branch at its
+maximum."""
 
 
 def top_entropy(topk_logp: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ def top_entropy(topk_logp: np.ndarray) -> np.ndarray:
 
 
 def similarity(topk_logp: np.ndarray, topk_ids: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
-    """F = Σ_{i≠j} p_i p_j cos(e_i, e_j) over the likeliest tokens: how alike in meaning they are.
+    """F = Σ_{i≠j} p_i p_j cos(e_i, e_j), the similarity of the meanings of the likeliest tokens.
 
     Args:
       topk_logp, topk_ids: [n, T, K].
@@ -77,27 +77,28 @@ def similarity(topk_logp: np.ndarray, topk_ids: np.ndarray, embeddings: np.ndarr
 
 
 def diversity(entropy: np.ndarray, likeness: np.ndarray) -> np.ndarray:
-    """M = -F H: many likely tokens that mean different things.
+    """M = -F H: many likely tokens of different meaning.
 
-    Where all embeddings point the same way F is positive everywhere, and the largest M is 0, at
-    certain tokens: look at its sign before trusting it.
+    If all embeddings have similar directions F is positive everywhere, and the largest M is 0, at
+    certain tokens.
     """
     return -likeness * entropy
 
 
 @part
 def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 20) -> Draw:
-    """Draws the responses to a prompt one after the other, as branches of earlier ones.
+    """Samples the responses to a prompt one after the other, as branches of earlier ones.
 
-    The first begins at the prompt, and so does each later one with probability `fresh`; else it
-    keeps what stands before the place of the largest metric among all tokens that were drawn for
-    the prompt, and the token there is drawn again. The same place may be chosen again. Tokens that
-    several rows share are trained in each. A step takes as many draws as a prompt has samples.
+    The first begins at the prompt, and so does each later one with probability `fresh`. Otherwise
+    it begins with the tokens before the position of the largest metric among all tokens sampled for
+    the prompt, and the token there is sampled again. A position may be chosen repeatedly. Tokens
+    that several rows share are trained in each. A step makes as many sampler calls as a prompt has
+    samples.
 
     Args:
       fresh: probability of a beginning at the prompt (ε).
       metric: of the entropy and the similarity of the likeliest tokens.
-      top: so many.
+      top: number of the likeliest tokens.
     Metrics: branched_rows, branch_position (mean over them; 0 without any).
     """
 
@@ -115,7 +116,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
                 if rows[group] and not begins[group]:
                     own = places[rows[group]]
                     row, place = np.unravel_index(own.argmax(), own.shape)
-                    # Before anything was drawn there is nothing to keep.
+                    # Before the first sampled token there is no prefix.
                     if np.isfinite(own[row, place]) and place > 0:
                         parent[group], cut[group] = rows[group][row], place
             drawn = pieces.draw(
@@ -138,43 +139,28 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
 
 
 def _with_places(pieces, places, drawn, metric, embeddings) -> np.ndarray:
-    """The metric at every token of every piece's response; -inf where nothing was drawn."""
+    """The metric at every token of every chunk's response; -inf where nothing was sampled."""
     rollouts = pieces.batch.rollouts
     logp, ids = rollouts.drawn_topk_logp[drawn], rollouts.drawn_topk_ids[drawn]
     own = metric(top_entropy(logp), similarity(logp, ids, embeddings))
     own = np.where(pieces.new_tokens(drawn), own, -np.inf)
     whole = np.concatenate([places.reshape(-1, own.shape[1]), own])
-    # What a piece goes on from has the numbers of when it was drawn.
+    # Tokens of a prefix have the metric of the time when they were sampled.
     source = pieces.source[drawn]
     whole[drawn] = whole[source, np.arange(own.shape[1])[None]]
     return whole
 
 
-def prefix_values(
-    reward: Float[Array, "B"], group: Int[Array, "B"], points: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """V(k): mean reward of the prompt's rows that have position k among their branch points; 0
-    where none has.
-
-    Args:
-      points: of `branch_points`.
-    """
-    columns = jax.vmap(group_sum, in_axes=(1, None, 1), out_axes=1)
-    rewards = jnp.broadcast_to(reward[:, None], points.shape)
-    number = columns(points.astype(reward.dtype), group, points)
-    return columns(rewards, group, points) / jnp.maximum(number, 1)
-
-
 @part(writes={"advantage"})
 def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
-    """A_t = V(k₁) - V(k₀) between two branch points of a row, R - V(k₀) behind the last one.
+    """A_t = V(k₁) - V(k₀) between two branch points of a row, R - V(k₀) after the last one.
 
-    V(k) is the mean reward of the prompt's rows that branch, or are branched off, at position k
-    (`prefix_values`); positions are pooled over the tree, as the authors have it. Each stretch of a
-    row is credited with how much better what follows from its end is than from its beginning.
+    V(k) is the mean reward of the prompt's rows that branch, or from which others branch, at
+    position k (`prefix_values`). Each stretch of a row is credited with the rise of the value over
+    it.
 
-    With a length penalty, rows that earn anything (|R| > 1e-6) pay for what is longer than the
-    shortest of them behind the last branch point k that both have: A_t ← A_t - f |A_t| from k on,
+    With a length penalty, rows of nonzero reward (|R| > 1e-6) pay for being longer than the
+    shortest of them after the last branch point k that both have: A_t ← A_t - f |A_t| from k on,
     f = 1 - ((L_s - k) / (L - k))^λ where that is positive.
 
     Args:
@@ -194,63 +180,14 @@ def between_branch_points(length_penalty: NonNegative = 0.0) -> Transform:
     return apply
 
 
-def stretch_credit(rollouts: Rollouts, points: Bool[Array, "B T"]) -> tuple[Array, Array]:
-    """The advantage of each token and the value of the beginning of its stretch, [B, T]."""
-    width = points.shape[1]
-    places = jnp.arange(width, dtype=jnp.int32)[None]
-    value = prefix_values(rollouts.reward, rollouts.group, points)
-    inside = points & (places < rollouts.length[:, None])
-    first = jax.lax.cummax(jnp.where(inside, places, 0), axis=1)
-    beyond = jnp.where(inside, places, width)
-    # The next one behind each place: the smallest from there on, one place further.
-    following = jax.lax.cummin(beyond, axis=1, reverse=True)
-    following = jnp.pad(following[:, 1:], ((0, 0), (0, 1)), constant_values=width)
-    begun = jnp.take_along_axis(value, first, axis=1)
-    ended = jnp.take_along_axis(value, jnp.minimum(following, width - 1), axis=1)
-    ended = jnp.where(following < width, ended, rollouts.reward[:, None])
-    return ended - begun, begun
-
-
-def shorten_right_rows(
-    advantage: Float[Array, "B T"],
-    rollouts: Rollouts,
-    points: Bool[Array, "B T"],
-    exponent: float,
-) -> Float[Array, "B T"]:
-    """The length penalty of `between_branch_points`.
-
-    Args:
-      points: of `branch_points`.
-      exponent: λ, positive.
-    """
-    check_positive("shorten_right_rows", exponent=exponent)
-    length, width = rollouts.length, points.shape[1]
-    rows = jnp.arange(len(length), dtype=jnp.int32)
-    places = jnp.arange(width, dtype=jnp.int32)[None]
-    counts = jnp.abs(rollouts.reward) > 1e-6
-    same = (rollouts.group[:, None] == rollouts.group[None]) & counts[None]
-    lengths = jnp.where(same, length[None], jnp.iinfo(length.dtype).max)
-    shortest = jnp.argmin(lengths, axis=1).astype(jnp.int32)
-    several = group_count(rollouts.group, counts) > 1
-    both = points & points[shortest]
-    both &= places <= jnp.minimum(length, length[shortest])[:, None]
-    common = jnp.max(jnp.where(both, places, 0), axis=1)
-    own = (length - common).astype(advantage.dtype)
-    other = (length[shortest] - common).astype(advantage.dtype)
-    share = 1 - (other / jnp.where(own > 0, own, 1)) ** exponent
-    pays = counts & several & (shortest != rows) & (own > 0) & (share > 0)
-    behind = pays[:, None] & (places >= common[:, None]) & (places < length[:, None])
-    return jnp.where(behind, advantage - share[:, None] * jnp.abs(advantage), advantage)
-
-
 def branch_points(
     parent: Int[Array, "B"], branch_position: Int[Array, "B"], tokens: int
 ) -> Bool[Array, "B T"]:
-    """The positions of each row where its tree branches on the row's path.
+    """The positions of each row at which its tree branches on the row's path.
 
-    They are 0; where the row and its ancestors branched off; where others left the row, handed
-    upwards as long as the position is at most the one where the receiver itself branched off; and
-    its parent's before its own.
+    They are: 0; where the row and its ancestors branched off; where other rows branched off it,
+    passed on to ancestors as long as the position is at most the one where the receiver branched
+    off; and its parent's before its own.
 
     Args:
       parent, branch_position: as for `token_owner`.
@@ -294,23 +231,79 @@ def branch_points(
     return jax.lax.while_loop(changes, lambda carry: (carry[1], inherited(carry[1])), start)[1]
 
 
+def stretch_credit(rollouts: Rollouts, points: Bool[Array, "B T"]) -> tuple[Array, Array]:
+    """The advantage of each token and the value at the beginning of its stretch, [B, T]."""
+    width = points.shape[1]
+    places = jnp.arange(width, dtype=jnp.int32)[None]
+    value = prefix_values(rollouts.reward, rollouts.group, points)
+    inside = points & (places < rollouts.length[:, None])
+    first = jax.lax.cummax(jnp.where(inside, places, 0), axis=1)
+    beyond = jnp.where(inside, places, width)
+    # The next branch point after each position.
+    following = jax.lax.cummin(beyond, axis=1, reverse=True)
+    following = jnp.pad(following[:, 1:], ((0, 0), (0, 1)), constant_values=width)
+    begun = jnp.take_along_axis(value, first, axis=1)
+    ended = jnp.take_along_axis(value, jnp.minimum(following, width - 1), axis=1)
+    ended = jnp.where(following < width, ended, rollouts.reward[:, None])
+    return ended - begun, begun
+
+
+def prefix_values(
+    reward: Float[Array, "B"], group: Int[Array, "B"], points: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """V(k): mean reward of the prompt's rows with a branch point at position k; 0 without any.
+
+    Args:
+      points: of `branch_points`.
+    """
+    columns = jax.vmap(group_sum, in_axes=(1, None, 1), out_axes=1)
+    rewards = jnp.broadcast_to(reward[:, None], points.shape)
+    number = columns(points.astype(reward.dtype), group, points)
+    return columns(rewards, group, points) / jnp.maximum(number, 1)
+
+
+def shorten_right_rows(
+    advantage: Float[Array, "B T"],
+    rollouts: Rollouts,
+    points: Bool[Array, "B T"],
+    exponent: float,
+) -> Float[Array, "B T"]:
+    """The length penalty of `between_branch_points`."""
+    length, width = rollouts.length, points.shape[1]
+    rows = jnp.arange(len(length), dtype=jnp.int32)
+    places = jnp.arange(width, dtype=jnp.int32)[None]
+    counts = jnp.abs(rollouts.reward) > 1e-6
+    same = (rollouts.group[:, None] == rollouts.group[None]) & counts[None]
+    lengths = jnp.where(same, length[None], jnp.iinfo(length.dtype).max)
+    shortest = jnp.argmin(lengths, axis=1).astype(jnp.int32)
+    several = group_count(rollouts.group, counts) > 1
+    both = points & points[shortest]
+    both &= places <= jnp.minimum(length, length[shortest])[:, None]
+    common = jnp.max(jnp.where(both, places, 0), axis=1)
+    own = (length - common).astype(advantage.dtype)
+    other = (length[shortest] - common).astype(advantage.dtype)
+    share = 1 - (other / jnp.where(own > 0, own, 1)) ** exponent
+    pays = counts & several & (shortest != rows) & (own > 0) & (share > 0)
+    behind = pays[:, None] & (places >= common[:, None]) & (places < length[:, None])
+    return jnp.where(behind, advantage - share[:, None] * jnp.abs(advantage), advantage)
+
+
 def rose(
-    fresh: float = 0.5,
-    top: int = 20,
-    length_penalty: float = 0.0,
+    fresh: Unit = 0.5,
+    top: Count = 20,
+    length_penalty: NonNegative = 0.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    dual: float = 3.0,
+    dual: DualClip = 3.0,
     kl_coefficient: KLCoefficient = 0.001,
-    max_length: int = 8192,
+    max_length: Count = 8192,
 ) -> Recipe:
-    """Credit between branch points on rows that branch where the policy wavers between meanings.
+    """Credit between branch points on rows that branch at tokens of diverse meaning.
 
     Args:
       fresh: probability that a row begins at the prompt (ε).
-      top: likeliest tokens that the metric is of.
+      top: likeliest tokens in the metric.
       length_penalty: λ; 0: off.
-      dual: bound of the loss where A < 0, in units of -A.
       max_length: budget of response tokens (L).
     """
     return Recipe(
@@ -334,8 +327,8 @@ METHOD = Method(
     denominator="rows",
     reports="Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)",
     traps=(
-        "values pool branches at one position, whatever their parent; where cosines are positive "
-        "it branches at sure tokens; rewards of -1 count as right in the length term; one shared "
+        "values pool branches at one position, whatever their parent; if cosines are positive it "
+        "branches at certain tokens; rewards of -1 count as correct in the length term; a shared "
         "prefix trains several times"
     ),
 )

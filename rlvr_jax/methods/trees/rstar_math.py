@@ -1,24 +1,23 @@
-"""rStar-Math: search for right answers step by step, and imitate the best traces.
+"""rStar-Math: searches for correct responses step by step, and imitates the best traces.
 
 "rStar-Math: Small LLMs Can Master Math Reasoning with Self-Evolved Deep Thinking",
 https://github.com/microsoft/rStar (branch rStar-math)
 
     a node is a step; child chosen by Q + c sqrt(ln N_parent / N), 0 where N = 0
     an end is backed up, ±1, by sum and count along its path
-    trained: per problem the 2 right traces of highest mean Q,  loss = mean of -log π
+    trained: per problem the 2 correct traces of highest mean Q,  loss = mean of -log π
 
-A round of searches and fine-tuning is a step here, and the policy goes on from where it is; the
-authors have four rounds over all problems, each from the base. Their steps are text and code, and
-end with `<end_of_step>` or `<end_of_code>`: with `code` the Python since the last end of code is
-run in the sandbox after each step, what it prints is read behind `<end_of_code>` and not imitated,
-and a second error in a row ends a path. Without it steps are texts between empty lines: that is the
-default here, as a policy that knows none of the marks writes no code.
+Here a round of search and fine-tuning is one training step, and the policy continues from its
+current weights; the authors have four rounds over all problems, each from the base model. Their
+steps are text and code, and end with `<end_of_step>` or `<end_of_code>`. With `code` the Python
+since the last end of code runs in the sandbox after each step. Its output follows `<end_of_code>`
+and is not imitated, and a second error in a row ends a path. By default steps are texts between
+empty lines, because an untrained policy does not write the marks.
 
 From the second round on their search is guided by a process preference model, fine-tuned from the
 policy on pairs of sibling steps of the last round. Here, with a `guide_rate`, it is a linear head
-on the policy's own hidden state behind a step: after each step of the run it takes a step of Adam
-on the loss of the pairs (`sibling_pairs`, `pair_loss`), and the next searches begin with its
-values.
+on the policy's hidden state after a step. After each training step it takes a step of Adam on the
+loss of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`), and guides the next searches.
 """
 
 from __future__ import annotations
@@ -29,10 +28,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
@@ -73,25 +70,13 @@ from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Tempera
 from rlvr_jax.types.parts import part
 
 
-def back_up_sum(nodes: Nodes, path: np.ndarray, reward: float) -> Nodes:
-    """N ← N + 1, v ← v + r on a path: v / N is the mean reward of what went through a node.
-
-    Args:
-      path: int [K], each node at most once.
-    """
-    visits, value = nodes.visits.copy(), nodes.value.copy()
-    visits[path] += 1
-    value[path] += reward
-    return replace(nodes, visits=visits, value=value)
-
-
 class Searched(NamedTuple):
     """A tree of steps.
 
     Fields:
-      nodes: `value` is the sum of what was backed up.
+      nodes: `value` is the sum of the backed-up rewards.
       states: of the nodes.
-      outcome: [M], of nodes that end an answer, NaN elsewhere.
+      outcome: [M], of nodes that end a response, NaN elsewhere.
     """
 
     nodes: Nodes
@@ -99,94 +84,14 @@ class Searched(NamedTuple):
     outcome: np.ndarray
 
 
-StepPairs = Sequence[tuple[int, int, float]]
-"""(better step, worse step, weight) each."""
-
-
-def step_pairs(
-    searched: Searched, top: int = 2, lonely: int = 4, margin: float = 0.5
-) -> list[StepPairs]:
-    """The pairs of each node that has some, as (better node, worse node, weight).
-
-    Q of a step is the mean of what was backed up to it; a step that nothing was backed up to is in
-    no pair. It is solved where something right was found behind it, and has failed elsewhere.
-
-    Args:
-      top, lonely, margin: as for `sibling_pairs`.
-    """
-    nodes = searched.nodes
-    quality = nodes.value / np.maximum(nodes.visits, 1)
-    solved = np.zeros(len(nodes), bool)
-    for end in np.flatnonzero(searched.outcome > 0):
-        solved[path_to(nodes, int(end))] = True
-    found = []
-    for node in np.unique(nodes.parent[nodes.parent >= 0]):
-        below = children(nodes, int(node))
-        below = below[nodes.visits[below] > 0]
-        pairs = sibling_pairs(quality[below], solved[below], top, lonely, margin)
-        if pairs:
-            found.append([(int(below[a]), int(below[b]), weight) for a, b, weight in pairs])
-    return found
-
-
-def pair_gradient(weights: np.ndarray, better: np.ndarray, worse: np.ndarray, share: np.ndarray):
-    """Of Σ share · -log σ(s⁺ - s⁻) by w and b of s = w · h + b, [D + 1].
-
-    Args:
-      weights: w and b, [D + 1].
-      better, worse: hidden states of the steps of each pair, [K, D].
-      share: of each pair, [K].
-    """
-    apart = better - worse
-    push = -share / (1 + np.exp(apart @ weights[:-1]))
-    return np.append(push @ apart, 0.0)
-
-
-class Guide:
-    """The model at work in a step of a run: a head on the policy's state behind a step."""
-
-    def __init__(self, head: Head, pieces: Pieces, actor: Actor):
-        self._head, self._pieces, self._actor = head, pieces, actor
-        self._hidden: dict[int, np.ndarray] = {}
-        self._pairs: list[list[tuple[int, int, float]]] = []
-
-    def scores(self, drawn: np.ndarray) -> np.ndarray:
-        """s of the steps that some pieces are, [n]."""
-        hidden = states_behind(self._pieces.batch.take(drawn), self._actor).astype(float)
-        self._hidden.update(zip(drawn.tolist(), hidden, strict=True))
-        weights = self._head["weights"].astype(float)
-        return hidden @ weights[:-1] + weights[-1]
-
-    def see(self, searched: Searched) -> None:
-        """Takes the pairs of a tree, whose states say the pieces of their steps (`tip`)."""
-        tips = [row.tip for row in searched.states]
-        self._pairs += [
-            [(tips[a], tips[b], weight) for a, b, weight in pairs] for pairs in step_pairs(searched)
-        ]
-
-    def learned(self, rate: float) -> tuple[Head, dict[str, float]]:
-        """The head after a step of Adam on all pairs, each node a share of the same weight; with
-        the pairs, and how many of them it had in order before."""
-        share = 1 / max(len(self._pairs), 1)
-        pairs = [pair for own in self._pairs for pair in own]
-        told = {"step_pairs": float(len(pairs)), "ordered_pairs": 0.0}
-        if not pairs:
-            return self._head, told
-        better, worse = (np.stack([self._hidden[pair[side]] for pair in pairs]) for side in (0, 1))
-        weights = self._head["weights"].astype(float)
-        told["ordered_pairs"] = float(np.sum((better - worse) @ weights[:-1] > 0))
-        shares = np.array([share * weight for _, _, weight in pairs])
-        return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), told
-
-
 class Candidate(NamedTuple):
     """A next step.
 
     Fields:
-      state: what it leads to; its path is dropped where that is None.
-      outcome: 1 or -1 where it ends the answer, else None.
-      value: what a model gives for it, until it is visited; None: nothing.
-      failed: it ends without an answer, and nothing goes on from it.
+      state: the state after it. None: its path is dropped.
+      outcome: 1 or -1 where it ends the response, else None.
+      value: of a model, used until the step is visited. None: no model.
+      failed: it ends without an answer, and is never expanded.
     """
 
     state: Any
@@ -195,124 +100,42 @@ class Candidate(NamedTuple):
     failed: bool = False
 
 
-def search_steps(
-    root: Any,
-    expand: Callable[[Any], Sequence[Candidate]],
-    iterations: int,
-    depth: int,
-    constant: float = 2.0,
-    value_of_end: bool = False,
-) -> Searched:
-    """Goes down by `upper_confidence`, ties to the first child, expands the leaf, and backs up.
-
-    New nodes that end an answer are backed up by their outcomes (`back_up_sum`), each once. What
-    ends without an answer (it has failed, is at the greatest depth, or has no next step) is worth
-    -1 itself, and nothing of it is backed up. No descent comes to an end again; one that finds
-    nothing but ends below a node is over, and takes the node for one. Unvisited nodes count as the
-    value that a model gave for them, and 0 without one.
-
-    Args:
-      expand: (state) -> candidates of the next step.
-      iterations: descents.
-      depth: steps of an answer at most; what is deeper is not expanded.
-      constant: c.
-      value_of_end: a model's value of an end is backed up in the place of its outcome (at test
-        time, where nobody knows the outcome).
-    Raises:
-      ValueError: a count below 1, or a negative constant.
-    """
-    check_count(1, "search_steps", iterations=iterations, depth=depth)
-    check_at_least(0, "search_steps", constant=constant)
-    nodes, states = roots(1), [root]
-    outcome, told = [np.nan], [0.0]
-    ends = [False]
-
-    def down() -> int | None:
-        node = 0
-        while len(below := children(nodes, node)):
-            open_ones = below[~np.array(ends)[below]]
-            if not len(open_ones):
-                ends[node] = True
-                return None
-            score = upper_confidence(
-                nodes.value[open_ones], nodes.visits[open_ones], nodes.visits[node], constant
-            )
-            score = np.where(nodes.visits[open_ones] > 0, score, np.array(told)[open_ones])
-            node = int(open_ones[score.argmax()])
-        return node
-
-    for _ in range(iterations):
-        if ends[0]:
-            break
-        leaf = down()
-        if leaf is None:
-            continue
-        found = [one for one in expand(states[leaf]) if one.state is not None]
-        if not found:
-            nodes, ends[leaf] = back_up_sum(nodes, np.array([leaf]), -1.0), True
-            continue
-        first = len(nodes)
-        nodes = with_nodes(nodes, np.full(len(found), leaf))
-        states += [one.state for one in found]
-        outcome += [np.nan if one.outcome is None else one.outcome for one in found]
-        told += [0.0 if one.value is None else one.value for one in found]
-        for node, one in enumerate(found, first):
-            answered = one.outcome is not None
-            ends.append(answered or one.failed or nodes.depth[node] >= depth)
-            if answered:
-                reward = told[node] if value_of_end else outcome[node]
-                nodes = back_up_sum(nodes, path_to(nodes, node), reward)
-            elif ends[node]:
-                nodes = back_up_sum(nodes, np.array([node]), -1.0)
-    return Searched(nodes, states, np.array(outcome))
-
-
-def best_traces(searched: Searched, number: int = 2) -> list[np.ndarray]:
-    """The paths to right ends with the highest mean value v / N of their nodes, best first.
-
-    Args:
-      number: of paths at most; of equal ones the earlier end.
-    """
-    nodes = searched.nodes
-    quality = nodes.value / np.maximum(nodes.visits, 1)
-    ends = np.flatnonzero(searched.outcome > 0)
-    paths = [path_to(nodes, int(end)) for end in ends]
-    means = np.array([quality[path[1:]].mean() for path in paths])
-    return [paths[place] for place in np.argsort(-means, kind="stable")[:number]]
+StepPairs = Sequence[tuple[int, int, float]]
+"""(better step, worse step, weight) each."""
 
 
 @part
 def step_tree(
     separator: str = "\n\n",
-    candidates: int = 12,
-    iterations: int = 48,
-    depth: int = 16,
+    candidates: Count = 12,
+    iterations: Count = 48,
+    depth: Count = 16,
     constant: NonNegative = 2.0,
-    traces: int = 2,
-    tokens: int | None = None,
+    traces: Count = 2,
+    tokens: Count | None = None,
     temperature: Positive = 0.7,
     environment: Environment | None = None,
     reply_tokens: Count = 512,
     guide_rate: NonNegative = 0.0,
 ) -> Draw:
-    """Searches each prompt's responses step by step (`search_steps`) and gives the best right ones.
+    """Searches each prompt's responses step by step (`search_steps`), for the best correct ones.
 
-    A node is a step: what the policy writes up to a separator. What ends, or uses up the budget,
-    is graded, +1 or -1. The rows of a prompt are its `best_traces`, at most as many as the ask has
-    samples; where nothing right was found it is one response, an end of the tree if there is one.
-    Rows are chosen by their outcomes: they are no samples of the policy.
+    A node is a step: the policy's text up to a separator. Responses that end or use up the budget
+    are graded, +1 or -1. The rows of a prompt are its `best_traces`, at most as many as the request
+    has samples. Without a correct response the prompt has one row, an end of the tree if there is
+    one. Rows are selected by their outcomes: they are not samples of the policy.
 
-    With an environment, such as `code_steps`, a step ends behind its `stops`, too. It is asked
-    about the step there, as by `turns`, and the next steps go on behind its reply, which is given.
-    A step with which it ends the episode with an outcome of 0 has failed, and so has the response;
-    one whose reply is lost is taken out of the tree, as nobody knows what it is worth, and without
-    any other the prompt has no verdict. A reply without room, and a step of so many tokens that has
-    not ended, end the response, cut. Evaluations are drawn by `turns`.
+    With an environment, such as `code_steps`, a step also ends after its `stops`. The environment
+    replies to the step as in `turns`, and the next steps continue after its reply, which is given.
+    A step that ends the episode with an outcome of 0 has failed, and so has the response. A step
+    whose reply is lost is removed from the tree, because its value is unknown; without any other
+    step the prompt is ungraded. A reply without room, and a step of `tokens` tokens that has not
+    ended, truncate the response. Evaluations sample by `turns`.
 
-    With a `guide_rate` a head on the policy's hidden state behind a step guides the search: until
-    something is backed up to a step it counts as the head's score. The head learns once a step of
-    the run from the `step_pairs` of its trees, by one step of Adam, and no gradient goes into the
-    policy. The state is D + 1 weights and their moments.
+    With a `guide_rate` a head on the policy's hidden state after a step guides the search: an
+    unvisited step has the head's score as its value. After each training step the head takes one
+    step of Adam on the `step_pairs` of its trees, without a gradient into the policy. The state is
+    D + 1 weights and their moments.
 
     Args:
       separator: text that ends a step.
@@ -321,22 +144,19 @@ def step_tree(
       depth: steps of a response at most.
       constant: c of `upper_confidence`.
       traces: rows of a prompt at most.
-      tokens: of a step at most; None: what is left of the budget.
+      tokens: of a step at most. None: the rest of the budget.
       temperature: of the sampler.
-      environment: that answers steps, in which each response is alone; None: nobody does.
-      reply_tokens: of a reply at most; what is longer loses its middle.
-      guide_rate: of Adam; 0: nobody guides.
+      environment: replies to steps; each response has its own episode. None: no replies.
+      reply_tokens: of a reply at most; the middle of a longer one is removed.
+      guide_rate: learning rate of Adam; 0: no guide.
     Writes: with an environment turn, origin, process_reward, as `turns`.
     Metrics: nodes, solved_prompts; with an environment failed_steps, lost_steps, tool_tokens,
-      cut_replies, and the sums of what it counts; with a guide step_pairs, and ordered_pairs,
-      those that the head had in order before it learned from them.
+      cut_replies, and the sums of its counts; with a guide step_pairs, and ordered_pairs, those
+      that the head had in order before its step.
     Raises:
-      ValueError: a number that is no count, a negative constant, a temperature that is not
-        positive, no separator; when a run begins, a game of several players, or a guide where the
-        model's width is not known; when it draws, a separator that the tokenizer cannot write.
+      ValueError: no separator; when a run begins, a game of several players, or a guide where the
+        model's width is not known; when it samples, a separator that the tokenizer cannot write.
     """
-    counts = {"candidates": candidates, "iterations": iterations, "depth": depth, "traces": traces}
-    check_count(1, "step_tree", **counts, **({} if tokens is None else {"tokens": tokens}))
     if not separator:
         raise ValueError(f"step_tree: separator must be a text, got {separator!r}")
 
@@ -374,7 +194,7 @@ def step_tree(
                 told.update(solved_prompts=bool(right), nodes=len(searched.nodes))
                 leaves = [path[-1] for path in right] or [_any_end(searched)]
                 own = [searched.states[leaf] for leaf in leaves]
-                # Where all steps were lost nothing but the root is left.
+                # If all steps were lost only the root is left.
                 chosen.append([tree.first if row.tip < 0 else row for row in own])
         answered = [replace(ask, samples=len(own)) for ask, own in zip(asks, chosen, strict=True)]
         rows = [row for own in chosen for row in own]
@@ -385,13 +205,8 @@ def step_tree(
             told.update(seen)
         return batch, state, {name: float(value) for name, value in told.items()}
 
-    named = {"separator": separator, **counts, "constant": float(constant), "tokens": tokens}
-    named |= {"temperature": float(temperature)}
-    if guide_rate:
-        named["guide_rate"] = guide_rate
     if environment is None:
         return Draw(apply, init, fewer=True)
-    named |= {"environment": environment.label, "reply_tokens": reply_tokens}
     whole = turns(environment, depth, reply_tokens)
     return replace(
         whole,
@@ -404,7 +219,7 @@ def step_tree(
 
 
 def _brought(rows: Sequence[TurnRow], turn: Turn) -> Sequence[Grade | None]:
-    """What is known of rows before the verifier has read them, see `Batch.brought`."""
+    """Grades of rows that are known before the verifier, see `Batch.brought`."""
     if not any(row.lost or row.outcome == 0 for row in rows):
         return ()
     failed = Grade(0.0, 0.0, info=unsaid(turn.setting.task))
@@ -412,7 +227,7 @@ def _brought(rows: Sequence[TurnRow], turn: Turn) -> Sequence[Grade | None]:
 
 
 class _Tree:
-    """What steps of one prompt are made with; a state is the response up to there."""
+    """Expands the steps of one prompt; a state is the response up to there."""
 
     def __init__(
         self,
@@ -464,7 +279,7 @@ class _Tree:
         ]
 
     def _written(self, rows: Sequence[TurnRow]) -> np.ndarray:
-        """The steps as they are, answered by nobody."""
+        """Samples steps without an environment."""
         asks = [self.asks[row.group] for row in rows]
         drawn = self.pieces.draw(
             asks,
@@ -479,14 +294,14 @@ class _Tree:
         return drawn
 
     def _answered(self, driver: Driver, rows: Sequence[TurnRow]) -> np.ndarray:
-        """Tells rows what the environment says; gives which are over, bool [n]."""
+        """Adds the environment's replies to rows; returns which rows are over, bool [n]."""
         answer_turns(driver, self.pieces, self.asks, rows, self.counts)
         self.counts["lost_steps"] += sum(row.lost for row in rows)
         self.counts["failed_steps"] += sum(row.outcome == 0 for row in rows)
         return np.array([not (row.active or self._goes_on(driver, row)) for row in rows])
 
     def _goes_on(self, driver: Driver, row: TurnRow) -> bool:
-        """Whether a step has ended where the environment is not asked."""
+        """Whether a step has ended at a separator without an environment call."""
         batch = self.pieces.batch
         tokens = batch.rollouts.tokens[row.tip, : row.cut].tolist()
         return self.separator not in driver.stops and completes(
@@ -495,35 +310,175 @@ class _Tree:
 
 
 def _any_end(searched: Searched) -> int:
-    """A wrong end; without any the deepest node, the first of equal ones."""
+    """An incorrect end; without any the deepest node, the first of equal ones."""
     ends = np.flatnonzero(~np.isnan(searched.outcome))
     if len(ends):
         return int(ends[0])
     return int(searched.nodes.depth.argmax())
 
 
-@part(by_row=True)
-def rejection_sampling() -> Stage:
-    """Imitates the right answers of the step, each once, and learns nothing else.
+def search_steps(
+    root: Any,
+    expand: Callable[[Any], Sequence[Candidate]],
+    iterations: int,
+    depth: int,
+    constant: float = 2.0,
+    value_of_end: bool = False,
+) -> Searched:
+    """Descends by `upper_confidence`, ties to the first child, expands the leaf, and backs up.
 
-    They are imitated at temperature 1, whatever they were drawn with.
+    New nodes that end a response are backed up by their outcomes (`back_up_sum`), each once. A node
+    that ends without an answer (it failed, is at the greatest depth, or has no next step) gets -1
+    itself, and nothing is backed up. No descent visits an end again. A descent that finds only ends
+    below a node stops, and marks the node as an end. Unvisited nodes have the value of the model,
+    or 0 without one.
 
-    Reads: outcome. Writes: mask (nothing is on it), supervised, temperature.
-    Metrics: imitated_answers (rows).
+    Args:
+      expand: (state) -> candidates of the next step.
+      iterations: descents.
+      depth: steps of a response at most; deeper nodes are not expanded.
+      constant: c.
+      value_of_end: ends are backed up by the model's value instead of the outcome (at test time,
+        where the outcome is unknown).
+    Raises:
+      ValueError: a count below 1, or a negative constant.
     """
+    check_count(1, "search_steps", iterations=iterations, depth=depth)
+    check_at_least(0, "search_steps", constant=constant)
+    nodes, states = roots(1), [root]
+    outcome, told = [np.nan], [0.0]
+    ends = [False]
 
-    def apply(batch, actor, state, turn):
-        del actor, turn
-        kept = first_of_right(batch)
-        heat = np.ones_like(batch.rollouts.temperature)
-        return (
-            to_imitate(batch.with_rollouts(temperature=heat), kept),
-            state,
-            {"imitated_answers": float(kept.sum())},
-        )
+    def down() -> int | None:
+        node = 0
+        while len(below := children(nodes, node)):
+            open_ones = below[~np.array(ends)[below]]
+            if not len(open_ones):
+                ends[node] = True
+                return None
+            score = upper_confidence(
+                nodes.value[open_ones], nodes.visits[open_ones], nodes.visits[node], constant
+            )
+            score = np.where(nodes.visits[open_ones] > 0, score, np.array(told)[open_ones])
+            node = int(open_ones[score.argmax()])
+        return node
 
-    gives = frozenset({"supervised"})
-    return Stage(apply, writes=gives)
+    for _ in range(iterations):
+        if ends[0]:
+            break
+        leaf = down()
+        if leaf is None:
+            continue
+        found = [one for one in expand(states[leaf]) if one.state is not None]
+        if not found:
+            nodes, ends[leaf] = back_up_sum(nodes, np.array([leaf]), -1.0), True
+            continue
+        first = len(nodes)
+        nodes = with_nodes(nodes, np.full(len(found), leaf))
+        states += [one.state for one in found]
+        outcome += [np.nan if one.outcome is None else one.outcome for one in found]
+        told += [0.0 if one.value is None else one.value for one in found]
+        for node, one in enumerate(found, first):
+            answered = one.outcome is not None
+            ends.append(answered or one.failed or nodes.depth[node] >= depth)
+            if answered:
+                reward = told[node] if value_of_end else outcome[node]
+                nodes = back_up_sum(nodes, path_to(nodes, node), reward)
+            elif ends[node]:
+                nodes = back_up_sum(nodes, np.array([node]), -1.0)
+    return Searched(nodes, states, np.array(outcome))
+
+
+def back_up_sum(nodes: Nodes, path: np.ndarray, reward: float) -> Nodes:
+    """N ← N + 1, v ← v + r on a path: v / N is the mean backed-up reward of a node.
+
+    Args:
+      path: int [K], each node at most once.
+    """
+    visits, value = nodes.visits.copy(), nodes.value.copy()
+    visits[path] += 1
+    value[path] += reward
+    return replace(nodes, visits=visits, value=value)
+
+
+def best_traces(searched: Searched, number: int = 2) -> list[np.ndarray]:
+    """The paths to correct ends with the highest mean value v / N of their nodes, best first.
+
+    Args:
+      number: of paths at most; of equal ones the earlier end.
+    """
+    nodes = searched.nodes
+    quality = nodes.value / np.maximum(nodes.visits, 1)
+    ends = np.flatnonzero(searched.outcome > 0)
+    paths = [path_to(nodes, int(end)) for end in ends]
+    means = np.array([quality[path[1:]].mean() for path in paths])
+    return [paths[place] for place in np.argsort(-means, kind="stable")[:number]]
+
+
+class Guide:
+    """A head on the policy's hidden state after a step, for the searches of one training step."""
+
+    def __init__(self, head: Head, pieces: Pieces, actor: Actor):
+        self._head, self._pieces, self._actor = head, pieces, actor
+        self._hidden: dict[int, np.ndarray] = {}
+        self._pairs: list[list[tuple[int, int, float]]] = []
+
+    def scores(self, drawn: np.ndarray) -> np.ndarray:
+        """s of the steps of some chunks, [n]."""
+        hidden = states_behind(self._pieces.batch.take(drawn), self._actor).astype(float)
+        self._hidden.update(zip(drawn.tolist(), hidden, strict=True))
+        weights = self._head["weights"].astype(float)
+        return hidden @ weights[:-1] + weights[-1]
+
+    def see(self, searched: Searched) -> None:
+        """Adds the pairs of a tree, whose states name the chunks of their steps (`tip`)."""
+        tips = [row.tip for row in searched.states]
+        self._pairs += [
+            [(tips[a], tips[b], weight) for a, b, weight in pairs] for pairs in step_pairs(searched)
+        ]
+
+    def learned(self, rate: float) -> tuple[Head, dict[str, float]]:
+        """The head after a step of Adam on all pairs, and its metrics.
+
+        Each node has the same weight. `ordered_pairs` counts pairs that were in order before the
+        step.
+        """
+        share = 1 / max(len(self._pairs), 1)
+        pairs = [pair for own in self._pairs for pair in own]
+        told = {"step_pairs": float(len(pairs)), "ordered_pairs": 0.0}
+        if not pairs:
+            return self._head, told
+        better, worse = (np.stack([self._hidden[pair[side]] for pair in pairs]) for side in (0, 1))
+        weights = self._head["weights"].astype(float)
+        told["ordered_pairs"] = float(np.sum((better - worse) @ weights[:-1] > 0))
+        shares = np.array([share * weight for _, _, weight in pairs])
+        return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), told
+
+
+def step_pairs(
+    searched: Searched, top: int = 2, lonely: int = 4, margin: float = 0.5
+) -> list[StepPairs]:
+    """The pairs of each node that has some, as (better node, worse node, weight).
+
+    Q of a step is the mean of its backed-up rewards; unvisited steps are in no pair. A step is
+    solved if a correct end follows it, and has failed otherwise.
+
+    Args:
+      top, lonely, margin: as for `sibling_pairs`.
+    """
+    nodes = searched.nodes
+    quality = nodes.value / np.maximum(nodes.visits, 1)
+    solved = np.zeros(len(nodes), bool)
+    for end in np.flatnonzero(searched.outcome > 0):
+        solved[path_to(nodes, int(end))] = True
+    found = []
+    for node in np.unique(nodes.parent[nodes.parent >= 0]):
+        below = children(nodes, int(node))
+        below = below[nodes.visits[below] > 0]
+        pairs = sibling_pairs(quality[below], solved[below], top, lonely, margin)
+        if pairs:
+            found.append([(int(below[a]), int(below[b]), weight) for a, b, weight in pairs])
+    return found
 
 
 def sibling_pairs(
@@ -535,16 +490,16 @@ def sibling_pairs(
 ) -> list[tuple[int, int, float]]:
     """Pairs among the children of one node: its best solved steps against its worst failed ones.
 
-    Of the steps through which something was solved the `top` of highest Q are taken, of those
-    through which something failed the `top` of lowest Q, `lonely` where the other side has only
-    one. A pair is kept if Q differs by at least the margin; its weight is 1 / (n⁺ n⁻) with the
-    numbers that were taken, before the margin. So a node counts as one, however many pairs it has.
+    Of the solved steps the `top` of highest Q are taken, of the failed ones the `top` of lowest Q;
+    `lonely` if the other side has only one. A pair requires a difference of Q of at least the
+    margin. Its weight is 1 / (n⁺ n⁻) with the numbers before the margin, so every node has the same
+    weight.
 
     Args:
       quality: Q of the steps.
       solved: the step has a solved path; the others have failed.
-      top, lonely: as above.
-      margin: 0 keeps all pairs of different Q.
+      top, lonely: see above.
+      margin: 0: all pairs of different Q.
     """
     quality = np.asarray(quality, float)
     right, wrong = np.flatnonzero(solved), np.flatnonzero(~np.asarray(solved, bool))
@@ -563,51 +518,69 @@ def sibling_pairs(
     ]
 
 
-def pair_loss(
-    score: Float[Array, "N"],
-    better: Int[Array, "K"],
-    worse: Int[Array, "K"],
-    weight: Float[Array, "K"],
-) -> Float[Array, ""]:
-    """Σ weight · -log σ(s⁺ - s⁻).
+def pair_gradient(weights: np.ndarray, better: np.ndarray, worse: np.ndarray, share: np.ndarray):
+    """The gradient of Σ share · -log σ(s⁺ - s⁻) by w and b of s = w · h + b, [D + 1].
 
     Args:
-      score: s of each step.
-      better, worse: the steps of each pair.
+      weights: w and b, [D + 1].
+      better, worse: hidden states of the steps of each pair, [K, D].
+      share: of each pair, [K].
     """
-    return jnp.sum(weight * -jax.nn.log_sigmoid(score[better] - score[worse]))
+    apart = better - worse
+    push = -share / (1 + np.exp(apart @ weights[:-1]))
+    return np.append(push @ apart, 0.0)
+
+
+@part(writes=frozenset({"supervised"}), by_row=True)
+def rejection_sampling() -> Stage:
+    """Imitates the correct responses of the step, each once; nothing else is trained.
+
+    They are imitated at temperature 1, whatever the sampling temperature.
+
+    Reads: outcome. Writes: mask (cleared), supervised, temperature.
+    Metrics: imitated_answers (rows).
+    """
+
+    def apply(batch, actor, state, turn):
+        del actor, turn
+        correct = first_of_right(batch)
+        ones = np.ones_like(batch.rollouts.temperature)
+        batch = to_imitate(batch.with_rollouts(temperature=ones), correct)
+        return batch, state, {"imitated_answers": float(correct.sum())}
+
+    return apply
 
 
 def rstar_math(
     separator: str | None = None,
-    candidates: int = 12,
-    iterations: int = 48,
-    depth: int = 16,
-    exploration: float = 2.0,
-    traces: int = 2,
-    step_tokens: int | None = None,
+    candidates: Count = 12,
+    iterations: Count = 48,
+    depth: Count = 16,
+    exploration: NonNegative = 2.0,
+    traces: Count = 2,
+    step_tokens: Count | None = None,
     temperature: Temperature = 0.7,
-    weight: float = 1.0,
+    weight: NonNegative = 1.0,
     code: bool = False,
-    errors: int = 2,
-    reply_tokens: int = 512,
-    guide_rate: float = 0.0,
+    errors: Count = 2,
+    reply_tokens: Count = 512,
+    guide_rate: NonNegative = 0.0,
 ) -> Recipe:
-    """Imitation of the best right traces of a search over steps.
+    """Imitation of the best correct traces of a search over steps.
 
     Args:
-      separator: text that ends a step; None: an empty line, and with code "<end_of_step>".
-      candidates: next steps that are drawn in a node.
+      separator: text that ends a step. None: an empty line, and with code "<end_of_step>".
+      candidates: next steps that are sampled at a node.
       iterations: descents of a tree.
       depth: steps of a response at most.
       exploration: of the choice among children (c).
-      traces: that are trained of a problem at most.
-      step_tokens: of a step at most; None: what is left of the budget.
+      traces: of a problem that are trained at most.
+      step_tokens: of a step at most. None: the rest of the budget.
       weight: of the imitation.
-      code: steps may have Python in them, which is run (`code_steps`).
+      code: steps may contain Python, which is run (`code_steps`).
       errors: of code in a row that end a path.
-      reply_tokens: of what code prints at most.
-      guide_rate: learning rate of the head that guides the search; 0: none does.
+      reply_tokens: of the output of code at most.
+      guide_rate: learning rate of the head that guides the search; 0: no guide.
     """
     if separator is None:
         separator = "<end_of_step>" if code else "\n\n"
@@ -643,8 +616,8 @@ METHOD = Method(
         "with search, MATH: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4; AIME24 53.3 %"
     ),
     traps=(
-        "values rest on few visits: below some ten the choice of traces is noise; a problem that "
-        "is never solved trains nothing; the search costs many times a plain draw; steps need the "
-        "separator"
+        "values rest on few visits: below about ten visits the choice of traces is noise; "
+        "problems that are never solved do not train; the search costs many times plain sampling; "
+        "steps require the separator"
     ),
 )

@@ -10,7 +10,7 @@ from rlvr_jax.methods.exploration.d3s import DownSamplingState, down_sampling_ro
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_std
 
-LEFT_OUT = {}
+LEFT_OUT = {"n_keep_per_query": "a number of rows; the rows are compared"}
 TOTAL = 1000
 
 
@@ -32,7 +32,7 @@ def outputs(case, hyper):
     done = golden.evaluate(d3s, case, soft=True, state=state)
     batch, advantage = done.batch, done.signals.advantage
     rows = jnp.asarray(per_rollout(advantage, batch))
-    within, across, per_group = down_sampling_rows(
+    within, across = down_sampling_rows(
         rows,
         batch.group,
         has_tokens(batch.mask),
@@ -51,7 +51,6 @@ def outputs(case, hyper):
         "across": across,
         "score": on_mask(np.where(across[:, None], score, 0), batch),
         "keep": done.signals.mask,
-        "n_keep_per_query": per_group[0],
         "top_share": done.metrics["token_share"],
         "variance_all": masked_std(rows, everyone) ** 2,
         "variance_kept": masked_std(rows, across) ** 2,

@@ -7,19 +7,21 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.implicit_prm import (
     contrastive_pairs,
     cross_entropy,
-    cumulative_reward,
     prospect,
-    step_scores,
-    worst_step,
-    zero_point,
 )
-from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum, logistic_pairs
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.regularizers.preferences import logistic_pairs
 from rlvr_jax.objectives.statistics.implicit_rewards import token_log_ratio_reward
 from rlvr_jax.objectives.statistics.masked import masked_sum
-from rlvr_jax.objectives.statistics.steps import find_steps
 
-LEFT_OUT = {}
+SCORES = "scores of steps for the choice among responses; the recipe fits the reward model"
+LEFT_OUT = {
+    "q": SCORES,
+    "step_reward": SCORES,
+    "step_q": SCORES,
+    "score_min_single": SCORES,
+    "score_min_accumulative": SCORES,
+    "kto_kl": "an intermediate of the loss, which is compared",
+}
 LOSSES = {
     "ce": cross_entropy,
     "dpo": logistic_pairs,
@@ -31,23 +33,12 @@ LOSSES = {
 def outputs(case, hyper):
     batch, logp = golden.rollouts(case), golden.stats(case).logp
     token = token_log_ratio_reward(logp, batch.reference_logp, batch.mask, hyper["beta"])
-    cumulative = cumulative_reward(token, batch.mask)
-    steps = find_steps(batch.step, batch.mask)
-    step_reward, step_q = step_scores(cumulative, steps)
     chosen, rejected = pairs(batch)
     found = {
         "token_reward": token,
-        "q": cumulative,
-        "step_reward": step_reward,
-        "step_q": step_q,
         "reward": masked_sum(token, batch.mask, axis=1),
-        "score_min_single": worst_step(step_reward, steps),
-        "score_min_accumulative": worst_step(step_q, steps),
         "chosen": chosen,
         "rejected": rejected,
-        "kto_kl": zero_point(
-            log_ratio_sum(logp, batch.reference_logp, batch.mask), has_tokens(batch.mask)
-        ),
     }
     for name, loss in LOSSES.items():
         done = golden.evaluate(recipe("implicit_prm", scale=hyper["beta"], loss=loss), case)

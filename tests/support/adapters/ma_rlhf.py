@@ -7,7 +7,6 @@ from adapters.common import on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.ma_rlhf import (
     equal_weights,
-    is_first_of_macro,
     last_token_weights,
     macro_mean,
     ngram_macros,
@@ -34,7 +33,7 @@ def outputs(case, hyper):
     reward = jnp.clip(batch.reward, -hyper["reward_clip"], hyper["reward_clip"])
     rewards = token_rewards(reward, mask, batch.old_logp - batch.reference_logp, hyper["kl_coef"])
     macro = ngram_macros(mask, hyper["n"])
-    first = is_first_of_macro(macro)
+    first = mask & (macro != jnp.pad(macro[:, :-1], ((0, 0), (1, 0)), constant_values=-1))
     tokens = golden.evaluate(recipe("ma_rlhf", length=1, **settings), case)
     found = {
         "macro_ids": on_mask(macro, batch),

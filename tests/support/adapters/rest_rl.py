@@ -8,7 +8,6 @@ from adapters.common import by_group
 from rlvr_jax.methods.trees.rest_rl import (
     best_rows,
     deviation,
-    mean_value,
     prefix_chances,
     sub_samples,
     upper_confidence,
@@ -16,7 +15,7 @@ from rlvr_jax.methods.trees.rest_rl import (
     visible_children,
 )
 
-LEFT_OUT = {}
+LEFT_OUT = {"parent_value": "the search backs up sums; its values are their means"}
 WIDTH = 8
 
 
@@ -46,5 +45,4 @@ def outputs(case, hyper):
         "visits": visits.ravel(),
         "uct": bound.ravel(),
         "visible": visible_children(value, hyper["decisions"]).ravel(),
-        "parent_value": mean_value(value, visits),
     }

@@ -6,11 +6,11 @@ import numpy as np
 from adapters.common import on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.rlmec import edit_distance_table, edited_places, rewriter_reward
+from rlvr_jax.methods.credit.rlmec import edited_places, rewriter_reward
 from rlvr_jax.objectives import imitate
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"edit_distance": "an intermediate of the edited places, which are compared"}
 
 
 def outputs(case, hyper):
@@ -18,7 +18,7 @@ def outputs(case, hyper):
     method = recipe("rlmec", clip=hyper["clip"], high=hyper["hi"], low=hyper["lo"])
     done = golden.evaluate(method, case, batch=batch)
     mask, right = np.asarray(batch.mask), np.asarray(batch.outcome) > 0.5
-    tokens, weights, distance = rewritten(data, mask, right, hyper)
+    tokens, weights = rewritten(data, mask, right, hyper)
     factor = jnp.asarray(weights)
     # Both texts are scored by the same logits here.
     copy = replace(
@@ -40,7 +40,6 @@ def outputs(case, hyper):
         "dlogits_rl": done.dlogits,
         "rewrite": np.where(mask, tokens, 0),
         "edit_weights": weights,
-        "edit_distance": distance,
         "loss_imitation": learned.loss / hyper["lam"],
         "loss": done.loss + learned.loss,
         "dlogits": done.dlogits + learned.dlogits,
@@ -48,16 +47,15 @@ def outputs(case, hyper):
 
 
 def rewritten(data, mask, right, hyper):
-    """The rewrites, weights of their tokens, and how many edits they take."""
+    """The rewrites, and weights of their tokens."""
     teacher = data["teacher_logits"]
     p = np.exp(teacher) / np.exp(teacher).sum(axis=-1, keepdims=True)
     changed = (p.max(axis=-1) > 0.5) & ~right[:, None] & mask
     tokens = np.where(changed, p.argmax(axis=-1), data["tokens"])
-    weights, distance = np.zeros(mask.shape), []
+    weights = np.zeros(mask.shape)
     for row, on in enumerate(mask):
         old, new = data["tokens"][row][on].tolist(), tokens[row][on].tolist()
         own = np.full(len(new), hyper["kept"])
         own[edited_places(old, new)] = hyper["edited"]
         weights[row, on] = own
-        distance.append(edit_distance_table(old, new)[-1, -1])
-    return tokens, weights, np.array(distance)
+    return tokens, weights

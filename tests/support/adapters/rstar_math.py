@@ -1,14 +1,12 @@
 """rStar-Math's vectors: rows of a group are siblings, their last values the scores of a model."""
 
 import golden_vectors as golden
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience.draws.trees.nodes import upper_confidence
-from rlvr_jax.methods.trees.rstar_math import pair_loss, sibling_pairs
+from rlvr_jax.methods.trees.rstar_math import pair_gradient, sibling_pairs
 
-LEFT_OUT = {}
+LEFT_OUT = {"loss": "the guide takes the gradient, which is compared"}
 
 
 def outputs(case, hyper):
@@ -29,17 +27,16 @@ def outputs(case, hyper):
     better, worse, weight = (np.array(x) for x in zip(*flat, strict=True))
     last = np.maximum(golden.token_after(mask) - 1, 0)
 
-    def loss(values):
-        score = values[rows, last]
-        total = pair_loss(score, better, worse, jnp.asarray(weight))
-        return total / len(counted)
-
-    value, slope = jax.value_and_grad(loss)(jnp.asarray(data["values"]))
+    # One state per row, so that the weights of the head are the scores of the rows.
+    states, scores = np.eye(len(mask)), np.append(data["values"][rows, last], 0.0)
+    slope = np.zeros(mask.shape)
+    slope[rows, last] = pair_gradient(scores, states[better], states[worse], weight / len(counted))[
+        :-1
+    ]
     visits = rows % size % 4
     parent = visits.reshape(-1, size).sum(axis=1).repeat(size)
     return {
         "pair_side": side,
-        "loss": value,
         "dvalues": slope,
         "puct": upper_confidence(quality * visits, visits, parent, hyper["c_puct"]),
     }

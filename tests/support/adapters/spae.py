@@ -5,13 +5,14 @@ moved from [-1, 1] to [0, 1].
 """
 
 import golden_vectors as golden
+import jax.numpy as jnp
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.spae import credit_potential, step_confidence, step_potential
+from rlvr_jax.methods.credit.spae import credit_potential, step_potential
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_sum
+from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean, step_sum
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe, replace
@@ -41,7 +42,7 @@ def outputs(case, hyper, soft):
     )
     batch = golden.rollouts(case, soft)
     steps = find_steps(batch.step, batch.mask)
-    confidence = step_confidence(batch.entropy, steps)
+    confidence = jnp.where(steps.exists, jnp.exp(-step_mean(batch.entropy, steps)), 0)
     accuracy = (step_sum(batch.process_reward, steps) + 1) / 2
     batch = replace(
         batch,
@@ -49,13 +50,13 @@ def outputs(case, hyper, soft):
         probe_accuracy=at_tokens(accuracy, steps),
     )
     done = golden.evaluate(method, case, soft, batch=batch)
-    said = step_potential(confidence, accuracy, steps, batch, *credit[1:])
+    potential, factor, bonus = step_potential(confidence, accuracy, steps, batch, *credit[1:])
     return {
         "confidence": batch.probe_confidence,
         "accuracy": batch.probe_accuracy,
-        "potential": at_tokens(said.potential, steps),
-        "saturation_factor": at_tokens(said.factor, steps),
-        "difference_bonus": at_tokens(said.bonus, steps),
+        "potential": at_tokens(potential, steps),
+        "saturation_factor": at_tokens(factor, steps),
+        "difference_bonus": at_tokens(bonus, steps),
         "advantages_raw": golden.evaluate(raw, case, soft, batch=batch).signals.advantage,
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,

@@ -29,7 +29,7 @@ def outputs(case, hyper):
         return np.where(first[:, None], found, 0)
 
     linear = np.where(valid, 1 - rates, hyper["penalty"])
-    curved = np.asarray(parabola(rates, hyper["left"], hyper["right"]))
+    curved = np.asarray(parabola(rates))
     curved = np.where(valid, curved, hyper["penalty"])
     solving = replace(batch, cell=jnp.zeros_like(batch.group))
     return {

@@ -12,7 +12,7 @@ from rlvr_jax.methods.self_play.stp import (
     reprove_chance,
 )
 
-LEFT_OUT = {}
+LEFT_OUT = {"matching_weight_inf": "a variant that the recipe does not have"}
 
 
 def outputs(case, hyper):
@@ -30,11 +30,8 @@ def outputs(case, hyper):
     mean = mean / np.maximum(length, 1)[:, None]
     last = data["hidden"][np.arange(len(right)), np.maximum(length - 1, 0)]
 
-    def matched(excluded):
-        found = np.zeros(len(right))
-        found[right] = matching_weights(mean[right], last[~right], hyper["cap"], excluded)
-        return found
-
+    matched = np.zeros(len(right))
+    matched[right] = matching_weights(mean[right], last[~right], hyper["cap"])
     hard = hyper["conjecture_rate"]
     return {
         "success_rate": rates,
@@ -42,6 +39,5 @@ def outputs(case, hyper):
         "conjecture_example": is_example(rates, hard),
         "conjecture_seed": right & is_seed(rates, hard, hyper["margin"]),
         "reprove_prob": reprove_chance(rates, hard + hyper["margin"], hyper["redo"]),
-        "matching_weight": matched(0.0),
-        "matching_weight_inf": matched(-np.inf),
+        "matching_weight": matched,
     }

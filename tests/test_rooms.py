@@ -26,7 +26,7 @@ TABLE = {
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
     "objectives": {"keys", "kernels", "public", "types"},
-    "judges": {"verifiers", "objectives"},
+    "judges": {"verifiers", "types"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from rlvr_jax.objectives import Criterion
+from rlvr_jax.types import Criterion
 from rlvr_jax.verifiers.texts.lines import last_line
 
 __all__ = ["Parse", "as_shares", "number", "points", "two_numbers", "yes_or_no"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvr_jax.judges.calls import Message
 from rlvr_jax.judges.rubric import check_rubric
-from rlvr_jax.objectives import Criterion
+from rlvr_jax.types import Criterion
 
 __all__ = ["PromptOf", "comparison", "constraints_question", "question", "rubric_question"]
 __all__ += ["shown_by"]

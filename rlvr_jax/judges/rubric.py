@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr_jax.objectives import Criterion
+from rlvr_jax.types import Criterion
 
 __all__ = ["check_rubric", "read_rubric"]
 

@@ -7,10 +7,21 @@ and sharding as they are.
 
 from dataclasses import replace
 
+from rlvr_jax.types.criteria import Criterion
 from rlvr_jax.types.fields import axes_of, fits
 from rlvr_jax.types.recipes import Method, Recipe
 from rlvr_jax.types.rollouts import Rollouts
 from rlvr_jax.types.signals import Signals
 from rlvr_jax.types.token_stats import TokenStats
 
-__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]
+__all__ = [
+    "Criterion",
+    "Method",
+    "Recipe",
+    "Rollouts",
+    "Signals",
+    "TokenStats",
+    "axes_of",
+    "fits",
+    "replace",
+]

@@ -131,6 +131,10 @@ class Function(Part):
 
     call: Callable[..., Any]
 
+    @property
+    def __name__(self) -> str:
+        return self.label
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.call(*arguments, **named)
 

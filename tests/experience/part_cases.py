@@ -127,17 +127,10 @@ from rlvr_jax.methods.trees.deepsearch import search_tree
 from rlvr_jax.methods.trees.rest_rl import start_from_prefixes
 from rlvr_jax.methods.trees.rose import branch_at_best
 from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
-from rlvr_jax.objectives import (
-    Criterion,
-    by_rubric,
-    column,
-    group_normalized,
-    signed_outcome,
-    total,
-    weighted,
-)
+from rlvr_jax.objectives import by_rubric, column, group_normalized, signed_outcome, total, weighted
 from rlvr_jax.rollout import annealed
 from rlvr_jax.tasks import Grade
+from rlvr_jax.types import Criterion
 
 EXPERTS = [with_note("1"), with_note("1 + 2"), with_note("3")]
 

@@ -8,9 +8,10 @@ import pytest
 from rlvr_jax.experience import experience
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rgr_grpo import refine
-from rlvr_jax.objectives import Criterion, by_rubric
+from rlvr_jax.objectives import by_rubric
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.types import Criterion
 
 RUBRIC = [Criterion("0"), Criterion("1", text="It ends by itself.")]
 

@@ -32,7 +32,7 @@ from rlvr_jax.judges import (
     two_numbers,
     yes_or_no,
 )
-from rlvr_jax.objectives import Criterion
+from rlvr_jax.types import Criterion
 
 SHOW = question("{prompt} {response}")
 

@@ -1,7 +1,7 @@
 """Rewards of tokens and steps, with holes in the mask."""
 
 import numpy as np
-from golden_vectors import array, assert_agrees
+from golden_vectors import array
 
 from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.steps import find_steps

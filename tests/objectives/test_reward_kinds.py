@@ -20,7 +20,6 @@ from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
 from rlvr_jax.methods.rewards.rlsp import decoupled_exploration
 from rlvr_jax.methods.rewards.salu import confident_abstention
 from rlvr_jax.objectives import (
-    Criterion,
     Moment,
     agreement,
     by_rubric,
@@ -33,7 +32,7 @@ from rlvr_jax.objectives import (
     vote_count,
     vote_sum,
 )
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Criterion, Rollouts, replace
 
 NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))
 EXACT = 1e-12  # float64, a few operations

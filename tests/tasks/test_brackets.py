@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from rlvr_jax.judges import rubric_question
-from rlvr_jax.objectives import Criterion
 from rlvr_jax.tasks import load
 from rlvr_jax.tasks.brackets import brackets
 from rlvr_jax.tasks.brackets_judge import points
+from rlvr_jax.types import Criterion
 
 
 def test_a_solution_is_the_gold_word_by_word():

@@ -28,8 +28,7 @@ from rlvr_jax.objectives import (
     whitened,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.rubrics import Criterion
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, HalfWidth, KLCoefficient, TraceDecay
 
 

@@ -39,9 +39,9 @@ from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.objectives.rewards.parts import Shaping
 from rlvr_jax.objectives.rewards.rubric_reward import criteria_of_kind
-from rlvr_jax.objectives.rewards.rubrics import Criterion, scored, weighted_share
+from rlvr_jax.objectives.rewards.rubrics import scored, weighted_share
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Criterion, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, NonNegativeInt, Positive, Unit
 from rlvr_jax.types.parts import Function, part
 

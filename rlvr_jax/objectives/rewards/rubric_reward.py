@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives.rewards.rubrics import Criterion, scored, vetoed, weighted_share
+from rlvr_jax.objectives.rewards.rubrics import scored, vetoed, weighted_share
+from rlvr_jax.types import Criterion
 from rlvr_jax.types.hyperparameters import NonNegativeInt
 from rlvr_jax.types.parts import part
 

@@ -7,47 +7,16 @@ and a row without any score has no reward (NaN). Who scores (a judge, a check) i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.types.criteria import Criterion
 
-__all__ = ["Criterion", "reached_share", "scored", "vetoed", "weighted_share"]
+__all__ = ["reached_share", "scored", "vetoed", "weighted_share"]
 
 Scores = Float[Array, "B K"]
 Rows = Float[Array, "B"]
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """One line of a rubric.
-
-    Fields:
-      name: of its curve.
-      weight: in a weighted share, positive.
-      maximum: the largest number of points, positive.
-      kind: "plain", "factual" (all of these make a response right) or "veto" (one that fails takes
-        everything).
-      text: what a judge is asked.
-    Raises:
-      ValueError: a weight or maximum that is not positive, or another kind.
-    """
-
-    name: str
-    weight: float = 1.0
-    maximum: float = 1.0
-    kind: Literal["plain", "factual", "veto"] = "plain"
-    text: str = ""
-
-    def __post_init__(self) -> None:
-        check_positive("Criterion", weight=self.weight, maximum=self.maximum)
-        if self.kind not in ("plain", "factual", "veto"):
-            raise ValueError(
-                f"Criterion: kind must be 'plain', 'factual' or 'veto', got {self.kind!r}"
-            )
 
 
 def scored(points: Scores, rubric: Sequence[Criterion]) -> Scores:

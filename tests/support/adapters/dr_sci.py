@@ -6,8 +6,8 @@ import numpy as np
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.dr_sci import exchanged, stages_by_difficulty
-from rlvr_jax.objectives import Criterion, weighted_share
-from rlvr_jax.types import replace
+from rlvr_jax.objectives import weighted_share
+from rlvr_jax.types import Criterion, replace
 
 LEFT_OUT = {}
 

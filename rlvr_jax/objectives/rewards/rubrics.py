@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.types.criteria import Criterion
 
 __all__ = ["reached_share", "scored", "vetoed", "weighted_share"]

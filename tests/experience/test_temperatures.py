@@ -136,7 +136,7 @@ def test_a_batch_without_tokens_leaves_the_scale():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"strength": 1.0}, "entropy_heated: strength must be below 1, got 1"),
+        ({"strength": 1.0}, r"entropy_heated: strength must be in \[0, 1\), got 1"),
         ({"pivot": 1.2}, r"entropy_heated: pivot must be in \[0, 1\], got 1.2"),
     ],
 )

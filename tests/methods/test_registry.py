@@ -162,11 +162,11 @@ def test_no_number_of_a_method_may_be_nan():
     [
         ("bapo", "balance_epsilon", -1.0, "bapo: balance_epsilon must be at least 0, got -1"),
         ("dapo", "overlong_factor", -1.0, "dapo: overlong_factor must be at least 0, got -1"),
-        ("dcpo", "gap_cap", -1.0, "mix_in_tempered_policy: cap must be at least 0, got -1"),
+        ("dcpo", "gap_cap", -1.0, "dcpo: gap_cap must be at least 0, got -1"),
         ("gdro", "max_weight", -1.0, "gdro: max_weight must be positive, got -1"),
         ("gdro", "mixing", 7.0, r"gdro: mixing must be in \[0, 1\], got 7"),
         ("gdro", "rate", 7.0, r"gdro: rate must be in \[0, 1\], got 7"),
-        ("hapo", "pivot", 7.0, r"adapt_clip: quantile must be in \[0, 1\], got 7"),
+        ("hapo", "pivot", 7.0, r"hapo: pivot must be in \[0, 1\], got 7"),
         ("lite_ppo", "epsilon", 0.0, "lite_ppo: epsilon must be positive, got 0"),
         ("ma_rlhf", "reward_clip", -1.0, "ma_rlhf: reward_clip must be positive, got -1"),
         ("ngrpo", "epsilon", 0.0, "ngrpo: epsilon must be positive, got 0"),
@@ -179,7 +179,7 @@ def test_no_number_of_a_method_may_be_nan():
         ("riskpo", "track_rate", -1.0, "riskpo: track_rate must be at least 0, got -1"),
         ("soft_grpo", "noise_low", 7.0, "with_soft_tokens: low must be below high 3.0, got 7"),
         ("t_ppo", "trace_decay", 7.0, r"t_ppo: trace_decay .* \[0, 1\], got 7"),
-        ("verl_effective_rank", "divisor", 0.0, "credit_rank_growth: divisor .* positive, got 0"),
+        ("verl_effective_rank", "divisor", 0.0, "verl_effective_rank: divisor .* positive, got 0"),
     ],
 )
 def test_a_number_outside_its_range_is_refused(name, number, value, message):

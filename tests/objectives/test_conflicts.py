@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.methods.entropy.gtpo import conflict_length, find_conflicts
+from rlvr_jax.methods.entropy.gtpo import find_conflicts
 from rlvr_jax.types import replace
 
 RANDOM = np.random.default_rng(11)
@@ -42,17 +42,16 @@ def found(sign):
 
 
 def test_stretches_are_those_of_a_search_over_pairs():
-    conflicts, wanted = found(SIGN), search()
+    (from_start, to_end), wanted = found(SIGN), search()
     assert max(sum(pair) for pair in wanted) > 2
     for row, (forward, backward) in enumerate(wanted):
         on_mask = np.flatnonzero(MASK[row])
-        np.testing.assert_array_equal(np.flatnonzero(conflicts.forward[row]), on_mask[:forward])
+        np.testing.assert_array_equal(np.flatnonzero(from_start[row]), on_mask[:forward])
         last = on_mask[len(on_mask) - backward :]
-        np.testing.assert_array_equal(np.flatnonzero(conflicts.backward[row]), last)
-    np.testing.assert_array_equal(conflict_length(conflicts), [max(pair) for pair in wanted])
+        np.testing.assert_array_equal(np.flatnonzero(to_end[row]), last)
 
 
 def test_without_both_signs_there_is_no_conflict():
     for sign in (np.ones(12), np.zeros(12), np.where(np.arange(12) == 11, -1, 1)):
-        conflicts = found(sign)
-        assert not conflicts.forward.any() and not conflicts.backward.any()
+        from_start, to_end = found(sign)
+        assert not from_start.any() and not to_end.any()

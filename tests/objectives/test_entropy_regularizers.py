@@ -104,18 +104,18 @@ def test_the_phase_weight_falls_from_one():
 
 def test_controllers_replace_as_many_own_rows():
     advantage = array([1.0, -1.0, 0.5, 2.0, 0.01, 3.0], np.float64)
-    redrawn = array([0, 0, 0, 1, 1, 1], bool)
+    resampled = array([0, 0, 0, 1, 1, 1], bool)
     rollout_id = array([2, 1, 0, 5, 4, 3], np.int32)
     limits = {"threshold": 0.05, "max_samples": 5}
     for too_high, count in ((False, 2), (True, 1)):
-        found = choose_controllers(
+        controller, keep = choose_controllers(
             advantage,
-            redrawn,
+            resampled,
             rollout_id,
             jnp.ones(6, bool),
             too_high=jnp.asarray(too_high),
             **limits,
         )
-        assert found.count == count
-        assert np.asarray(found.keep).sum() == 3
-        assert found.controller[5] and not found.keep[2]
+        assert np.asarray(controller).sum() == count
+        assert np.asarray(keep).sum() == 3
+        assert controller[5] and not keep[2]

@@ -17,7 +17,7 @@ from rlvr_jax.methods.entropy.ace import amplify_confident_errors
 from rlvr_jax.methods.entropy.canon import (
     conditional_advantages,
     in_high_half,
-    warmup_cosine_restarts,
+    restarting_inter_share,
 )
 from rlvr_jax.objectives.advantages.group_relative import group_centered, plain_reward, relative_to
 from rlvr_jax.objectives.advantages.whitening import whitened
@@ -102,21 +102,23 @@ def test_without_a_right_answer_no_length_is_too_long():
 
 def test_halves_of_an_even_group_mix_to_the_centered_reward():
     reward, group = rollouts("b", True).reward, BATCH.group
-    high = in_high_half(reward[::-1], group, BATCH.rollout_id)
-    found = conditional_advantages(reward, group, high, inter_share=0.5)
+    every = jnp.ones(12, bool)
+    high = in_high_half(reward[::-1], group, BATCH.rollout_id, every)
+    found = conditional_advantages(reward, group, high, every, inter_share=0.5)
     wanted = signals(group_centered(), batch=rollouts("b", True)).advantage[:, 0]
     np.testing.assert_allclose(found, wanted, atol=ATOL)
 
 
 def test_groups_of_one_have_nothing_to_compare_with_even_under_a_bonus():
-    high = in_high_half(BATCH.reward, BATCH.rollout_id, BATCH.rollout_id)
-    found = conditional_advantages(BATCH.reward, BATCH.rollout_id, high, tilt=0.9, bonus=0.1)
+    alone, every = BATCH.rollout_id, jnp.ones(12, bool)
+    high = in_high_half(BATCH.reward, alone, alone, every)
+    found = conditional_advantages(BATCH.reward, alone, high, every, 1.0, tilt=0.9, bonus=0.1)
     assert not np.asarray(found).any()
 
 
-def test_the_schedule_rises_once_and_restarts():
-    found = np.asarray(warmup_cosine_restarts(jnp.asarray([0, 29, 30, 50, 70])))
-    np.testing.assert_allclose(found, [0.02, 0.6, 0.6, 0.3, 0.6], atol=ATOL)
+def test_the_schedule_falls_once_and_restarts():
+    found = np.asarray(restarting_inter_share(BATCH, jnp.asarray([0, 29, 30, 50, 70])))
+    np.testing.assert_allclose(found, [0.98, 0.4, 0.4, 0.7, 0.4], atol=ATOL)
 
 
 def test_rollouts_are_compared_whatever_their_order():
@@ -126,6 +128,7 @@ def test_rollouts_are_compared_whatever_their_order():
         for f in dataclasses.fields(BATCH)
     }
     values = jnp.zeros(12)  # all equal: ties are broken by rollout_id
-    plain = in_high_half(values, BATCH.group, BATCH.rollout_id)
-    found = in_high_half(values, moved["group"], moved["rollout_id"])
+    every = jnp.ones(12, bool)
+    plain = in_high_half(values, BATCH.group, BATCH.rollout_id, every)
+    found = in_high_half(values, moved["group"], moved["rollout_id"], every)
     np.testing.assert_array_equal(found, np.asarray(plain)[order])

@@ -5,15 +5,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from adapters.common import recipe_of
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.dcpo import mixture_weight
-from rlvr_jax.methods.entropy.hapo import entropy_score, token_normalized_parts
+from rlvr_jax.methods.entropy.hapo import entropy_score, token_normalized
 from rlvr_jax.methods.entropy.ppl_position_shaping import relative_position
 from rlvr_jax.methods.exploration.progrpo import low_probability_tokens
 from rlvr_jax.methods.exploration.seed_grpo import relative_semantic_entropy
-from rlvr_jax.objectives import semantic_entropy
+from rlvr_jax.objectives import reinforce, semantic_entropy
 from rlvr_jax.types import replace
 
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")
@@ -43,8 +44,7 @@ def test_relative_position_counts_the_tokens_on_the_mask():
 
 
 def test_entropy_scores_of_equal_entropies_are_0():
-    said = entropy_score(jnp.full_like(BATCH.entropy, 0.3), BATCH.mask, BATCH, 0.8)
-    assert not said.score.any()
+    assert not entropy_score(jnp.full_like(BATCH.entropy, 0.3), BATCH.mask, BATCH, 0.8).any()
 
 
 def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
@@ -52,10 +52,16 @@ def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
     mask = mask.at[11, 0].set(True)
     reward = jnp.zeros(12).at[11].set(1.0)
     batch = replace(BATCH, mask=mask, reward=reward, group=jnp.zeros_like(BATCH.group))
-    parts = token_normalized_parts(batch, mask, limit=5.0, epsilon=1e-6)
-    assert parts.fell_back.all()
-    np.testing.assert_allclose(parts.advantage[11], (11 / 12) / (np.sqrt(1 / 12) + 1e-6))
-    assert not token_normalized_parts(batch, mask, limit=50.0, epsilon=1e-6).fell_back.any()
+
+    def normalized(limit):
+        own = recipe_of(token_normalized(limit), reinforce()).objective
+        done = golden.step(own, STATS, batch)
+        return done.metrics["fell_back_share"], done.signals.advantage[11, 0]
+
+    fell_back, advantage = normalized(limit=5.0)
+    assert fell_back == 1
+    np.testing.assert_allclose(advantage, (11 / 12) / (np.sqrt(1 / 12) + 1e-6))
+    assert normalized(limit=50.0)[0] == 0
 
 
 def test_without_a_good_rollout_nothing_is_mixed_in():

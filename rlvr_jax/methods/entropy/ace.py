@@ -1,4 +1,4 @@
-"""ACE: push harder against wrong answers that training has made more likely.
+"""ACE: push harder against incorrect responses that training has made more likely.
 
 "Overconfident Errors Need Stronger Correction", https://arxiv.org/abs/2602.21420
 
@@ -6,8 +6,8 @@
     A'_i = A_i (1 + α ln(1 + e^{c_i})) where A_i < 0, else A_i = (R_i - mean) / (std + 1e-6)
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A reconstruction from the abstract: the shift c is in it, the multiplier is our reading of "scaled
-by a softplus, positives untouched", α = 1 is ours, the clip is DAPO's. Before any training c is 0
+A reconstruction from the abstract. The shift c is in it; the multiplier is our reading of "scaled
+by a softplus, positives untouched"; α = 1 is ours; the clip is DAPO's. Before any training c is 0
 and the factor 1.69, so the method is not neutral at its start; with `gate=jax.nn.relu` it is.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
@@ -26,58 +26,33 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegati
 from rlvr_jax.types.parts import part
 
 
-def confidence_shift(
-    logp: Float[Array, "B T"], reference_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B"]:
-    """c_i = Σ_t (logp_t - reference_logp_t): the log ratio of the response, nats; no gradient.
-
-    A sum over all tokens: tens of nats are usual after some training.
-    """
-    return masked_sum(jax.lax.stop_gradient(logp) - reference_logp, mask, axis=1)
-
-
-def confident_error_factor(
-    advantage: Float[Array, "B T"],
-    shift: Float[Array, "B"],
-    strength: float = 1.0,
-    gate: Callable[[Array], Array] = jax.nn.softplus,
-) -> Float[Array, "B T"]:
-    """1 + α gate(c_i) where the advantage is negative, else 1.
-
-    Args:
-      advantage: A.
-      shift: c, of `confidence_shift`.
-      strength: α.
-      gate: softplus(c) = ln(1 + e^c) is 0.69 at c = 0, so that it already acts on the untrained
-        policy; `jax.nn.relu` does not.
-    """
-    return jnp.where(advantage < 0, 1 + strength * gate(shift)[:, None], 1)
-
-
 @part(reads={"logp", "reference_logp"}, writes={"advantage"})
 def amplify_confident_errors(
     strength: NonNegative = 1.0, gate: Callable[[Array], Array] = jax.nn.softplus
 ) -> Transform:
-    """A' = A · (1 + α gate(c_i)) where A < 0: wrong answers that became likelier are pushed harder.
+    """A' = A · (1 + α gate(c_i)) where A < 0: errors that became likelier are pushed harder.
+
+    c is a sum over all tokens: tens of nats are usual after some training.
 
     Args:
-      strength: α, at least 0.
-      gate: of the confidence shift, see `confident_error_factor`.
+      strength: α.
+      gate: of c; softplus is 0.69 at c = 0, so it already acts on the untrained policy.
     Metrics: error_factor (mean over the tokens).
     """
 
     def apply(signals, context, state):
-        mask = signals.mask
-        shift = confidence_shift(context.stats.logp, context.rollouts.reference_logp, mask)
-        factor = confident_error_factor(signals.advantage, shift, strength, gate)
-        signals = replace(signals, advantage=jnp.where(mask, factor * signals.advantage, 0))
+        mask, advantage = signals.mask, signals.advantage
+        difference = jax.lax.stop_gradient(context.stats.logp) - context.rollouts.reference_logp
+        shift = masked_sum(difference, mask, axis=1)[:, None]
+        factor = jnp.where(advantage < 0, 1 + strength * gate(shift), 1)
+        signals = replace(signals, advantage=jnp.where(mask, factor * advantage, 0))
         return signals, state, {"error_factor": masked_mean(factor, mask)}
 
     return apply
 
 
 def ace(
-    strength: float = 1.0,
+    strength: NonNegative = 1.0,
     gate: Callable[[Array], Array] = jax.nn.softplus,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
@@ -87,7 +62,7 @@ def ace(
 
     Args:
       strength: of the extra push (α); with 0 no reference is needed.
-      gate: function of the drift, softplus or relu.
+      gate: function of the drift c, `jax.nn.softplus` or `jax.nn.relu`.
     """
     return Recipe(
         objective=clipped_objective(
@@ -111,8 +86,8 @@ METHOD = Method(
         "and pass@1 no worse (a review page)"
     ),
     traps=(
-        "c is a sum over tokens without a cap: after some training it scales wrong answers by 10 "
-        "to 100; at the start they already count 1.69 times; it reads the reference although there "
-        "is no KL"
+        "c is a sum over tokens without a cap: after some training it scales incorrect responses "
+        "by 10 to 100; at the start they already count 1.69 times; it reads the reference although "
+        "there is no KL"
     ),
 )

@@ -4,17 +4,18 @@
 https://github.com/597358816/DCPO
 
     H      = -mean logp of the sampled tokens in the last update, 0 at first
-    T      = T_high if H ≤ H_0 else T_low       a quarter of the prompts is drawn again at T
-    k      = min(sample_num, redrawn rows with A > 0.05), halved if H > H_0
-    update = k of those rows with A = 1, and the own rows but the first k
+    T      = T_high if H ≤ H_0 else T_low       a quarter of the prompts is sampled again at T
+    A_i    = (R_i - mean) / (std + 1e-6), std with n - 1, over the group's rows of one temperature
+    k      = min(sample_num, resampled rows with A > 0.05), halved if H > H_0
+    update = k of those rows with A = 1, and the policy's own rows but the first k
     loss   = Σ PPO clip with dual clip / Σ n_i
 
-Both kinds of rows have their own group statistics. Both are drawn from the likeliest tokens of mass
-0.99, and their old log-probs are those at temperature 1 over the whole vocabulary, with which the
-ratio begins at 1: temperature and cut enter only by which rollouts are seen. In effect GRPO plus a
-REINFORCE term. The redrawn rows are those marked `off_policy`. Where nothing qualifies the authors'
-code fails; ours trains on the own rows. Their log-space clip is the same function. Evaluations are
-drawn with the same cut.
+Both kinds of rows are sampled from the likeliest tokens of mass 0.99 (`top_p`), and so are
+evaluations. Their old log-probs are those at temperature 1 over the whole vocabulary, with which
+the ratio begins at 1. Temperature and `top_p` act only through the choice of rollouts: in effect
+GRPO plus a REINFORCE term. The resampled rows are those marked `off_policy`. Where nothing
+qualifies the authors' code fails; ours trains on the own rows. Their log-space clip is the same
+function.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
@@ -43,37 +43,35 @@ from rlvr_jax.types.hyperparameters import (
     DualClip,
     Epsilon,
     Finite,
-    Positive,
+    Temperature,
     Unit,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-@part
+@part(writes={"off_policy"})
 def draw_controllers(
     target: Finite,
-    high: Positive = 1.2,
-    low: Positive = 0.8,
+    high: Temperature = 1.2,
+    low: Temperature = 0.8,
     share: Unit = 0.25,
     threshold: Finite = 0.05,
     max_samples: Count = 60,
-    epsilon: Positive = 1e-6,
+    epsilon: Epsilon = 1e-6,
 ) -> Stage:
-    """Draws the first prompts of a step again, hotter while the entropy is low and colder above.
+    """Samples the first prompts of a step again, hotter up to the target entropy, colder above.
 
-    The new rows stand behind those of their groups and are marked `off_policy`. They are scored and
-    trained at the temperature of the others: the one that they were drawn with enters only by which
-    rows there are. The entropy is that of the last update, as `imitate_controllers` estimates it: 0
-    before the first one.
+    The new rows follow those of their groups and are marked `off_policy`. They are scored and
+    trained at the temperature of the others. The entropy is that of the last update, as
+    `imitate_controllers` estimates it.
 
     Args:
       target: entropy to hold, nats.
-      high, low: temperatures up to the target, and above it.
-      share: of the groups, that are drawn again; rounded up.
-      threshold, max_samples, epsilon: of `choose_controllers` and `normalized_by_origin`, as the
-        objective has them.
-    Writes: off_policy. Draws: as many rows as these groups have. Metrics: control_temperature;
+      high, low: up to the target, and above it.
+      share: fraction of the groups that are sampled again; rounded up.
+      threshold, max_samples, epsilon: as in the objective.
+    Writes: off_policy. Samples: as many rows as these groups have. Metrics: control_temperature;
       after the update entropy_of_update.
     """
 
@@ -82,32 +80,31 @@ def draw_controllers(
         return {"entropy": np.zeros((), np.float32)}
 
     def apply(batch, actor, state, turn):
-        heat = float(control_temperature(state["entropy"], target, high, low))
+        temperature = float(jnp.where(state["entropy"] <= target, high, low))
+        metrics = {"control_temperature": temperature}
         again = np.arange(len(batch.groups)) < np.ceil(share * len(batch.groups))
-        asks = [replace(ask, temperature=heat) for ask in batch.asks_of(again)]
+        asks = [replace(ask, temperature=temperature) for ask in batch.asks_of(again)]
         batch = batch.with_rollouts(off_policy=np.zeros(len(batch), bool))
-        told = {"control_temperature": heat}
         if not asks:
-            return batch, state, told
-        drawn = actor.grade(actor.draw(asks, turn.key))
-        first = [rows[0] for rows, one in zip(batch.groups, again, strict=True) if one]
+            return batch, state, metrics
+        more = actor.grade(actor.draw(asks, turn.key))
+        first = [rows[0] for rows, chosen in zip(batch.groups, again, strict=True) if chosen]
         own = np.asarray(batch.rollouts.temperature)[first, :1]
-        rollouts = drawn.rollouts
-        drawn = drawn.with_rollouts(
-            off_policy=np.ones(len(drawn), bool),
+        rollouts = more.rollouts
+        more = more.with_rollouts(
+            off_policy=np.ones(len(more), bool),
             drawn_temperature=rollouts.temperature,
             temperature=np.broadcast_to(own[rollouts.group], rollouts.tokens.shape).copy(),
         )
         if batch.rollouts.drawn_temperature is None:
             batch = batch.with_rollouts(drawn_temperature=batch.rollouts.temperature)
-        return batch.with_groups(again, drawn, "append"), state, told
+        return batch.with_groups(again, more, "append"), state, metrics
 
     def observe(state, turn, seen, learned):
         del turn, seen
         rollouts = learned.rollouts
-        advantage = advantage_by_origin(rollouts, epsilon)
-        chosen = choose_controllers(
-            jnp.asarray(advantage),
+        _, keep = choose_controllers(
+            jnp.asarray(advantage_by_origin(rollouts, epsilon)),
             jnp.asarray(rollouts.off_policy),
             jnp.asarray(rollouts.rollout_id),
             has_tokens(jnp.asarray(rollouts.mask)),
@@ -115,38 +112,20 @@ def draw_controllers(
             threshold=threshold,
             max_samples=max_samples,
         )
-        kept = rollouts.mask & np.asarray(chosen.keep)[:, None]
-        if not kept.any():
+        trained = rollouts.mask & np.asarray(keep)[:, None]
+        if not trained.any():
             return state, {}
-        entropy = float(sampled_entropy(jnp.asarray(rollouts.old_logp), jnp.asarray(kept)))
+        entropy = float(-masked_mean(jnp.asarray(rollouts.old_logp), jnp.asarray(trained)))
         return {"entropy": np.array(entropy, np.float32)}, {"entropy_of_update": entropy}
 
-    named = {"target": float(target), "high": high, "low": low, "share": float(share)}
-    named |= {"threshold": threshold, "max_samples": max_samples, "epsilon": epsilon}
-    gives = frozenset({"off_policy"})
-    return Stage(apply, init, observe, writes=gives, most=2.0)
-
-
-def sampled_entropy(logp: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
-    """-mean logp of the sampled tokens, nats: an estimate of the entropy of the policy."""
-    return -masked_mean(logp, mask)
-
-
-def control_temperature(
-    entropy: Float[Array, ""], target: float, high: float = 1.2, low: float = 0.8
-) -> Float[Array, ""]:
-    """The temperature to draw the controllers at: `high` up to the target entropy, `low` above."""
-    return jnp.where(entropy <= target, high, low)
+    return Stage(apply, init, observe, most=2.0)
 
 
 @part
-def normalized_by_origin(epsilon: Positive = 1e-6) -> Transform:
+def normalized_by_origin(epsilon: Epsilon = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rows of the same group and the same origin.
 
     The policy's own rows and those marked `off_policy` are compared among themselves.
-
-    Args:
-      epsilon: ε, added to the standard deviation (n - 1), outside its root.
     """
     return rollout_advantage(
         lambda rollouts: advantage_by_origin(rollouts, epsilon), reads={"off_policy"}
@@ -165,74 +144,25 @@ def advantage_by_origin(rollouts: Rollouts, epsilon: float) -> Float[Array, "B"]
     return jnp.where(other, scaled(other), scaled(~other))
 
 
-class Controllers(NamedTuple):
-    """Which rows make up an update.
-
-    Fields:
-      count: k, number of controllers.
-      controller: [B], redrawn rows that are imitated.
-      keep: [B], the controllers and the policy's own rows but for the first k.
-    """
-
-    count: Int[Array, ""]
-    controller: Bool[Array, "B"]
-    keep: Bool[Array, "B"]
-
-
-def choose_controllers(
-    advantage: Float[Array, "B"],
-    redrawn: Bool[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"],
-    *,
-    too_high: Bool[Array, ""],
-    threshold: float,
-    max_samples: int,
-) -> Controllers:
-    """Replaces the first k own rows by the first k redrawn ones of positive advantage.
-
-    k = min(max_samples, number of redrawn rows with A > threshold), halved and rounded down if the
-    entropy is too high. First means by `rollout_id`.
-
-    Args:
-      advantage: of the rows, redrawn ones among themselves.
-      redrawn: rows from the second sampler.
-      rollout_id: of the rows.
-      where: the rows that count; the others are neither replaced nor controllers.
-      too_high: whether the entropy is above its target.
-      threshold, max_samples: as above.
-    """
-    candidate = where & redrawn & (advantage > threshold)
-    count = jnp.minimum(max_samples, masked_count(candidate))
-    count = jnp.where(too_high, count // 2, count)
-
-    def first(rows):
-        equal = jnp.zeros((rows.shape[0], 1), jnp.float32)
-        return masked_top_k(equal, rows[:, None], count, rollout_id)[:, 0]
-
-    controller = first(candidate)
-    return Controllers(count, controller, controller | (~redrawn & ~first(where & ~redrawn)))
-
-
 class LastEntropy(NamedTuple):
     """The entropy estimated in the last update, nats; 0 before the first."""
 
     entropy: Float[Array, ""]
 
 
-@part(writes={"advantage", "mask"})
+@part(reads={"logp", "off_policy", "batch_statistics"}, writes={"advantage", "mask"}, once=True)
 def imitate_controllers(
     target: Finite, threshold: Finite = 0.05, max_samples: Count = 60
 ) -> Transform:
     """Trains on controllers with advantage 1 in place of as many of the policy's own rows.
 
-    Imitating right rollouts of a hot sampler raises the entropy, of a cold one lowers it. Rows that
-    are not kept leave the mask. With no controller the batch is the policy's own.
+    To imitate correct rollouts of a hot sampler raises the entropy, of a cold one lowers it. All
+    other rows leave the mask. With no controller the batch is the policy's own.
 
     Args:
-      target: wanted entropy (`sampled_entropy`), nats; above it half as many are used.
+      target: entropy to hold, nats; above it half as many controllers are used.
       threshold, max_samples: of `choose_controllers`.
-    Metrics: controllers (their number), entropy_estimate (nats, of this batch).
+    Metrics: controllers (their number), entropy_estimate (-mean logp of this batch, nats).
     """
 
     def init(spec):
@@ -241,9 +171,8 @@ def imitate_controllers(
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
-        own = jax.vmap(masked_max)(signals.advantage, mask)
-        chosen = choose_controllers(
-            own,
+        controller, keep = choose_controllers(
+            jax.vmap(masked_max)(signals.advantage, mask),
             rollouts.off_policy,
             rollouts.rollout_id,
             has_tokens(mask),
@@ -251,44 +180,73 @@ def imitate_controllers(
             threshold=threshold,
             max_samples=max_samples,
         )
-        kept = mask & chosen.keep[:, None]
-        advantage = jnp.where(chosen.controller[:, None], 1, signals.advantage)
-        now = sampled_entropy(context.old_logp, kept)
-        any_token = jnp.any(kept)
-        state = LastEntropy(jnp.where(any_token, now.astype(state.entropy.dtype), state.entropy))
-        signals = replace(signals, advantage=jnp.where(kept, advantage, 0), mask=kept)
-        return signals, state, {"controllers": chosen.count, "entropy_estimate": now}
+        trained = mask & keep[:, None]
+        advantage = jnp.where(controller[:, None], 1, signals.advantage)
+        signals = replace(signals, advantage=jnp.where(trained, advantage, 0), mask=trained)
+        entropy = -masked_mean(context.old_logp, trained)
+        moved = jnp.where(jnp.any(trained), entropy.astype(state.entropy.dtype), state.entropy)
+        metrics = {"controllers": masked_count(controller), "entropy_estimate": entropy}
+        return signals, LastEntropy(moved), metrics
 
-    reads = frozenset({"logp", "off_policy", "batch_statistics"})
-    return Transform(apply, init=init, reads=reads, once=True)
+    return Transform(apply, init=init)
+
+
+def choose_controllers(
+    advantage: Float[Array, "B"],
+    resampled: Bool[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"],
+    *,
+    too_high: Bool[Array, ""],
+    threshold: float,
+    max_samples: int,
+) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
+    """Replaces the first k own rows by the first k resampled ones of positive advantage.
+
+    k = min(max_samples, number of resampled rows with A > threshold), halved and rounded down if
+    the entropy is too high. First means by `rollout_id`.
+
+    Args:
+      where: rows that are not counted are neither replaced nor controllers.
+      too_high: whether the entropy is above its target.
+    Returns:
+      The controllers, and all rows of the update: the controllers and the own rows but the first k.
+    """
+    candidate = where & resampled & (advantage > threshold)
+    count = jnp.minimum(max_samples, masked_count(candidate))
+    count = jnp.where(too_high, count // 2, count)
+
+    def first(rows):
+        equal = jnp.zeros((rows.shape[0], 1), jnp.float32)
+        return masked_top_k(equal, rows[:, None], count, rollout_id)[:, 0]
+
+    controller = first(candidate)
+    return controller, controller | (~resampled & ~first(where & ~resampled))
 
 
 def arbitrary_entropy(
-    target: float = 0.5,
-    threshold: float = 0.05,
-    max_samples: int = 60,
+    target: Finite = 0.5,
+    threshold: Finite = 0.05,
+    max_samples: Count = 60,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    high: float = 1.2,
-    low: float = 0.8,
-    share: float = 0.25,
-    top_p: float = 0.99,
+    high: Temperature = 1.2,
+    low: Temperature = 0.8,
+    share: Unit = 0.25,
+    top_p: Unit = 0.99,
 ) -> Recipe:
-    """GRPO on the token mean with some rollouts replaced by right ones of another temperature.
+    """GRPO on the token mean; some rollouts replaced by correct ones of another temperature.
 
     Args:
       target: entropy to hold (H_0), nats.
-      threshold: advantage above which a redrawn rollout is imitated.
-      max_samples: rollouts that are replaced at most, of the 2560 of a batch (sample_num).
-      high, low: temperatures of the redrawn rows while the entropy is low, and above its target.
-      share: of the prompts, that are drawn again.
-      top_p: mass that is sampled from.
-    Raises:
-      ValueError: top_p outside [0, 1].
+      threshold: advantage above which a resampled rollout is imitated.
+      max_samples: largest number of replaced rollouts, of the 2560 of a batch (sample_num).
+      high, low: of the resampled rows up to the target entropy, and above it (T_high, T_low).
+      share: fraction of the prompts that are sampled again.
+      top_p: probability mass of the likeliest tokens that are sampled from.
     """
-    check_within(0, 1, "arbitrary_entropy", top_p=top_p)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -314,7 +272,7 @@ METHOD = Method(
         "then fall with the entropy held"
     ),
     traps=(
-        "its entropy is -logp of drawn tokens, not the full one; it is 0 at first, so the first "
+        "its entropy is -logp of sampled tokens, not the full one; it is 0 at first, so the first "
         "step heats; near the target the temperature flips every step; 60 rows are meant for a "
         "batch of 2560; top_p 0.99 is not corrected for"
     ),

@@ -1,15 +1,15 @@
-"""Archer: looser constraints where the policy is uncertain, tighter ones where it knows.
+"""Archer: looser constraints where the policy is uncertain, tighter ones where it is certain.
 
 Wang et al. 2025, "Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR",
 https://arxiv.org/abs/2507.15778
 
-    R    = tokens whose entropy lies above the 0.8 quantile of their response; K = the others
+    R    = tokens whose entropy is above the 0.8 quantile of their response; K = the others
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i + β_K mean_K k3 + β_R mean_R k3
 
 with ε = 0.5 in R and 0.2 in K, the loss of a token at most -10 A where A < 0, and k3 of the policy
-and the reference, clamped at 10 nats. Each class has a mean of its own, so a token of K weighs
-1.25 times what it would in one mean. Entropy is the current policy's: a token may change its class
+and the reference, clamped at 10 nats. Each class has a mean of its own, so a token of K has 1.25
+times its weight in one mean. Entropy is the current policy's: a token may change its class
 between updates. Defaults are those of the authors' script, which updates on a batch for three
 epochs. Its code takes the class means per micro-batch; here they are those of the batch.
 """
@@ -24,11 +24,42 @@ from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Epsilon, NonNegative, Unit
+from rlvr_jax.types.hyperparameters import (
+    DualClip,
+    Epsilon,
+    HalfWidth,
+    KLCoefficient,
+    NonNegative,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 
 
-@part(writes={"term"})
+@part(reads={"entropy"}, writes={"chosen", "clip_high", "clip_low"})
+def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWidth) -> Transform:
+    """Gives the tokens of highest entropy of each rollout a trust region of their own.
+
+    A token whose entropy is strictly above the quantile of its rollout has the half-widths
+    `high_entropy` on both sides, every other one `low_entropy`.
+
+    Args:
+      quantile: of the entropies of a rollout, with linear interpolation.
+    Metrics: high_entropy_share.
+    """
+
+    def apply(signals, context, state):
+        entropy = jax.lax.stop_gradient(context.stats.entropy)
+        sets = within_response(context.rollouts)
+        high = above_quantile(entropy, signals.mask, sets, quantile)
+        width = jnp.where(high, high_entropy, low_entropy).astype(entropy.dtype)
+        chosen = signals.chosen | high
+        signals = replace(signals, clip_low=width, clip_high=width, chosen=chosen)
+        return signals, state, {"high_entropy_share": masked_mean(high, signals.mask)}
+
+    return apply
+
+
+@part(reads={"entropy", "logp", "reference_logp", "batch_statistics"}, writes={"term"})
 def kl_by_entropy(
     quantile: Unit,
     low_entropy: NonNegative,
@@ -38,12 +69,12 @@ def kl_by_entropy(
     """A KL to the reference with one weight for uncertain tokens and one for the others.
 
     term' = term + β_low · mean over the tokens at or below the quantile of their rollout's entropy
-    + β_high · mean over those above it. Each class is divided by its own number of tokens, so the
-    weight of a token depends on the size of its class; an empty class gives 0.
+    + β_high · mean over those above it. Each class is divided by its own number of tokens in the
+    batch, so the weight of a token depends on the size of its class; an empty class gives 0.
 
     Args:
-      quantile: of the entropies of a rollout, in [0, 1], with linear interpolation.
-      low_entropy, high_entropy: β_low and β_high, at least 0.
+      quantile: of the entropies of a rollout, with linear interpolation.
+      low_entropy, high_entropy: β_low and β_high.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
     Metrics: kl_low_entropy and kl_high_entropy, the two means (nats).
     """
@@ -58,48 +89,16 @@ def kl_by_entropy(
         metrics = {"kl_low_entropy": low_mean, "kl_high_entropy": high_mean}
         return replace(signals, term=term), state, metrics
 
-    # The means divide by the tokens of the whole batch that fall into a class.
-    reads = {"entropy", "logp", "reference_logp", "batch_statistics"}
-    return Transform(apply, reads=reads)
-
-
-@part(reads={"entropy"}, writes={"chosen", "clip_high", "clip_low"})
-def clip_by_entropy(quantile: Unit, low_entropy: float, high_entropy: float) -> Transform:
-    """Gives the tokens of highest entropy of each rollout a trust region of their own.
-
-    A token whose entropy lies strictly above the quantile of its rollout has the half-widths
-    `high_entropy` on both sides, every other one `low_entropy`.
-
-    Args:
-      quantile: of the entropies of a rollout, in [0, 1], with linear interpolation.
-      low_entropy, high_entropy: half-widths, at least 0.
-    Metrics: high_entropy_share.
-    Raises:
-      ValueError: quantile outside [0, 1], or a negative half-width.
-    """
-    for name, value in (("low_entropy", low_entropy), ("high_entropy", high_entropy)):
-        if not value >= 0:
-            raise ValueError(f"clip_by_entropy: {name} must be at least 0, got {value}")
-
-    def apply(signals, context, state):
-        entropy = jax.lax.stop_gradient(context.stats.entropy)
-        sets = within_response(context.rollouts)
-        high = above_quantile(entropy, signals.mask, sets, quantile)
-        width = jnp.where(high, high_entropy, low_entropy).astype(entropy.dtype)
-        chosen = signals.chosen | high
-        signals = replace(signals, clip_low=width, clip_high=width, chosen=chosen)
-        return signals, state, {"high_entropy_share": masked_mean(high, signals.mask)}
-
     return apply
 
 
 def archer(
-    quantile: float = 0.8,
-    clip_low_entropy: float = 0.2,
-    clip_high_entropy: float = 0.5,
-    kl_low_entropy: float = 0.001,
-    kl_high_entropy: float = 0.0,
-    dual: float = 10.0,
+    quantile: Unit = 0.8,
+    clip_low_entropy: HalfWidth = 0.2,
+    clip_high_entropy: HalfWidth = 0.5,
+    kl_low_entropy: KLCoefficient = 0.001,
+    kl_high_entropy: KLCoefficient = 0.0,
+    dual: DualClip = 10.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
     """A dual-clipped ratio on the token mean, clip and KL by the entropy of the token.
@@ -107,13 +106,10 @@ def archer(
     Args:
       quantile: of the entropies of a response, above which a token is one of reasoning.
       clip_low_entropy, clip_high_entropy: half-widths of the trust region (ε in K and in R).
-      kl_low_entropy, kl_high_entropy: weights of the two mean KLs (β_K, β_R); with two
-        zeros no reference is needed.
-      dual: bound of the loss where A < 0, in units of -A.
+      kl_low_entropy, kl_high_entropy: in K and in R (β_K, β_R); with two zeros no reference is
+        needed.
     """
-    kl = []
-    if kl_low_entropy or kl_high_entropy:
-        kl = [kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)]
+    penalty = kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low_entropy,
@@ -121,8 +117,8 @@ def archer(
             advantage=group_normalized(epsilon),
             transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
             dual_clip=dual,
-            regularizers=kl,
-        ),
+            regularizers=[penalty] if kl_low_entropy or kl_high_entropy else [],
+        )
     )
 
 

@@ -7,12 +7,11 @@ https://github.com/biuboomc/CANON
     low:  A = μ (α R - m_high - β) + (1 - μ) (R - m_low)
     loss = mean_i Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / L
 
-The halves are those of the mean token entropy at sampling time, m their mean rewards; with α = 1
-and β = 0, the defaults, the reward alone decides which one is better. For the length give
-`condition=num_tokens, favors_high=False`: α below 1 then favors short answers. μ may follow a
-schedule: `inter_share_of_success`, `restarting_inter_share`. A group of one has advantage 0; the
-authors give it its reward. Rollouts without tokens (those that are cut, where these are masked) are
-in no half.
+The halves are those of the mean token entropy at sampling time, m their mean rewards. With α = 1
+and β = 0, the defaults, the reward alone decides which half is better. With the length as property
+(`condition=num_tokens, favors_high=False`) α below 1 favors short responses. A group of one has
+advantage 0; the authors give it its reward. Rollouts without tokens (truncated ones, where these
+are masked) are in no half.
 """
 
 from collections.abc import Callable
@@ -39,10 +38,8 @@ from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 Property = Callable[[Rollouts], Array]
-
-
-# (rollouts, number of batches so far) -> μ.
 InterShare = Callable[[Rollouts, Array], Array]
+"""(rollouts, number of batches so far) -> μ."""
 
 
 def mean_sampling_entropy(rollouts: Rollouts) -> Float[Array, "B"]:
@@ -55,79 +52,6 @@ def num_tokens(rollouts: Rollouts) -> Float[Array, "B"]:
     return masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
 
 
-def in_high_half(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Bool[Array, "B"]:
-    """Whether a rollout is not among the ⌊n/2⌋ of its group with the smallest values.
-
-    Args:
-      values: the property.
-      group: id of the group of each rollout.
-      rollout_id: the smaller one has the smaller of equal values.
-      where: the rows that are compared; of the others nothing is said.
-    """
-    if where is not None:
-        values = jnp.where(where, values, jnp.inf)  # behind those that count
-    return group_rank(values, group, rollout_id) >= group_count(group, where) // 2
-
-
-def conditional_advantages(
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    high: Bool[Array, "B"],
-    inter_share: float | Float[Array, ""] = 1.0,
-    tilt: float = 1.0,
-    bonus: float = 0.0,
-    favors_high: bool = True,
-    where: Bool[Array, "B"] | None = None,
-) -> Float[Array, "B"]:
-    """μ · inter + (1 - μ) · intra, the comparisons with the other half and with the own.
-
-    With m the mean rewards of the halves, intra = R - m_own. In the favored half inter is
-    R - α m_other, in the other one α R - m_other; β is added in the high half and taken away in
-    the low one. With α = 1 and β = 0 the reward alone decides: equal rewards then give 0, as a
-    group of one always has. With μ = ½ and an even group that is R minus the mean of the group.
-
-    Args:
-      reward, group: of the rollouts.
-      high: the half they are in.
-      inter_share: μ, in [0, 1].
-      tilt: α; below 1 it favors one half.
-      bonus: β.
-      favors_high: the half that α below 1 favors is the high one.
-      where: the rows that are compared.
-    """
-    counted = jnp.ones_like(high) if where is None else where
-    mean_low = group_mean(reward, group, counted & ~high)
-    mean_high = group_mean(reward, group, counted & high)
-    own, other = jnp.where(high, mean_high, mean_low), jnp.where(high, mean_low, mean_high)
-    favored = high == favors_high
-    inter = jnp.where(favored, reward - tilt * other, tilt * reward - other)
-    inter = inter + jnp.where(high, bonus, -bonus).astype(reward.dtype)
-    mixed = inter_share * inter + (1 - inter_share) * (reward - own)
-    return jnp.where(group_count(group, counted) > 1, mixed, 0)
-
-
-def warmup_cosine_restarts(
-    batch: Int[Array, "..."], peak: float = 0.6, warmup: int = 30, period: int = 40
-) -> Float[Array, "..."]:
-    """peak (s + 1) / warmup for s < warmup, then peak (1 + cos(π j / period)) / 2.
-
-    j = (s - warmup) mod period: each cycle starts at the peak and falls towards 0.
-
-    Args:
-      batch: s, from 0.
-      peak, warmup, period: the authors' values.
-    """
-    rising = peak * (batch + 1).astype(float) / warmup
-    phase = ((batch - warmup) % period).astype(float) / period
-    falling = peak * (1 + jnp.cos(jnp.pi * phase)) / 2
-    return jnp.where(batch < warmup, rising, falling)
-
-
 def inter_share_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = mean reward of the batch: the better the policy, the more the halves compete."""
     del batch
@@ -136,8 +60,14 @@ def inter_share_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[A
 
 
 def restarting_inter_share(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
-    """μ = 1 - `warmup_cosine_restarts`."""
-    return 1 - warmup_cosine_restarts(batch).astype(rollouts.reward.dtype)
+    """μ = 1 - 0.6 (s + 1) / 30 for batches s < 30, then 1 - 0.6 (1 + cos(π j / 40)) / 2.
+
+    j = (s - 30) mod 40: each cycle starts at 0.4 and rises towards 1. Constants are the authors'.
+    """
+    rising = 0.6 * (batch + 1).astype(float) / 30
+    phase = ((batch - 30) % 40).astype(float) / 40
+    falling = 0.6 * (1 + jnp.cos(jnp.pi * phase)) / 2
+    return 1 - jnp.where(batch < 30, rising, falling).astype(rollouts.reward.dtype)
 
 
 @part(writes={"advantage"})
@@ -155,14 +85,12 @@ def conditional_advantage(
 
     Args:
       condition: rollouts -> [B], the property by which groups are split.
-      inter_share: μ, or a function (rollouts, batch) -> μ, for which batches with tokens are
-        counted.
+      inter_share: μ, or (rollouts, batch) -> μ, for which batches with tokens are counted.
       tilt, bonus, favors_high: α, β and the half that α favors.
       divisor: constant of the run by which advantages are divided.
     Metrics: inter_share.
     Raises:
-      ValueError: a constant inter_share outside [0, 1], a divisor that is not positive, or a tilt
-        or bonus that is not finite.
+      ValueError: a constant inter_share outside [0, 1].
     """
     scheduled = callable(inter_share)
     if not scheduled and not 0 <= inter_share <= 1:
@@ -175,12 +103,12 @@ def conditional_advantage(
     def apply(signals, context, state):
         rollouts = context.rollouts
         reward, group = rollouts.reward, rollouts.group
-        share = inter_share(rollouts, state) if scheduled else inter_share
-        written = has_tokens(rollouts.mask)
-        high = in_high_half(condition(rollouts), group, rollouts.rollout_id, written)
-        own = conditional_advantages(reward, group, high, share, tilt, bonus, favors_high, written)
+        weight = inter_share(rollouts, state) if scheduled else inter_share
+        where = has_tokens(rollouts.mask)
+        high = in_high_half(condition(rollouts), group, rollouts.rollout_id, where)
+        own = conditional_advantages(reward, group, high, where, weight, tilt, bonus, favors_high)
         signals = replace(signals, advantage=jnp.where(signals.mask, own[:, None] / divisor, 0))
-        metrics = {"inter_share": jnp.asarray(share, reward.dtype)}
+        metrics = {"inter_share": jnp.asarray(weight, reward.dtype)}
         if scheduled:
             state = state + jnp.any(signals.mask).astype(jnp.int32)
         return signals, state, metrics
@@ -189,23 +117,75 @@ def conditional_advantage(
     return Transform(apply, init=init, reads=reads, remark=group_of_one_remark)
 
 
-def canon(
-    condition: Property = mean_sampling_entropy,
-    inter_share: float | InterShare = 1.0,
+def in_high_half(
+    values: Float[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"],
+) -> Bool[Array, "B"]:
+    """Whether a rollout is not among the ⌊n/2⌋ of its group with the smallest values.
+
+    Args:
+      values: the property.
+      rollout_id: the smaller one has the smaller of equal values.
+      where: the rows that are compared; the result for the others has no meaning.
+    """
+    last = jnp.where(where, values, jnp.inf)  # those that are not compared
+    return group_rank(last, group, rollout_id) >= group_count(group, where) // 2
+
+
+def conditional_advantages(
+    reward: Float[Array, "B"],
+    group: Int[Array, "B"],
+    high: Bool[Array, "B"],
+    where: Bool[Array, "B"],
+    inter_share: float | Float[Array, ""],
     tilt: float = 1.0,
     bonus: float = 0.0,
     favors_high: bool = True,
-    max_length: float = 8192,
+) -> Float[Array, "B"]:
+    """μ · inter + (1 - μ) · intra, the comparisons with the other half and with the own.
+
+    With m the mean rewards of the halves, intra = R - m_own. In the favored half inter is
+    R - α m_other, in the other one α R - m_other; β is added in the high half and subtracted in
+    the low one. With α = 1 and β = 0 the reward alone decides: equal rewards then give 0, as a
+    group of one always has. With μ = ½ and an even group that is R minus the mean of the group.
+
+    Args:
+      high: whether a rollout is in the high half of its group.
+      where: the rows that are compared.
+      inter_share, tilt, bonus: μ, α and β.
+      favors_high: the half that α below 1 favors is the high one.
+    """
+    mean_low = group_mean(reward, group, where & ~high)
+    mean_high = group_mean(reward, group, where & high)
+    own, other = jnp.where(high, mean_high, mean_low), jnp.where(high, mean_low, mean_high)
+    favored = high == favors_high
+    inter = jnp.where(favored, reward - tilt * other, tilt * reward - other)
+    inter = inter + jnp.where(high, bonus, -bonus).astype(reward.dtype)
+    mixed = inter_share * inter + (1 - inter_share) * (reward - own)
+    return jnp.where(group_count(group, where) > 1, mixed, 0)
+
+
+def canon(
+    condition: Property = mean_sampling_entropy,
+    inter_share: float | InterShare = 1.0,
+    tilt: Finite = 1.0,
+    bonus: Finite = 0.0,
+    favors_high: bool = True,
+    max_length: Positive = 8192,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
 ) -> Recipe:
     """Rewards relative to the other half of the group, with a clipped ratio on token sums.
 
     Args:
-      condition: property of the rollouts by which groups are split.
-      inter_share: weight of the comparison with the other half (μ), or its schedule.
+      condition: property of the rollouts by which groups are split: `mean_sampling_entropy`,
+        `num_tokens` or a function rollouts -> [B].
+      inter_share: weight of the comparison with the other half (μ, in [0, 1]), or its schedule:
+        `inter_share_of_success`, `restarting_inter_share` or a function (rollouts, batch) -> μ.
       tilt: scale of the rival's mean and of the disfavored half's rewards (α).
-      bonus: added in the high half, taken away in the low one (β).
+      bonus: added in the high half, subtracted in the low one (β).
       favors_high: the half that α below 1 favors is the high one.
       max_length: budget of response tokens (L).
     """
@@ -231,7 +211,7 @@ METHOD = Method(
         "more accuracy per token (abstract)"
     ),
     traps=(
-        "with α not 1 or β not 0 groups of equal rewards train too; answers of equal length are "
+        "with α not 1 or β not 0 groups of equal rewards train too; responses of equal length are "
         "split by their order; give max_length the run's budget, for it divides all advantages"
     ),
 )

@@ -4,25 +4,23 @@ Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning 
 https://arxiv.org/abs/2505.22617
 
     cov_t = (A_t - mean A) (logp_t - mean logp)
-    loss  = Σ 1[t not drawn] · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+    loss  = Σ 1[t not in S] · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-max(⌊r n⌋, 1) tokens are drawn among those with ω_low < cov < ω_high that the ratio clip leaves
-alone; the largest covariances are spared. Means and the count run over the whole batch, as in the
+S are max(⌊r n⌋, 1) random tokens among those with ω_low < cov < ω_high on which the ratio clip does
+not act; the largest covariances are spared. Means and the count run over the whole batch, as in the
 paper; the authors' code takes them per micro-batch. The ratio clip is nearly open: 1 on both sides,
-as their scripts have it; with 0.2 it is another method. The scripts also filter groups as `dapo`
-does, and set a dual clip which their code ignores; neither is part of this recipe.
+as in their scripts; with 0.2 it is another method. The scripts also filter groups as `dapo` does,
+and set a dual clip which their code ignores; neither is part of this recipe.
 """
 
-from rlvr_jax.objectives import (
-    drop_high_covariance,
-)
+from rlvr_jax.objectives import drop_high_covariance
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Share
 
 
 def clip_cov(
-    fraction: float = 2e-4,
+    fraction: Share = 2e-4,
     covariance_low: float = 1.0,
     covariance_high: float = 5.0,
     clip_low: ClipLow = 1.0,
@@ -31,8 +29,8 @@ def clip_cov(
     """GRPO's advantages on the token mean, without a few tokens of high covariance.
 
     Args:
-      fraction: share of the tokens that are left out (r).
-      covariance_low, covariance_high: covariances between which they are drawn (ω_low, ω_high).
+      fraction: of the tokens that are left out (r).
+      covariance_low, covariance_high: between which they are chosen (ω_low, ω_high).
     """
     return Recipe(
         objective=clipped_objective(
@@ -53,7 +51,7 @@ METHOD = Method(
     left_out="the group filter of `dapo`, which the authors' scripts set",
     reports="mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.4, 32B 45.8 to 50.3",
     traps=(
-        "one token at least is dropped in every update; the largest covariances, above the "
-        "upper bound, are not; a ratio clip of 0.2 beside it is another method"
+        "at least one token is dropped in every update; the largest covariances, above the "
+        "upper bound, are not; with a ratio clip of 0.2 it is another method"
     ),
 )

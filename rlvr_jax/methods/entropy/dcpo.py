@@ -1,11 +1,11 @@
-"""DCPO: pull right answers towards a hotter or a colder policy, as the entropy asks.
+"""DCPO: pull correct responses towards a hotter or a colder policy, as the entropy requires.
 
 "Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
 https://github.com/597358816/DCPO
 
     A_i   = (R_i - mean) / (std + 1e-6), std with n - 1
     T     = T_hot if H ≤ H₀ else T_cold;  ρ_T = π_old at T / π_old, of the sampled token
-    a     = min(|H₀ - H|, cap) / share of good rollouts;  α = a / (1 + a)
+    a     = min(|H₀ - H|, cap) / fraction of good rollouts;  α = a / (1 + a)
     A'_it = (1 - α) A_i + α 1[outcome_i > threshold] ρ_T
     l_t   = max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)), at most -c A' where A' < 0
     loss  = Σ l_t / Σ n_i
@@ -18,7 +18,6 @@ divides by 0. Their README writes the pull as a separate term.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform
@@ -36,57 +35,19 @@ class EntropyEstimate(NamedTuple):
     entropy: Float[Array, ""]
 
 
-def target_temperature(
-    entropy: Float[Array, ""], target: float, hot: ArrayLike, cold: ArrayLike
-) -> Float[Array, "..."]:
-    """T = hot if H ≤ H₀, else cold; also chooses between arrays measured at the two."""
-    return jnp.where(entropy <= target, hot, cold)
-
-
-def tempered_ratio(
-    tempered_logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """π_old at T times its temperature over π_old, of the sampled tokens; 0 off the mask."""
-    return jnp.where(mask, jnp.exp(jnp.where(mask, tempered_logp - old_logp, 0)), 0)
-
-
-def mixture_weight(
-    entropy: Float[Array, ""],
-    target: float,
-    good: Bool[Array, "B"],
-    where: Bool[Array, "B"],
-    cap: float,
-) -> Float[Array, ""]:
-    """α / (1 + α) with α = min(|H₀ - H|, cap) / share of good rollouts; 0 if there is none.
-
-    Args:
-      entropy, target: H and H₀, nats.
-      good: the rollouts that are pulled.
-      where: the rollouts of which they are a share.
-      cap: largest distance that counts, nats; inf for none.
-    """
-    share = masked_mean(good, where).astype(entropy.dtype)
-    gap = jnp.minimum(jnp.abs(target - entropy), cap)
-    raw = gap / jnp.where(share > 0, share, 1)
-    return jnp.where(share > 0, raw / (1 + raw), 0)
-
-
-@part(writes={"advantage"})
+@part(reads={"logp", "old_tempered_logp"}, writes={"advantage"}, once=True)
 def mix_in_tempered_policy(
     target: Finite, hot: Positive, cold: Positive, threshold: Finite, cap: HalfWidth
 ) -> Transform:
-    """Gives right answers the credit of a hotter or a colder policy: A' = (1 - α) A + α good ρ_T.
+    """Gives correct responses the credit of a tempered policy: A' = (1 - α) A + α good ρ_T.
 
-    ρ_T is the `tempered_ratio` at the `target_temperature`, α the `mixture_weight`, and good are
-    the rollouts whose outcome is above the threshold. H is -mean old_logp of the batch of the last
-    update, 0 at the first; a batch without tokens leaves it. Groups that are all right do not stay
-    at 0.
+    ρ_T is that of T = hot for an entropy up to H₀, of T = cold above; α is the `mixture_weight`;
+    good are the rollouts whose outcome is above the threshold. A batch without tokens leaves the
+    estimate H. Groups that are all correct do not stay at 0.
 
     Args:
-      target: wanted entropy H₀, nats.
-      hot, cold: T for an entropy that is too low, and too high; factors on the temperature of the
-        rollouts, which is 1 in the authors' runs.
-      threshold: outcome above which a rollout is good.
+      target: H₀, nats.
+      hot, cold: factors on the temperature of the rollouts, which is 1 in the authors' runs.
       cap: largest |H₀ - H| that counts, nats; inf for none.
     Metrics: last_entropy_estimate, mixture_weight.
     """
@@ -96,31 +57,49 @@ def mix_in_tempered_policy(
         return EntropyEstimate(jnp.zeros((), float))
 
     def apply(signals, context, state):
-        mask, rollouts = signals.mask, context.rollouts
+        mask, rollouts, old_logp = signals.mask, context.rollouts, context.old_logp
         entropy = state.entropy.astype(signals.advantage.dtype)
         good = rollouts.outcome > threshold
         counted = group_has_tokens(mask, rollouts.group)
         weight = mixture_weight(entropy, target, good, counted, cap)
         hotter, colder = rollouts.old_tempered_logp[..., 0], rollouts.old_tempered_logp[..., 1]
-        tempered = target_temperature(entropy, target, hotter, colder)
-        ratio = tempered_ratio(tempered, context.old_logp, mask)
-        advantage = (1 - weight) * signals.advantage + weight * jnp.where(good[:, None], ratio, 0)
-        measured = -masked_mean(context.old_logp, mask).astype(state.entropy.dtype)
+        tempered_logp = jnp.where(entropy <= target, hotter, colder)
+        ratio = jnp.exp(jnp.where(mask, tempered_logp - old_logp, 0))
+        pull = jnp.where(mask & good[:, None], ratio, 0)
+        advantage = (1 - weight) * signals.advantage + weight * pull
+        measured = -masked_mean(old_logp, mask).astype(state.entropy.dtype)
         state = EntropyEstimate(jnp.where(jnp.any(mask), measured, state.entropy))
         metrics = {"last_entropy_estimate": entropy, "mixture_weight": weight}
         return replace(signals, advantage=advantage), state, metrics
 
-    reads = frozenset({"logp", "old_tempered_logp"})
-    records = (("old_tempered_logp", (float(hot), float(cold))),)
-    return Transform(apply, init=init, reads=reads, once=True, records=records)
+    return Transform(apply, init=init, records=(("old_tempered_logp", (hot, cold)),))
+
+
+def mixture_weight(
+    entropy: Float[Array, ""],
+    target: float,
+    good: Bool[Array, "B"],
+    where: Bool[Array, "B"],
+    cap: float,
+) -> Float[Array, ""]:
+    """α = a / (1 + a) with a = min(|H₀ - H|, cap) / fraction of good rollouts; 0 if there is none.
+
+    Args:
+      entropy, target: H and H₀, nats.
+      where: the rollouts of which the good ones are a fraction.
+    """
+    fraction = masked_mean(good, where).astype(entropy.dtype)
+    gap = jnp.minimum(jnp.abs(target - entropy), cap)
+    raw = gap / jnp.where(fraction > 0, fraction, 1)
+    return jnp.where(fraction > 0, raw / (1 + raw), 0)
 
 
 def dcpo(
-    entropy_target: float = 0.5,
-    temperature_high: float = 1.2,
-    temperature_low: float = 0.8,
-    outcome_threshold: float = 0.05,
-    gap_cap: float = 0.1,
+    entropy_target: Finite = 0.5,
+    temperature_high: Positive = 1.2,
+    temperature_low: Positive = 0.8,
+    outcome_threshold: Finite = 0.05,
+    gap_cap: HalfWidth = 0.1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
@@ -132,7 +111,7 @@ def dcpo(
       temperature_high, temperature_low: of the target policy (T_hot, T_cold), in units of the
         sampler's.
       outcome_threshold: above which a rollout is good.
-      gap_cap: largest distance from the target that counts, nats.
+      gap_cap: largest distance from the target that counts, nats; inf for none.
     """
     pull = mix_in_tempered_policy(
         entropy_target, temperature_high, temperature_low, outcome_threshold, gap_cap
@@ -157,6 +136,7 @@ METHOD = Method(
     ),
     traps=(
         "a format reward above 0.05 makes a row good; ρ_T has no bound for rare tokens; H is -logp "
-        "of drawn tokens; all-right groups are trained too; H₀ = 0.25 did best, the script has 0.5"
+        "of sampled tokens; all-correct groups are trained too; H₀ = 0.25 did best, the script has "
+        "0.5"
     ),
 )

@@ -6,16 +6,17 @@ Yang et al. 2025, "Let it Calm", https://arxiv.org/abs/2510.05251
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ min(max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)), -3 A where A < 0) / Σ n_i
 
-The n-th token is drawn at τ_n (the first ten at 1), s counts the steps of the run. The ratio ρ is
-that of temperature 1, and by default nothing repairs that the sampler had another one, as in the
+The n-th token is sampled at τ_n (the first ten at 1), s counts the steps of the run. The ratio ρ is
+that of temperature 1. By default nothing corrects for the sampler's other temperature, as in the
 authors' script. Two forms do:
 
 - `cap`: the authors' switch, each token's loss times min(exp(old_logp - behaviour_logp), C); a C
   that they used was not found, 2 is usual.
-- `tempered`: ours, ρ = π^τ / π_old^τ, its logarithm clamped to ±20: what was sampled is trained.
+- `tempered`: ours, ρ = π^τ / π_old^τ, its logarithm clamped to ±20: the tempered policy, which
+  sampled, is the one that is trained.
 
 The README writes exp(n / d) without the factor 20, which the sampler has; so does the trainer's
-own correction, which then disagrees with the sampler. Here is one schedule.
+own correction, which then disagrees with the sampler. Ours has one schedule.
 """
 
 from __future__ import annotations
@@ -32,19 +33,23 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.rollout import annealed
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    DualClip,
+    Epsilon,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    Temperature,
+)
 from rlvr_jax.types.parts import Function, part
 
 
 @part
 def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Function:
-    """Gives `annealed` a horizon that grows with the steps: L_s = min(start + growth · s, most).
-
-    Args:
-      start: tokens, in step 0.
-      growth: tokens a step.
-      most: tokens.
-    """
+    """The horizon of `annealed` grows with the steps, in tokens: min(start + growth · s, most)."""
 
     def constants(turn):
         return {"horizon": np.float32(min(start + growth * turn.step, most))}
@@ -53,40 +58,38 @@ def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Fun
 
 
 def ead(
-    hottest: float = 1.2,
-    coldest: float = 0.1,
-    decay_start: float = 25.0,
-    decay_growth: float = 5.0,
-    decay_most: float = 40000.0,
-    decay_scale: float = 20.0,
-    untouched: int = 10,
-    cap: float | None = None,
+    hottest: Temperature = 1.2,
+    coldest: Temperature = 0.1,
+    decay_start: Positive = 25.0,
+    decay_growth: NonNegative = 5.0,
+    decay_most: Positive = 40000.0,
+    decay_scale: Positive = 20.0,
+    untouched: NonNegativeInt = 10,
+    cap: Bound | None = None,
     tempered: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    dual: float = 3.0,
+    dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """GRPO's clipped ratio on the token mean, on responses drawn with a falling temperature.
+    """GRPO's clipped ratio on the token mean, on responses sampled with a falling temperature.
 
     Args:
       hottest, coldest: τ_max and τ_min.
-      decay_start, decay_growth, decay_most: d_0, what a step adds, and the largest d_s.
+      decay_start, decay_growth, decay_most: d_0, its increase per step, and the largest d_s.
       decay_scale: tokens of the horizon for each unit of d (20).
-      untouched: first tokens, which are drawn at temperature 1.
+      untouched: number of first tokens that are sampled at temperature 1.
       cap: largest importance weight of a token (C); None: no weight.
       tempered: log-probs are scored at τ_n, not at 1.
-      dual: bound on the loss of a negative advantage.
     """
     horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
-    ratio = clamped_token_ratio if tempered else token_ratio
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
             clip_high=clip_high,
             advantage=group_normalized(epsilon),
             transforms=[] if cap is None else [truncate_importance(cap)],
-            ratio=ratio,
+            ratio=clamped_token_ratio if tempered else token_ratio,
             dual_clip=dual,
         ),
         experience=experience(

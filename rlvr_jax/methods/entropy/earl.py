@@ -5,21 +5,22 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ [1[H ≥ τ_i] max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) + β k3(π ‖ π_ref)] / Σ n_i
 
-τ_i is the (1 - ρ) quantile of the current policy's entropy H over the tokens of response i, so each
-response keeps at least one token; this is what tells it from `forking_tokens`. A reconstruction
-from the abstract, no code is released: the gate and a KL are reported. Ours are that the KL acts on
-all tokens, and every constant: ρ of the 80/20 paper, β of Archer, the clip of DAPO.
+τ_i is the (1 - `fraction`) quantile of the current policy's entropy H over the tokens of response
+i, so each response keeps at least one token; in `forking_tokens` the quantile is the batch's. A
+reconstruction from the abstract, no code is released: the gate and a KL are reported. The KL on all
+tokens is ours, and so is every constant: the fraction of the 80/20 paper, β of Archer, the clip of
+DAPO.
 """
 
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.scopes import within_response
 from rlvr_jax.objectives.transforms.weights import keep_top_entropy
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, Share
 
 
 def earl(
-    fraction: float = 0.2,
+    fraction: Share = 0.2,
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
@@ -27,7 +28,7 @@ def earl(
     """Clip-higher on the tokens of highest entropy of each response, with a KL to the reference.
 
     Args:
-      fraction: share of the tokens of a response that are trained on (ρ).
+      fraction: of the tokens of a response that are trained on.
     """
     return Recipe(
         objective=clipped_objective(
@@ -51,7 +52,7 @@ METHOD = Method(
         "updates (abstract)"
     ),
     traps=(
-        "a short response keeps more than the share ρ, as each keeps one token at least; nothing "
+        "a short response keeps more than the fraction, as each keeps one token at least; nothing "
         "in it is about Verilog: the task must bring those rewards"
     ),
 )

@@ -10,8 +10,8 @@ H is the entropy over the whole vocabulary, with its gradient; estimates by -log
 have gradient 0 in expectation. Coefficients are the defaults of the authors' code. With a target
 the coefficient follows the entropy as in Skywork-OR1 (https://arxiv.org/abs/2505.22312) and TRL:
 it acts while the last mean entropy was at most the target, and goes up by Δ while it is, else down.
-Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. That the bonus
-can fall to nothing over a number of updates is ours.
+Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. The annealing of
+the bonus to 0 (`anneal_updates`) is ours.
 """
 
 from collections.abc import Callable
@@ -22,15 +22,21 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from rlvr_jax.objectives import kl_penalty
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as bonus_term
+from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as constant_bonus
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, KLCoefficient, Positive
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    EntropyCoefficient,
+    Finite,
+    KLCoefficient,
+    NonNegativeInt,
+    Positive,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -41,7 +47,7 @@ class AdaptiveEntropyState(NamedTuple):
     last_entropy: Float[Array, ""]
 
 
-@part(writes={"penalty"})
+@part(reads={"entropy", "batch_statistics"}, writes={"penalty"})
 def adaptive_entropy_bonus(
     target: Finite, step: Positive, low: float = 0.0, high: float = 1.0, initial: float = 0.0
 ) -> Transform:
@@ -53,12 +59,10 @@ def adaptive_entropy_bonus(
 
     Args:
       target: wanted mean entropy, nats.
-      step: change of the coefficient per update, positive.
+      step: change of the coefficient per update.
       low, high: bounds of the coefficient.
       initial: coefficient at the start, within the bounds.
     Metrics: entropy_coefficient (the applied one).
-    Raises:
-      ValueError: target not finite, step not positive, or initial outside [low, high].
     """
     if not low <= initial <= high:
         raise ValueError(
@@ -81,11 +85,11 @@ def adaptive_entropy_bonus(
         state = jax.tree.map(lambda new, old: jnp.where(any_token, new, old), moved, state)
         return replace(signals, penalty=penalty), state, {"entropy_coefficient": applied}
 
-    return Transform(apply, init=init, reads={"entropy", "batch_statistics"})
+    return Transform(apply, init=init)
 
 
 class ScheduledState(NamedTuple):
-    """Updates with tokens that a `scheduled` part has seen, and its own state."""
+    """Updates with tokens so far, and the state of the part that is scheduled."""
 
     updates: Int[Array, ""]
     own: Any
@@ -95,8 +99,7 @@ class ScheduledState(NamedTuple):
 def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transform:
     """Scales what a regularizer adds to the loss by a schedule: penalty' = penalty + s(n) · Δ.
 
-    Δ is what the part would have added to the penalty, and to the term. A batch without tokens
-    does not count.
+    Δ is the part's addition to the penalty, and to the term. A batch without tokens is not counted.
 
     Args:
       part: adds to penalty and term only.
@@ -104,51 +107,49 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
         `optax.linear_schedule(1.0, 0.0, 500)`.
     Metrics: the part's, and schedule/<part>, s(n).
     """
-    name = part.label.partition("(")[0]
 
     def init(spec):
         return ScheduledState(jnp.zeros((), jnp.int32), part.init(spec))
 
     def apply(signals, context, state):
         changed, own, metrics = part.apply(signals, context, state.own)
-        # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+        # optax mixes dtypes, which strict promotion refuses.
         with jax.numpy_dtype_promotion("standard"):
             factor = jnp.asarray(schedule(state.updates), signals.penalty.dtype)
         penalty = signals.penalty + factor * (changed.penalty - signals.penalty)
         term = signals.term + factor * (changed.term - signals.term)
         moved = state.updates + jnp.any(signals.mask).astype(jnp.int32)
         changed = replace(changed, penalty=penalty, term=term)
-        return changed, ScheduledState(moved, own), {**metrics, f"schedule/{name}": factor}
+        return changed, ScheduledState(moved, own), {**metrics, f"schedule/{part.name}": factor}
 
     return replace(part, init=init, apply=apply)
 
 
 def entropy_bonus(
-    entropy_coefficient: float = 0.001,
+    entropy_coefficient: EntropyCoefficient = 0.001,
     kl_coefficient: KLCoefficient = 0.001,
-    policy_coefficient: float = 1.0,
+    policy_coefficient: Finite = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    target: float | None = None,
-    coefficient_step: float = 0.005,
+    target: Finite | None = None,
+    coefficient_step: Positive = 0.005,
     coefficient_min: float = 0.0,
     coefficient_max: float = 1.0,
-    anneal_updates: int = 0,
+    anneal_updates: NonNegativeInt = 0,
 ) -> Recipe:
     """GRPO on the token mean, with a bonus for entropy and a KL to the reference.
 
     Args:
-      entropy_coefficient: weight of the mean entropy (c_H); with a target where it starts (c_0).
-      policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone if
-        `kl_coefficient` and the optimizer's weight decay are 0, too.
-      target: mean entropy that the coefficient steers at, nats; None for a constant coefficient.
-      coefficient_step: its change per update (Δ).
-      coefficient_min, coefficient_max: its bounds (c_min, c_max).
-      anneal_updates: updates over which the bonus falls linearly to nothing; 0 if it stays.
+      entropy_coefficient: c_H; with a target its initial value.
+      policy_coefficient: weight of the policy loss (c_pg); with 0, and `kl_coefficient` and the
+        optimizer's weight decay 0, only the entropy is trained.
+      target: mean entropy that the coefficient follows, nats; None for a constant coefficient.
+      coefficient_step: change of the coefficient per update (Δ).
+      coefficient_min, coefficient_max: bounds of the coefficient.
+      anneal_updates: updates over which the bonus falls linearly to 0; 0 if it is constant.
     Raises:
-      ValueError: anneal_updates negative, or numbers of the controller without its target.
+      ValueError: numbers of the controller without its target.
     """
-    check_count(0, "entropy_bonus", anneal_updates=anneal_updates)
     control = (coefficient_step, coefficient_min, coefficient_max)
     if target is None and control != (0.005, 0.0, 1.0):
         raise ValueError(
@@ -156,21 +157,20 @@ def entropy_bonus(
             f" coefficient_max to act, got None and {control}"
         )
     if target is None:
-        bonus = bonus_term(entropy_coefficient)
+        bonus = constant_bonus(entropy_coefficient)
     else:
         bonus = adaptive_entropy_bonus(
             target, coefficient_step, coefficient_min, coefficient_max, entropy_coefficient
         )
     if anneal_updates:
         bonus = scheduled(bonus, optax.linear_schedule(1.0, 0.0, anneal_updates))
-    bonuses = [bonus] if entropy_coefficient or target is not None else []
-    kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
             clip_high=clip_high,
             transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
-            regularizers=[*bonuses, *kl],
+            regularizers=[bonus] if entropy_coefficient or target is not None else [],
+            kl_coefficient=kl_coefficient,
         )
     )
 

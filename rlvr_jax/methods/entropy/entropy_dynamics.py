@@ -1,23 +1,22 @@
-"""Clip_B and Clip_V: take out tokens whose push down would lower the entropy most.
+"""Clip_B and Clip_V: drop the tokens whose push down would lower the entropy most.
 
 "On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
 https://github.com/hiyuchang/Trinity-RFT
 
     S_t = p_t (H_t + log p_t),  E S_t = Σ p² (H_t + log p), of the policy that sampled
     Clip_B drops tokens with A < 0 and S - mean S < -μ_B σ(S)
-    Clip_V drops tokens with A ≤ 0 and E S - S > μ_V σ(E S - S), of A < 0 at most a share f
+    Clip_V drops tokens with A ≤ 0 and E S - S > μ_V σ(E S - S), of A < 0 at most a fraction f
     loss = Σ_kept max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / number of kept tokens
 
-Mean and population deviations run over the batch. They are two methods: Clip_B is the default, for
-it needs nothing that the sampler does not record; for Clip_V give `batch_deviations=None,
-vocabulary_deviations=8.5`, the authors' value (their class default is 2.0). Constants are those of
-their example configurations, except ε, which is 0.2 here as in their framework's PPO loss.
+Mean and population deviations run over the batch. They are two methods. Clip_B is the default: it
+needs only the sampler's records. For Clip_V set `batch_deviations=None, vocabulary_deviations=8.5`,
+the authors' value (their class default is 2.0). Constants are those of their example
+configurations, except ε, which is 0.2 here as in their framework's PPO loss.
 """
 
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
@@ -26,29 +25,15 @@ from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 from rlvr_jax.types.parts import part
 
-OF_THE_SAMPLER = frozenset({"logp", "sampled_entropy", "batch_statistics"})
 
-
-def entropy_discriminator(logp: Tokens, entropy: Tokens) -> Tokens:
-    """S = p (H + log p) of the sampled token; -S is d entropy / d its logit."""
-    return jnp.exp(logp) * (entropy + logp)
-
-
-def expected_discriminator(entropy: Tokens, p_squared: Tokens, p_squared_logp: Tokens) -> Tokens:
-    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p."""
-    return entropy * p_squared + p_squared_logp
-
-
-@part(reads=OF_THE_SAMPLER, writes={"mask"}, once=True)
+@part(reads={"logp", "sampled_entropy", "batch_statistics"}, writes={"mask"}, once=True)
 def drop_entropy_lowering(deviations: NonNegative) -> Transform:
-    """Takes tokens out whose push down would lower the entropy most, against the batch's mean.
+    """Clip_B: mask' = mask ∧ ¬(A < 0 ∧ S - mean S < -μ σ(S)); nothing is dropped if σ < 1e-12.
 
-    With S of the policy that sampled (`entropy_discriminator`), its mean m and population standard
-    deviation σ over the tokens of the batch: mask' = mask ∧ ¬(A < 0 ∧ S - m < -μ σ). Nothing is
-    dropped if σ < 1e-12.
+    S is the `entropy_discriminator` of the policy that sampled.
 
     Args:
-      deviations: μ, at least 0.
+      deviations: μ.
     Metrics: dropped_tokens_share.
     """
 
@@ -63,19 +48,32 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     return apply
 
 
-@part(writes={"mask"}, once=True)
-def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) -> Transform:
-    """Takes tokens out whose push down would lower the entropy most, by the step's own prediction.
+def entropy_discriminator(logp: Tokens, entropy: Tokens) -> Tokens:
+    """S = p (H + log p) of the sampled token; -S is d entropy / d its logit."""
+    return jnp.exp(logp) * (entropy + logp)
 
-    With D = E S - S of the policy that sampled and σ its population standard deviation over the n
-    tokens of the batch, a token with A ≤ 0 and D > μ σ is a candidate. All candidates are dropped;
-    but if they are more than f n, and those with A < 0 more than k = max(⌊f n⌋, 1), then of these
-    only the k of largest D are (ties by rollout_id, then position). Those with A = 0 always are:
-    they change nothing but the denominator.
+
+@part(
+    reads={
+        "logp",
+        "sampled_entropy",
+        "old_p_squared",
+        "old_p_squared_logp",
+        "batch_statistics",
+    },
+    writes={"mask"},
+    once=True,
+)
+def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) -> Transform:
+    """Clip_V: drops tokens with A ≤ 0 and D = E S - S > μ σ(D).
+
+    All such tokens are dropped, unless they are more than f n, and those with A < 0 more than k =
+    max(⌊f n⌋, 1). Then of those with A < 0 only the k of largest D are dropped (ties by rollout_id,
+    then position). Those with A = 0 always are: they change only the denominator.
 
     Args:
-      deviations: μ, at least 0.
-      max_fraction: f, in (0, 1].
+      deviations: μ.
+      max_fraction: f, of the n tokens of the batch.
     Metrics: dropped_tokens_share.
     """
 
@@ -95,25 +93,28 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
         metrics = {"dropped_tokens_share": masked_mean(dropped, mask)}
         return replace(signals, mask=mask & ~dropped), state, metrics
 
-    reads = OF_THE_SAMPLER | {"old_p_squared", "old_p_squared_logp"}
-    return Transform(apply, reads=reads)
+    return apply
+
+
+def expected_discriminator(entropy: Tokens, p_squared: Tokens, p_squared_logp: Tokens) -> Tokens:
+    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p."""
+    return entropy * p_squared + p_squared_logp
 
 
 def entropy_dynamics(
-    batch_deviations: float | None = 2.5,
-    vocabulary_deviations: float | None = None,
-    max_fraction: float = 1e-4,
+    batch_deviations: NonNegative | None = 2.5,
+    vocabulary_deviations: NonNegative | None = None,
+    max_fraction: Share = 1e-4,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
-    """GRPO's advantages on the mean over the tokens that are kept.
+    """GRPO's advantages on the mean over the tokens that are not dropped.
 
     Args:
       batch_deviations: threshold of Clip_B in standard deviations (μ_B); None leaves it out.
       vocabulary_deviations: threshold of Clip_V (μ_V); None leaves it out.
-      max_fraction: largest share of the tokens that Clip_V drops among those with A < 0 (f).
+      max_fraction: largest fraction of the tokens that Clip_V drops among those with A < 0 (f).
     """
-    check_within(0, 1, "entropy_dynamics", max_fraction=max_fraction)
     drops = []
     if batch_deviations is not None:
         drops.append(drop_entropy_lowering(batch_deviations))
@@ -136,8 +137,8 @@ METHOD = Method(
         "above GRPO"
     ),
     traps=(
-        "small batches may have nothing beyond 2.5 deviations, and then it is GRPO; Clip_V drops "
-        "tokens of A = 0 beyond its cap, too; the theory treats both signs, the code negative "
-        "tokens alone"
+        "small batches may have nothing beyond 2.5 deviations, and then it is GRPO; Clip_V also "
+        "drops tokens of A = 0 beyond its cap; the theory treats both signs, the code only "
+        "negative tokens"
     ),
 )

@@ -1,4 +1,4 @@
-"""GTPO: spare the tokens that right and wrong answers share, and charge rollouts for entropy.
+"""GTPO: spare the tokens that correct and incorrect responses share, and charge for entropy.
 
 "GTPO: Trajectory-Based Policy Optimization in Large Language Models",
 https://github.com/winstonsmith1897/GTPO
@@ -9,19 +9,18 @@ https://github.com/winstonsmith1897/GTPO
 λ is 2 in rollouts with A > 0 and 0 in those with A < 0, for tokens of the unbroken opening that
 rollouts of both signs have in common, and once more for the common ending; 1 elsewhere. H̄ is the
 mean entropy of the rollout. No reference, no ratio: one update per batch. In groups of equal
-rewards A' = -c H̄: every rollout is pushed down, right ones too. Constants are those of the
+rewards A' = -c H̄: every rollout is pushed down, correct ones too. Constants are those of the
 authors' README (their code has 0.7 for ln 2). The filter is for models whose entropy starts below
 θ: above it every rollout is dropped and nothing is learned (`entropy_threshold=inf` for those).
-Their released loss also divides each rollout by the length of its longer stretch in conflict: put
-`divide_by_conflicts` after `weigh_conflicts`.
+Their released loss also divides each rollout by the length of its longer stretch in conflict;
+ours does not.
 """
 
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
@@ -36,15 +35,32 @@ from rlvr_jax.types.hyperparameters import Bound, Finite, NonNegative
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
-
-class Conflicts(NamedTuple):
-    """Tokens in conflict, [B, T] bool: the unbroken stretch from the start, and up to the end."""
-
-    forward: Bool[Array, "B T"]
-    backward: Bool[Array, "B T"]
+LN_2 = math.log(2)
 
 
-def find_conflicts(advantage: Float[Array, "B T"], rollouts: Rollouts) -> Conflicts:
+@part(writes={"weight"})
+def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
+    """Weighs tokens in conflict by the sign of their rollout.
+
+    weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
+    once for the stretch from the start and once for that up to the end.
+
+    Metrics: conflict_share.
+    """
+
+    def apply(signals, context, state):
+        forward, backward = find_conflicts(signals.advantage, context.rollouts)
+        factor = jnp.where(signals.advantage > 0, positive, negative).astype(signals.weight.dtype)
+        weight = jnp.where(forward, factor, 1) * jnp.where(backward, factor, 1)
+        metrics = {"conflict_share": masked_mean(forward | backward, signals.mask)}
+        return replace(signals, weight=signals.weight * weight), state, metrics
+
+    return apply
+
+
+def find_conflicts(
+    advantage: Float[Array, "B T"], rollouts: Rollouts
+) -> tuple[Bool[Array, "B T"], Bool[Array, "B T"]]:
     """Finds the stretches that a rollout shares, token by token, with rollouts of both signs.
 
     A token is in conflict if some rollout of the group with positive advantage and some with
@@ -52,7 +68,8 @@ def find_conflicts(advantage: Float[Array, "B T"], rollouts: Rollouts) -> Confli
 
     Args:
       advantage: equal on the tokens of a rollout.
-    Reads: tokens, mask, group.
+    Returns:
+      The tokens of the unbroken stretch from the start, and of that up to the end.
     """
     mask, (rows, width) = rollouts.mask, rollouts.mask.shape
     place = masked_rank(mask) - 1
@@ -70,65 +87,17 @@ def find_conflicts(advantage: Float[Array, "B T"], rollouts: Rollouts) -> Confli
     reversed_text = jnp.where(back >= 0, reversed_text, -1)
     from_start = _unbroken(text, sign, rollouts.group)
     from_end = _unbroken(reversed_text, sign, rollouts.group)
-    # As columns, one number per rollout, so that what reads the stretches does not count again.
+    # One column per rollout, so that the search is not repeated where the stretches are read.
     after = jnp.where(mask & (place >= from_start), column, width)
     before = jnp.where(mask & (place < count - from_end), column, -1)
-    return Conflicts(
+    return (
         mask & (column < jnp.min(after, axis=1, keepdims=True, initial=width)),
         mask & (column > jnp.max(before, axis=1, keepdims=True, initial=-1)),
     )
 
 
-@part(writes={"weight"})
-def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
-    """Weighs tokens in conflict by the sign of their rollout.
-
-    weight' = weight · f, f = `positive` in rollouts with A > 0 and `negative` in those with A < 0,
-    once for the stretch from the start and once for that up to the end.
-
-    Args:
-      positive, negative: the factors, at least 0.
-    Metrics: conflict_share.
-    """
-
-    def apply(signals, context, state):
-        found = find_conflicts(signals.advantage, context.rollouts)
-        factor = jnp.where(signals.advantage > 0, positive, negative).astype(signals.weight.dtype)
-        weight = jnp.where(found.forward, factor, 1) * jnp.where(found.backward, factor, 1)
-        either = found.forward | found.backward
-        metrics = {"conflict_share": masked_mean(either, signals.mask)}
-        return replace(signals, weight=signals.weight * weight), state, metrics
-
-    return apply
-
-
-@part(writes={"weight"})
-def divide_by_conflicts() -> Transform:
-    """Divides weights by the length of the longer stretch in conflict of a rollout, at least 1."""
-
-    def apply(signals, context, state):
-        divisor = conflict_length(find_conflicts(signals.advantage, context.rollouts))
-        divisor = jnp.maximum(divisor, 1)[:, None].astype(signals.weight.dtype)
-        return replace(signals, weight=signals.weight / divisor), state, {}
-
-    return apply
-
-
-def conflict_length(found: Conflicts) -> Int[Array, "B"]:
-    """Tokens of the longer of the two stretches of each rollout."""
-    return jnp.maximum(masked_count(found.forward, axis=1), masked_count(found.backward, axis=1))
-
-
 def _unbroken(text, sign, group):
-    """How many tokens from place 0 on each rollout shares with rollouts of both signs, [B, 1]."""
-    shared = _shared_by_both(text, sign, group)
-    column = jnp.arange(text.shape[1], dtype=jnp.int32)[None]
-    first_break = jnp.where(shared, text.shape[1], column)
-    return jnp.min(first_break, axis=1, keepdims=True, initial=text.shape[1])
-
-
-def _shared_by_both(text, sign, group):
-    """Places at which rollouts of either sign in the group have the row's own token, [B, T].
+    """Number of tokens from place 0 on that a rollout shares with rollouts of both signs, [B, 1].
 
     One of either sign is the row itself, so it is compared with those of the opposite sign: with
     member after member of its group, as often as the largest group has members.
@@ -144,7 +113,9 @@ def _shared_by_both(text, sign, group):
 
     carry = (jnp.zeros((), jnp.int32), jnp.zeros(text.shape, bool))
     _, shared = jax.lax.while_loop(lambda carry: carry[0] < jnp.max(count), compare, carry)
-    return shared & (text >= 0)
+    column = jnp.arange(text.shape[1], dtype=jnp.int32)[None]
+    first_break = jnp.where(shared & (text >= 0), text.shape[1], column)
+    return jnp.min(first_break, axis=1, keepdims=True, initial=text.shape[1])
 
 
 @part(reads={"entropy"}, writes={"advantage"})
@@ -155,7 +126,7 @@ def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
     A' = 0 if H̄ > threshold. Rollouts of advantage 0 are charged as well.
 
     Args:
-      threshold: nats, positive; inf drops none.
+      threshold: nats; inf drops none.
       coefficient: c.
     Metrics: dropped_rollouts_share (of those with tokens).
     """
@@ -173,10 +144,10 @@ def charge_mean_entropy(threshold: Bound, coefficient: Finite) -> Transform:
 
 
 def gtpo(
-    positive_weight: float = 2.0,
-    negative_weight: float = 0.0,
-    entropy_threshold: float = math.log(2),
-    entropy_coefficient: float = 0.1,
+    positive_weight: NonNegative = 2.0,
+    negative_weight: NonNegative = 0.0,
+    entropy_threshold: Bound = LN_2,
+    entropy_coefficient: Finite = 0.1,
 ) -> Recipe:
     """Centered rewards on the policy gradient, with weights for shared tokens.
 
@@ -211,6 +182,6 @@ METHOD = Method(
     ),
     traps=(
         "a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down, "
-        "right ones too; the GTPO of 2508.04349 is another method; one update per batch"
+        "correct ones too; the GTPO of 2508.04349 is another method; one update per batch"
     ),
 )

@@ -3,19 +3,17 @@
 "From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
 https://github.com/starriver030515/HAPO
 
-    ĥ_t  in [-1, 1] from ln H, 0 at its 0.8 quantile over the batch (`entropy_score`)
     A_i  = (R_i - μ) / (σ + 1e-6) over the tokens of the group, or GRPO's if some |A| ≥ 5
+    ĥ_t  in [-1, 1] from ln H, 0 at its 0.8 quantile over the batch (`entropy_score`)
     ε_low,t = ε_low (1 - α ĥ) where ĥ ≤ 0;  ε_high,t = ε_high (1 + α ĥ) where ĥ > 0
     A'_t = A (1 + β ĥ) where ĥ > 0 and ρ left, or ĥ ≤ 0 and ρ is in, the inner half of the region
     l_t  = max(-A' ρ, -A' clip(ρ, 1 - ε_low,t, 1 + ε_high,t)), at most -c A' where A' < 0
     loss = Σ l_t / Σ n_i
 
-The released code has |ĥ| for ĥ, by a slip of sign, and its test of |A| sees padding: with
-`released=True` so do we. Its statistics are those of a micro-batch, ours those of the batch.
+The released code has |ĥ| for ĥ, by a slip of sign, and its test of |A| includes padding:
+`released=True` reproduces both. Its statistics are those of a micro-batch, ours those of the batch.
 Constants are the authors'; their data side is that of `dapo`.
 """
-
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +24,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
-from rlvr_jax.objectives.statistics.order_statistics import Reduce, count_of_sets
+from rlvr_jax.objectives.statistics.order_statistics import count_of_sets
 from rlvr_jax.objectives.statistics.scopes import (
     Mask,
     Sets,
@@ -43,57 +41,65 @@ from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
     DualClip,
+    Epsilon,
     NonNegative,
-    Positive,
     Unit,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
 
-def nearest_quantile(
-    values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float, reduce: Reduce
-) -> Float[Array, "..."]:
-    """The value of rank fraction · (n - 1), rounded, halves to the even rank; 0 if there is none.
+@part(writes={"advantage"})
+def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = False) -> Transform:
+    """(R - μ) / (σ + ε) with mean and population deviation over the tokens of the group.
+
+    Each rollout counts by its length. A group in which some |A| reaches the limit gets (R - mean) /
+    (std + ε) over its rollouts instead, std with n - 1.
 
     Args:
-      values: finite on the mask.
-      fraction: in [0, 1].
+      limit: of |A|.
+      padding: the test of |A| includes the positions off the mask, with a reward of 0, as in the
+        released code; the result then depends on the width of the padding.
+    Metrics: fell_back_share (of the rollouts with tokens).
     """
 
-    def count(chosen):
-        return count_of_sets(chosen, reduce)
+    def apply(signals, context, state):
+        mask, sets = signals.mask, within_group(context.rollouts)
+        reward, group = context.rollouts.reward, context.rollouts.group
+        rewards = jnp.broadcast_to(reward[:, None], mask.shape)
+        mean = scoped_mean(rewards, mask, sets)
+        deviation = scoped_std(rewards, mask, sets) + epsilon
+        by_tokens = (rewards - mean) / deviation
+        size = jnp.where(mask, jnp.abs(by_tokens), jnp.abs(mean / deviation) if padding else 0)
+        fell_back = scoped_max(size, jnp.ones_like(mask), sets) >= limit
+        by_rollouts = group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+        advantage = jnp.where(fell_back, by_rollouts[:, None], by_tokens)
+        fraction = masked_mean(fell_back[:, 0], has_tokens(mask)).astype(advantage.dtype)
+        signals = replace(signals, advantage=jnp.where(mask, advantage, 0))
+        return signals, state, {"fell_back_share": fraction}
 
-    values = jax.lax.stop_gradient(values)
-    total = count(mask)
-    last = jnp.maximum(total - 1, 0)
-    rank = jnp.round(fraction * last.astype(values.dtype)).astype(jnp.int32)
-    return jnp.where(total > 0, selection_search.of_rank(rank, values, mask, count), 0)
+    return apply
 
 
-def scoped_nearest_quantile(
-    values: Values, mask: Mask, sets: Sets, fraction: float
-) -> Float[Array, "..."]:
-    """The element of the set at rank fraction · (n - 1), rounded, halves to the even rank.
+@part(reads={"entropy", "batch_statistics"}, writes={"clip_high", "clip_low"})
+def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Transform:
+    """Widens the trust region of certain tokens downwards, of uncertain ones upwards.
+
+    Below the pivot clip_low' = clip_low (1 - α ĥ), above it clip_high' = clip_high (1 + α ĥ).
 
     Args:
-      fraction: in [0, 1].
-    """
-    return nearest_quantile(values, mask, fraction, sets.reduce)
-
-
-class EntropyScore(NamedTuple):
-    """Where each token stands among the entropies of the batch.
-
-    Fields:
-      score: [B, T], ĥ; 0 off the mask.
-      pivot: log entropy at which the score is 0.
-      scale: root mean square of the distances from the pivot.
+      strength: α.
+      quantile, signed: of `entropy_score`.
     """
 
-    score: Float[Array, "B T"]
-    pivot: Float[Array, ""]
-    scale: Float[Array, ""]
+    def apply(signals, context, state):
+        entropy, rollouts = context.stats.entropy, context.rollouts
+        score = entropy_score(entropy, signals.mask, rollouts, quantile, signed)
+        low = jnp.where(score > 0, 1, 1 - strength * score) * signals.clip_low
+        high = jnp.where(score > 0, 1 + strength * score, 1) * signals.clip_high
+        return replace(signals, clip_low=low, clip_high=high), state, {}
+
+    return apply
 
 
 def entropy_score(
@@ -102,113 +108,45 @@ def entropy_score(
     rollouts: Rollouts,
     quantile: float,
     signed: bool = True,
-) -> EntropyScore:
+) -> Float[Array, "B T"]:
     """ĥ from e = ln max(H, 1e-8) and its quantile c, of nearest rank, over the batch.
 
     h = (e - c) / s with s = √max(mean (e - c)², 1e-8); ĥ = h / max h where h > 0, h / |min h|
-    elsewhere, both extremes at least 1e-8.
+    elsewhere, both extremes at least 1e-8; 0 off the mask.
 
     Args:
       entropy: nats.
-      quantile: of the pivot, in [0, 1].
-      signed: False gives |ĥ|, as the released code of HAPO has it by a slip of sign: a very certain
-        token is then treated as a very uncertain one.
+      quantile: of the pivot c, in [0, 1].
+      signed: False gives |ĥ|, the slip of the released code: a very certain token is then treated
+        as a very uncertain one.
     """
-    log_entropy = jnp.log(jnp.maximum(entropy, 1e-8))
-    sets = within_batch(rollouts)
-    pivot = scoped_nearest_quantile(log_entropy, mask, sets, quantile)
+    log_entropy = jnp.log(jnp.maximum(jax.lax.stop_gradient(entropy), 1e-8))
+    pivot = scoped_nearest_quantile(log_entropy, mask, within_batch(rollouts), quantile)
     distance = jnp.where(mask, log_entropy - pivot, 0)
     scale = jnp.sqrt(jnp.maximum(masked_mean(distance**2, mask), 1e-8))
     scaled = distance / scale
     highest = jnp.maximum(masked_max(scaled, mask), 1e-8)
     lowest = jnp.maximum(-masked_min(scaled, mask), 1e-8)
     score = jnp.where(scaled > 0, scaled / highest, scaled / lowest)
-    return EntropyScore(score if signed else jnp.abs(score), pivot[0, 0], scale)
+    return score if signed else jnp.abs(score)
 
 
-def sampling_temperature(
-    score: Float[Array, "B T"], temperature: float, strength: float
-) -> Float[Array, "B T"]:
-    """T (1 + τ ĥ): hotter where the policy is uncertain, colder where it is sure."""
-    return temperature * (1 + strength * score)
+def scoped_nearest_quantile(
+    values: Values, mask: Mask, sets: Sets, fraction: float
+) -> Float[Array, "..."]:
+    """The element of the set at rank fraction · (n - 1), rounded, halves to the even rank.
 
-
-class TokenNormalized(NamedTuple):
-    """Advantages against the tokens of a group, and the rollouts whose group fell back, [B]."""
-
-    advantage: Float[Array, "B"]
-    fell_back: Bool[Array, "B"]
-
-
-def token_normalized_parts(
-    rollouts: Rollouts,
-    mask: Bool[Array, "B T"],
-    limit: float,
-    epsilon: float,
-    padding: bool = False,
-) -> TokenNormalized:
-    """(R - μ) / (σ + ε) with mean and population deviation over the tokens of the group.
-
-    Each rollout counts by its length. A group in which some |A| reaches the limit gets (R - mean) /
-    (std + ε) over its rollouts instead, std with n - 1.
-
-    Args:
-      limit: of |A|.
-      epsilon: ε, outside the root.
-      padding: the test also looks at the positions off the mask, with a reward of 0, as the
-        released code of HAPO does; the result then depends on the width of the padding.
-    """
-    reward, group, sets = rollouts.reward, rollouts.group, within_group(rollouts)
-    rewards = jnp.broadcast_to(reward[:, None], mask.shape)
-    mean = scoped_mean(rewards, mask, sets)
-    deviation = scoped_std(rewards, mask, sets) + epsilon
-    own = (rewards - mean) / deviation
-    size = jnp.where(mask, jnp.abs(own), jnp.abs(mean / deviation) if padding else 0)
-    everywhere = jnp.ones_like(mask)
-    fell_back = (scoped_max(size, everywhere, sets) >= limit)[:, 0]
-    plain = group_deviation(reward, group) / (group_std(reward, group) + epsilon)
-    by_tokens = reward - mean[:, 0]
-    return TokenNormalized(jnp.where(fell_back, plain, by_tokens / deviation[:, 0]), fell_back)
-
-
-@part(writes={"advantage"})
-def token_normalized(limit: Bound, epsilon: Positive = 1e-6, padding: bool = False) -> Transform:
-    """The advantages of `token_normalized_parts`.
-
-    Args:
-      limit, epsilon, padding: as there.
-    Metrics: fell_back_share (of the rollouts with tokens).
+    0 for an empty set. `values` must be finite on the mask.
     """
 
-    def apply(signals, context, state):
-        parts = token_normalized_parts(context.rollouts, signals.mask, limit, epsilon, padding)
-        advantage = jnp.where(signals.mask, parts.advantage[:, None], 0)
-        share = masked_mean(parts.fell_back, has_tokens(signals.mask)).astype(advantage.dtype)
-        metrics = {"fell_back_share": share}
-        return replace(signals, advantage=advantage), state, metrics
+    def count(chosen):
+        return count_of_sets(chosen, sets.reduce)
 
-    return apply
-
-
-@part(reads={"entropy", "batch_statistics"}, writes={"clip_high", "clip_low"})
-def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Transform:
-    """Widens the trust region of a token on the side its entropy speaks for.
-
-    Below the pivot clip_low' = clip_low (1 - α ĥ), above it clip_high' = clip_high (1 + α ĥ): the
-    probability of certain tokens may fall further, that of uncertain ones rise further.
-
-    Args:
-      strength: α, at least 0.
-      quantile, signed: as in `entropy_score`.
-    """
-
-    def apply(signals, context, state):
-        score = _score(signals, context, quantile, signed)
-        low = jnp.where(score > 0, 1, 1 - strength * score) * signals.clip_low
-        high = jnp.where(score > 0, 1 + strength * score, 1) * signals.clip_high
-        return replace(signals, clip_low=low, clip_high=high), state, {}
-
-    return apply
+    values = jax.lax.stop_gradient(values)
+    total = count(mask)
+    last = jnp.maximum(total - 1, 0)
+    rank = jnp.round(fraction * last.astype(values.dtype)).astype(jnp.int32)
+    return jnp.where(total > 0, selection_search.of_rank(rank, values, mask, count), 0)
 
 
 @part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
@@ -219,12 +157,13 @@ def redistribute_credit(strength: NonNegative, quantile: Unit, signed: bool = Tr
     clip_high/2: above the pivot A inside and A^e outside, below it A^e inside and A outside.
 
     Args:
-      strength: β, at least 0.
-      quantile, signed: as in `entropy_score`.
+      strength: β.
+      quantile, signed: of `entropy_score`.
     """
 
     def apply(signals, context, state):
-        score = _score(signals, context, quantile, signed)
+        entropy, rollouts = context.stats.entropy, context.rollouts
+        score = entropy_score(entropy, signals.mask, rollouts, quantile, signed)
         low, high = 1 - signals.clip_low / 2, 1 + signals.clip_high / 2
         inside = (signals.ratio > low) & (signals.ratio < high)
         scaled = signals.advantage * (1 + strength * score)
@@ -234,16 +173,11 @@ def redistribute_credit(strength: NonNegative, quantile: Unit, signed: bool = Tr
     return apply
 
 
-def _score(signals, context, quantile, signed):
-    entropy = jax.lax.stop_gradient(context.stats.entropy)
-    return entropy_score(entropy, signals.mask, context.rollouts, quantile, signed).score
-
-
 def hapo(
-    pivot: float = 0.8,
-    clip_strength: float = 1.0,
-    credit_strength: float = 1.0,
-    limit: float = 5.0,
+    pivot: Unit = 0.8,
+    clip_strength: NonNegative = 1.0,
+    credit_strength: NonNegative = 1.0,
+    limit: Bound = 5.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 10.0,
@@ -253,9 +187,9 @@ def hapo(
 
     Args:
       pivot: quantile of the log entropy at which the score is 0.
-      clip_strength: how much the trust region widens (α).
-      credit_strength: how much the advantage changes (β).
-      limit: of |A|, above which a group falls back to GRPO's advantages.
+      clip_strength: factor of the score in the trust region (α).
+      credit_strength: factor of the score in the advantage (β).
+      limit: of |A|; a group that reaches it falls back to GRPO's advantages.
       released: the two slips of the released code.
     """
     return Recipe(
@@ -278,10 +212,11 @@ METHOD = Method(
     "https://github.com/starriver030515/HAPO",
     changes="advantage, surrogate",
     left_out="a sampling temperature that follows the entropy token by token"
-    " (`sampling_temperature`); the filter and the length penalty of DAPO",
+    " (`hapo_temperature`); the filter and the length penalty of DAPO",
     reports="several model sizes in maths: above DAPO on mean accuracy (abstract)",
     traps=(
-        "the released code takes sure tokens for uncertain ones by a slip of sign; the surest "
-        "token of a batch gets nothing within its zone; statistics depend on how the batch is cut"
+        "the released code takes certain tokens for uncertain ones by a slip of sign; the most "
+        "certain token of a batch gets nothing within its zone; statistics per micro-batch depend "
+        "on the split"
     ),
 )

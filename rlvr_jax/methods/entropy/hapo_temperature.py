@@ -1,4 +1,4 @@
-"""HAPO's adaptive temperature: uncertain tokens are drawn a little hotter, sure ones colder.
+"""HAPO's adaptive temperature: sample uncertain tokens a little hotter, certain ones colder.
 
 "From Uniform to Heterogeneous" (HAPO), https://github.com/starriver030515/HAPO
 
@@ -8,39 +8,31 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-The ratio ρ is that of temperature 1. T differs from it by 5 % at most and nothing repairs it;
+The ratio ρ is that of temperature 1. T differs from it by 5 % at most and nothing corrects for it;
 `cap` is ours: each token's loss times min(exp(old_logp - behaviour_logp), C). The released code
-has a sign the other way round, by which the surest tokens are drawn hotter, too (`mirrored`); the
-default is what the paper says. With it most tokens are drawn colder than 1. This is one of four
-parts of HAPO, the others are `hapo`; the loss here is DAPO's, our choice.
+has the opposite sign below c, by which the most certain tokens are sampled hotter, too
+(`mirrored`); the default follows the paper. With it most tokens are sampled colder than 1. This is
+one of four parts of HAPO, the others are `hapo`; the loss here is DAPO's, our choice.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import (
-    group_normalized,
-    truncate_importance,
-)
+from rlvr_jax.objectives import group_normalized, truncate_importance
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.rollout.temperatures import heated_by_entropy
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
+from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Range, Unit
 from rlvr_jax.types.parts import part
 
-LEAST_ENTROPY = 1e-8
-
-
-LEAST_VARIANCE = 1e-8
-
-
-LEAST_EXTREME = 1e-8
+Strength = Annotated[float, Range(0, 1, open_high=True)]
 
 
 class EntropyScale(NamedTuple):
@@ -58,44 +50,21 @@ class EntropyScale(NamedTuple):
     lowest: np.ndarray
 
 
-def entropy_scale(entropy: np.ndarray, mask: np.ndarray, pivot: float) -> EntropyScale:
-    """The scale of the tokens on the mask, of which there is at least one.
-
-    With e = ln max(H, 1e-8): c is the entry of the sorted e at index round(pivot · (n - 1)),
-    s² = max(mean (e - c)², 1e-8), h = (e - c) / s.
-
-    Args:
-      entropy: H of the policy, nats, [B, T].
-      mask: bool [B, T].
-      pivot: share of the tokens that lie below the center, in [0, 1].
-    """
-    e = np.log(np.maximum(np.asarray(entropy)[np.asarray(mask)].astype(np.float64), LEAST_ENTROPY))
-    center = np.sort(e)[round(pivot * (len(e) - 1))]
-    spread = np.sqrt(max(np.mean((e - center) ** 2), LEAST_VARIANCE))
-    h = (e - center) / spread
-    found = (center, spread, max(h.max(), LEAST_EXTREME), min(h.min(), -LEAST_EXTREME))
-    return EntropyScale(*map(np.float64, found))
-
-
 @part
-def entropy_heated(strength: Unit, pivot: Unit, mirrored: bool = False) -> Draw:
-    """Draws tokens hotter where the policy is uncertain, colder where it is sure.
+def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> Draw:
+    """Samples tokens hotter where the policy is uncertain, colder where it is certain.
 
     The temperature is multiplied by 1 + τ ĥ, with ĥ in [-1, 1] on the `entropy_scale` of the batch
-    that was learned from last; until there is one it stays. A batch without tokens leaves the
-    scale as it is. The entropies are the sampler's record, those of the policy at the run's
-    temperature. Evaluations draw plainly.
+    that was trained on last; in the first step it is not changed. A batch without tokens leaves the
+    scale. The entropies are the sampler's record, those of the policy at the run's temperature.
+    Evaluations sample plainly.
 
     Args:
-      strength: τ, largest change of the temperature as a share of it, in [0, 1).
-      pivot: quantile of the entropies whose tokens keep their temperature, in [0, 1].
-      mirrored: tokens below the pivot are drawn hotter as well, see `entropy_position`.
+      strength: τ, largest relative change of the temperature.
+      pivot: quantile of the entropies whose tokens have the unchanged temperature.
+      mirrored: tokens below the pivot are sampled hotter as well, see `entropy_position`.
     Reads: entropy, mask. Metrics: entropy_scale/center (log nats) and /spread.
-    Raises:
-      ValueError: a strength or a pivot outside its range.
     """
-    if strength == 1:
-        raise ValueError(f"entropy_heated: strength must be below 1, got {strength}")
     processor = heated_by_entropy(mirrored)
 
     def init(setting):
@@ -104,8 +73,8 @@ def entropy_heated(strength: Unit, pivot: Unit, mirrored: bool = False) -> Draw:
         return {"scale": scale, "known": np.bool_(False)}
 
     def apply(asks, actor, state, turn):
-        told = state["scale"]._asdict() | {"strength": strength if state["known"] else 0.0}
-        constants = {name: np.float32(x) for name, x in told.items()}
+        values = state["scale"]._asdict() | {"strength": strength if state["known"] else 0.0}
+        constants = {name: np.float32(x) for name, x in values.items()}
         batch, _, metrics = plain(processor, lambda turn: constants).apply(asks, actor, (), turn)
         return batch, state, metrics
 
@@ -115,27 +84,49 @@ def entropy_heated(strength: Unit, pivot: Unit, mirrored: bool = False) -> Draw:
         if not rollouts.mask.any():
             return state, {}
         scale = entropy_scale(rollouts.entropy, rollouts.mask, pivot)
-        told = {"center": float(scale.center), "spread": float(scale.spread)}
-        metrics = {f"entropy_scale/{name}": value for name, value in told.items()}
+        metrics = {
+            "entropy_scale/center": float(scale.center),
+            "entropy_scale/spread": float(scale.spread),
+        }
         return {"scale": scale, "known": np.bool_(True)}, metrics
 
     return Draw(apply, init, observe)
 
 
+def entropy_scale(
+    entropy: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], pivot: float
+) -> EntropyScale:
+    """The scale of the tokens on the mask, of which there is at least one.
+
+    With e = ln max(H, 1e-8): c is the entry of the sorted e at index round(pivot · (n - 1)),
+    s² = max(mean (e - c)², 1e-8), h = (e - c) / s; h⁺ and |h⁻| are at least 1e-8.
+
+    Args:
+      entropy: H of the policy, nats.
+      pivot: fraction of the tokens below the center, in [0, 1].
+    """
+    e = np.log(np.maximum(np.asarray(entropy)[np.asarray(mask)].astype(np.float64), 1e-8))
+    center = np.sort(e)[round(pivot * (len(e) - 1))]
+    spread = np.sqrt(max(np.mean((e - center) ** 2), 1e-8))
+    h = (e - center) / spread
+    found = (center, spread, max(h.max(), 1e-8), min(h.min(), -1e-8))
+    return EntropyScale(*map(np.float64, found))
+
+
 def hapo_temperature(
-    strength: float = 0.05,
-    pivot: float = 0.8,
+    strength: Strength = 0.05,
+    pivot: Unit = 0.8,
     mirrored: bool = False,
-    cap: float | None = None,
+    cap: Bound | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
 ) -> Recipe:
-    """A clipped ratio on the token mean, on responses drawn at a temperature for each token.
+    """A clipped ratio on the token mean, on responses sampled at a temperature for each token.
 
     Args:
-      strength: largest change of the temperature (τ).
-      pivot: quantile of the entropies at which it changes sign.
+      strength: largest relative change of the temperature (τ).
+      pivot: quantile of the entropies at which the change has sign 0.
       mirrored: the sign of the released code.
       cap: largest importance weight of a token (C); None: no weight.
     """
@@ -156,9 +147,13 @@ METHOD = Method(
     "https://github.com/starriver030515/HAPO",
     changes="sampling",
     left_out="its advantage, weights and clip bounds, which are hapo",
-    reports="as a part of HAPO, which is above DAPO at several sizes; its own share is not told",
+    reports=(
+        "as a part of HAPO, which is above DAPO at several sizes; its own contribution is not "
+        "reported"
+    ),
     traps=(
-        "a single token of almost no entropy stretches the scale, so that other sure tokens hardly "
-        "change; the first step has no statistics and draws at 1; most tokens are drawn colder"
+        "a single token of almost no entropy stretches the scale, so that other certain tokens "
+        "hardly change; the first step has no statistics and samples at 1; most tokens are sampled "
+        "colder"
     ),
 )

@@ -40,9 +40,6 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
     (`token_covariance`; ties by rollout_id, then position) get coefficient · |logp - old_logp|
     as penalty: a pull of constant size towards the old policy, 0 where nothing has moved.
 
-    Args:
-      fraction: share of all response tokens, in (0, 1].
-      coefficient: weight of the penalty, at least 0.
     Metrics: chosen_share.
     """
 
@@ -65,11 +62,11 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
     return Transform(apply, remark=remark)
 
 
-def kl_cov(fraction: float = 2e-3, penalty_coefficient: float = 1.0) -> Recipe:
+def kl_cov(fraction: Share = 2e-3, penalty_coefficient: NonNegative = 1.0) -> Recipe:
     """GRPO's advantages on the token mean, unclipped, with a pull on tokens of high covariance.
 
     Args:
-      fraction: share of the tokens that are held (q).
+      fraction: of the tokens that are held (q).
       penalty_coefficient: weight of their distance to the old log-prob (β).
     """
     return Recipe(
@@ -92,6 +89,6 @@ METHOD = Method(
     reports="mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.6, 32B 45.8 to 52.2",
     traps=(
         "in the first update after sampling it does nothing, as log-probs are the old ones; "
-        "codes give the share in percent or as a fraction"
+        "codes give q in percent or as a fraction"
     ),
 )

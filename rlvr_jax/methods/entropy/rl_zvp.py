@@ -4,14 +4,14 @@
 Entropy-Guided Advantage Shaping"
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, in groups whose rewards differ
-    A_it = +α H_it                 in groups that are all right
-    A_it = -α (max_k H_ik - H_it)  in groups that are all wrong
+    A_it = +α H_it                 in groups that are all correct
+    A_it = -α (max_k H_ik - H_it)  in groups that are all incorrect
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 H is the entropy over the whole vocabulary when the token was sampled. Made from a description of
-the paper, which found α = 0.1 or 0.2 best; the clip is that of third parties. Ours: "right" is a
-reward above 1/2, and a group of one is one of equal rewards. A filter of such groups, as `dapo` has
-it, would take away what the method acts on.
+the paper, which found α = 0.1 or 0.2 best; the clip is that of third parties. Ours: "correct"
+is a reward above 1/2, and a group of one is one of equal rewards. A filter of such groups, as in
+`dapo`, would remove the groups on which the method acts.
 """
 
 import jax.numpy as jnp
@@ -30,37 +30,31 @@ from rlvr_jax.types.parts import part
 def credit_unanimous_groups(scale: NonNegative) -> Transform:
     """Gives groups of equal rewards an advantage by the entropy of their tokens.
 
-    With H the entropy when the token was sampled, in groups whose rewards are all equal:
-
-        A'_t = +α H_t                 if the reward is above 1/2
-        A'_t = -α (max_k H_k - H_t)   else, the maximum over the tokens of the response
-
-    A right answer is reinforced at its uncertain tokens, a wrong one pushed down at its certain
-    ones. Other groups keep their advantage. A group of one counts as one of equal rewards.
+    A correct response is reinforced at its uncertain tokens, an incorrect one pushed down at its
+    certain ones. The advantage of other groups does not change.
 
     Args:
-      scale: α, at least 0.
+      scale: α.
     Metrics: unanimous_groups_share (of the rollouts with tokens).
-    Source: RL-ZVP, "No Prompt Left Behind"; that 1/2 divides right from wrong is our choice.
     """
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
         equal = group_all_equal(rollouts.reward, rollouts.group)[:, None]
-        right = (rollouts.reward > 0.5)[:, None]
+        correct = (rollouts.reward > 0.5)[:, None]
         entropy = rollouts.entropy
         below = entropy - scoped_max(entropy, mask, within_response(rollouts))
-        credit = scale * jnp.where(right, entropy, below)
+        credit = scale * jnp.where(correct, entropy, below)
         advantage = jnp.where(mask & equal, credit, signals.advantage)
-        share = masked_mean(equal[:, 0], has_tokens(mask)).astype(entropy.dtype)
-        metrics = {"unanimous_groups_share": share}
+        fraction = masked_mean(equal[:, 0], has_tokens(mask)).astype(entropy.dtype)
+        metrics = {"unanimous_groups_share": fraction}
         return replace(signals, advantage=advantage), state, metrics
 
     return apply
 
 
 def rl_zvp(
-    entropy_scale: float = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28
+    entropy_scale: NonNegative = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28
 ) -> Recipe:
     """GRPO's advantages, and entropy in their place where they are 0.
 
@@ -89,7 +83,8 @@ METHOD = Method(
         "AIME25; 49.90 on average, 46.88 without the entropy"
     ),
     traps=(
-        "a filter of equal rewards takes away what it acts on; its advantages are in nats, "
-        "unbounded by a std; 0.3 was unstable; all-right groups sharpen, all-wrong ones spread"
+        "a filter of equal rewards removes the groups on which it acts; its advantages are in "
+        "nats, unbounded by a std; 0.3 was unstable; all-correct groups sharpen, all-incorrect "
+        "ones spread"
     ),
 )

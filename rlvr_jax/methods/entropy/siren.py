@@ -8,7 +8,7 @@
     loss = Σ PPO clip with dual clip / (B L) + κ R,    A_i = R_i - mean
 
 The gradient of R goes through the probabilities in the nucleus; which entries and which tokens are
-chosen is fixed. The authors' nucleus is made of the tokens before the one that crosses top_p, so
+chosen is fixed. The authors' nucleus consists of the tokens before the one that crosses top_p, so
 that a token of probability above top_p has Ĥ = 0; `include_crossing=True` is the nucleus of
 nucleus sampling. Theirs takes H̄ per micro-batch and adds 1e-12 in logarithms; ours has neither.
 The script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advantages and length
@@ -41,59 +41,38 @@ from rlvr_jax.types.hyperparameters import (
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
+Quantile = Annotated[float, Range(0, 1, open_high=True)]
+
 
 class AnchorState(NamedTuple):
-    """The mean entropy of the updates that were measured (nats), and how many they are."""
+    """The mean entropy of the updates that were measured (nats), and their number."""
 
     anchor: Float[Array, ""]
     measured: Int[Array, ""]
 
 
-def peak_entropy(
-    entropy: Float[Array, "B T"], rollouts: Rollouts, quantile: float
-) -> tuple[Float[Array, ""], Bool[Array, "B T"]]:
-    """Mean entropy of the tokens that are uncertain for their response.
-
-    A token is a peak if its entropy is strictly above the β quantile of its response; rows are
-    averaged over their peaks, and the batch over its rows with tokens. One of these without a peak
-    counts as 0.
-
-    Args:
-      entropy: nats; carries the gradient, the choice does not.
-      rollouts: whose mask says which tokens exist.
-      quantile: β, in [0, 1).
-    Returns:
-      The mean, and which tokens are peaks.
-    """
-    sets = within_response(rollouts)
-    peaks = above_quantile(jax.lax.stop_gradient(entropy), rollouts.mask, sets, quantile)
-    return masked_mean(masked_mean(entropy, peaks, axis=1), has_tokens(rollouts.mask)), peaks
-
-
-@part(writes={"chosen", "term"})
+@part(reads={"nucleus_entropy", "batch_statistics"}, writes={"chosen", "term"})
 def anchored_entropy(
     coefficient: NonNegative,
-    quantile: Annotated[float, Range(0, 1, open_high=True)] = 0.8,
+    quantile: Quantile = 0.8,
     top_p: Share = 0.8,
     include_crossing: bool = False,
     anchor_updates: Count = 1,
 ) -> Transform:
-    """Adds κ (H̄ - H*)² to the loss: it pulls the entropy up or down, to where it was.
+    """Adds κ (H̄ - H*)² to the loss: it pulls the entropy up or down, to its first value.
 
     H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
-    updates with tokens, which are not changed themselves, and stays.
+    updates with tokens, to which nothing is added, and then stays.
 
     Args:
-      coefficient: κ, at least 0.
-      quantile: β, in [0, 1), of the entropies within a response.
-      top_p: probability mass of the nucleus whose renormalized entropy is taken, in (0, 1].
+      coefficient: κ.
+      quantile: β, of the entropies within a response.
+      top_p: probability mass of the nucleus.
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
-      anchor_updates: how many of the first updates make H*: as many as the first batch is split
+      anchor_updates: number of first updates that make H*: as many as the first batch is split
         into (all but the first of them see a policy that has been updated already).
     Metrics: anchored_entropy, entropy_anchor (nats), peak_share (of the tokens).
     """
-
-    without_crossing = () if include_crossing else (("include_crossing", False),)
 
     def init(spec):
         del spec
@@ -125,29 +104,45 @@ def anchored_entropy(
         if plan.updates_per_batch > anchor_updates == 1:
             return (
                 "anchored_entropy holds the entropy of the first update, one of"
-                f" {plan.updates_per_batch} of a batch: anchor_updates says how many make a batch"
+                f" {plan.updates_per_batch} of a batch: set anchor_updates to that number"
             )
         return None
 
-    return Transform(
-        apply,
-        init=init,
-        reads={"nucleus_entropy", "batch_statistics"},
-        remark=remark,
-        options=(("top_p", top_p), *without_crossing),
-    )
+    without_crossing = () if include_crossing else (("include_crossing", False),)
+    options = (("top_p", top_p), *without_crossing)
+    return Transform(apply, init=init, remark=remark, options=options)
+
+
+def peak_entropy(
+    entropy: Float[Array, "B T"], rollouts: Rollouts, quantile: float
+) -> tuple[Float[Array, ""], Bool[Array, "B T"]]:
+    """Mean entropy of the tokens that are uncertain for their response.
+
+    A token is a peak if its entropy is strictly above the β quantile of its response; rows are
+    averaged over their peaks, and the batch over its rows with tokens. One of these without a peak
+    counts as 0.
+
+    Args:
+      entropy: nats; carries the gradient, the choice does not.
+      quantile: β.
+    Returns:
+      The mean, and which tokens are peaks.
+    """
+    sets = within_response(rollouts)
+    peaks = above_quantile(jax.lax.stop_gradient(entropy), rollouts.mask, sets, quantile)
+    return masked_mean(masked_mean(entropy, peaks, axis=1), has_tokens(rollouts.mask)), peaks
 
 
 def siren(
-    coefficient: float = 0.005,
-    quantile: float = 0.8,
-    top_p: float = 0.8,
+    coefficient: NonNegative = 0.005,
+    quantile: Quantile = 0.8,
+    top_p: Share = 0.8,
     include_crossing: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
-    max_length: int = 3072,
-    anchor_updates: int = 1,
+    max_length: Count = 3072,
+    anchor_updates: Count = 1,
 ) -> Recipe:
     """Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens.
 
@@ -180,7 +175,7 @@ METHOD = Method(
     changes="regularizer",
     denominator="rows",
     left_out="the cut to the 10000 likeliest entries before the nucleus",
-    reports="Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k kept",
+    reports="Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k held",
     traps=(
         "it pulls entropy down as well as up; a nucleus of one token has entropy 0 and no gradient"
     ),

@@ -10,8 +10,7 @@ https://github.com/zz-haooo/STEER
     loss = Σ w_t l_t / Σ n_i
 
 Minimum and maximum run over the batch; the authors' code takes them per micro-batch. Their second
-form, w = exp(-k |Ω|), is `damp_entropy_change_exponentially(low=0.8, floor=0.02)`. Constants are
-those of the authors' scripts.
+form, w = exp(-k |Ω|), is not here. Constants are those of the authors' scripts.
 """
 
 import jax
@@ -22,8 +21,40 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_min
 from rlvr_jax.objectives.transforms.entropy_change import Tokens
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, DualClip, OpenUnit
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
 from rlvr_jax.types.parts import part
+
+
+@part(reads={"logp", "entropy", "batch_statistics"}, writes={"weight"})
+def damp_entropy_change(low: NonNegative, high: NonNegative) -> Transform:
+    """Weighs tokens by how little they change the entropy, falling linearly over the batch.
+
+    With u = |Ω| (`estimated_entropy_change`): weight' = weight · w, w = high at the smallest u of
+    the batch and low at the largest; (low + high) / 2 if all are equal.
+
+    Args:
+      low, high: bounds of the factor w.
+    Metrics: entropy_change/max.
+    Raises:
+      ValueError: low above high.
+    """
+    if low > high:
+        raise ValueError(f"damp_entropy_change: low must be in [0, high {high}], got {low}")
+
+    def apply(signals, context, state):
+        stats, mask = jax.lax.stop_gradient(context.stats), signals.mask
+        size = jnp.abs(
+            estimated_entropy_change(signals.advantage, stats.logp, context.old_logp, stats.entropy)
+        )
+        least, most = masked_min(size, mask), masked_max(size, mask)
+        spread = most - least
+        place = (size - least) / jnp.where(spread > 0, spread, 1)
+        falling = jnp.clip(high - place * (high - low), low, high)
+        factor = jnp.where(spread > 0, falling, (low + high) / 2)
+        signals = replace(signals, weight=signals.weight * factor)
+        return signals, state, {"entropy_change/max": most}
+
+    return apply
 
 
 def estimated_entropy_change(
@@ -40,69 +71,9 @@ def estimated_entropy_change(
     return jnp.where(jnp.isfinite(change), change, 0)
 
 
-@part(reads={"logp", "entropy", "batch_statistics"}, writes={"weight"})
-def damp_entropy_change(low: float, high: float) -> Transform:
-    """Weighs tokens by how little they change the entropy, falling linearly over the batch.
-
-    With u = |Ω| (`estimated_entropy_change`): weight' = weight · w, w = high at the smallest u of
-    the batch and low at the largest; (low + high) / 2 if all are equal.
-
-    Args:
-      low, high: bounds of the factor w.
-    Metrics: entropy_change/max.
-    Raises:
-      ValueError: not 0 ≤ low ≤ high.
-    """
-    if not 0 <= low <= high:
-        raise ValueError(f"damp_entropy_change: low must be in [0, high {high}], got {low}")
-
-    def weight(size, mask):
-        least, most = masked_min(size, mask), masked_max(size, mask)
-        spread = most - least
-        share = (size - least) / jnp.where(spread > 0, spread, 1)
-        falling = jnp.clip(high - share * (high - low), low, high)
-        return jnp.where(spread > 0, falling, (low + high) / 2)
-
-    return _damp(weight)
-
-
-@part(reads={"logp", "entropy", "batch_statistics"}, writes={"weight"})
-def damp_entropy_change_exponentially(low: OpenUnit, floor: Bound) -> Transform:
-    """Weighs tokens by how little they change the entropy, falling exponentially.
-
-    With u = |Ω| (`estimated_entropy_change`) and U its largest value in the batch: weight' = weight
-    · w, w = exp(-k u) clamped to [low, 1], k = -ln(low) / max(U, floor).
-
-    Args:
-      low: the smallest factor, in (0, 1).
-      floor: of U, so that a batch in which nothing changes is not weighed by noise; positive.
-    Metrics: entropy_change/max.
-    """
-
-    def weight(size, mask):
-        rate = -jnp.log(jnp.asarray(low, size.dtype)) / jnp.maximum(masked_max(size, mask), floor)
-        return jnp.clip(jnp.exp(-rate * size), low, 1)
-
-    return _damp(weight)
-
-
-def _damp(weight):
-    def apply(signals, context, state):
-        stats = jax.lax.stop_gradient(context.stats)
-        change = estimated_entropy_change(
-            signals.advantage, stats.logp, context.old_logp, stats.entropy
-        )
-        size = jnp.abs(change)
-        factor = weight(size, signals.mask)
-        metrics = {"entropy_change/max": masked_max(size, signals.mask)}
-        return replace(signals, weight=signals.weight * factor), state, metrics
-
-    return apply
-
-
 def steer(
-    weight_low: float = 0.8,
-    weight_high: float = 1.2,
+    weight_low: NonNegative = 0.8,
+    weight_high: NonNegative = 1.2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     dual_clip: DualClip = 10.0,
@@ -133,8 +104,8 @@ METHOD = Method(
         "number)"
     ),
     traps=(
-        "the range hangs on one extreme: a sampled token of tiny old probability leaves all "
+        "the range depends on one extreme: a sampled token of tiny old probability leaves all "
         "others w_max; weights per micro-batch are the authors', here per batch; the denominator "
-        "does not see weights"
+        "does not include weights"
     ),
 )

@@ -9,7 +9,7 @@ https://github.com/hf618/VERL
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  A' = A + min(max(aux, 0), |A| / κ)
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-The bonus goes to every token, as the paper writes it; in the code it reaches the last one alone
+The bonus goes to every token, as the paper writes it; in the code it reaches only the last one
 (`where=is_last_token`), and the released script switches it off. Constants are those of the script;
 the configuration file has stride 20, smoothing 0.7 and gain 1.5. Hidden states are those of the
 current policy, which at the first update after sampling is the one that sampled.
@@ -31,23 +31,61 @@ from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonN
 from rlvr_jax.types.parts import part
 
 
-def effective_rank(states: Float[Array, "T D"], mask: Bool[Array, "T"]) -> Float[Array, ""]:
-    """exp(-Σ p ln(p + 1e-8)), p the singular values of the centred states over their sum + 1e-8.
+class RankAverages(NamedTuple):
+    """State of `credit_rank_growth`: moving means of rank, velocity and acceleration, [3]."""
 
-    0 for fewer than two states. By a singular value decomposition: eigenvalues of the Gram matrix
-    near 0 would be inflated by the root.
+    values: Float[Array, "3"]
+
+
+def every_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
+    """All tokens on the mask."""
+    return mask
+
+
+@part(reads={"hidden", "batch_statistics"}, writes={"advantage"})
+def credit_rank_growth(
+    stride: Count,
+    window: Count,
+    smoothing: Share,
+    gain: NonNegative,
+    divisor: Bound,
+    where: Callable[[Array], Array] = every_token,
+) -> Transform:
+    """Pays responses whose hidden states explore: A' = A + min(max(aux, 0), |A| / κ).
+
+    The bonus is never negative, and never turns the sign for κ ≥ 1. The averages are moving means
+    of the means over the rollouts with tokens, m' = (1 - a) m + a · mean, from 0 and moved after
+    use, once per update; at the first update all deviations are at their bounds. A batch without
+    tokens leaves them.
 
     Args:
-      states: one vector per token.
-      mask: the tokens that count.
+      stride, window: of `rank_trend`, in tokens.
+      smoothing: a.
+      gain: of `exploration`.
+      divisor: κ; inf for no bonus.
+      where: (mask) -> bool [B, T], the tokens that are paid.
+    Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
     """
-    count = masked_count(mask)
-    mean = jnp.sum(jnp.where(mask[:, None], states, 0), axis=0)
-    mean = mean / jnp.maximum(count, 1).astype(states.dtype)
-    centered = jnp.where(mask[:, None], states - mean[None], 0)
-    values = jnp.linalg.svd(centered, compute_uv=False)
-    p = values / (jnp.sum(values) + 1e-8)
-    return jnp.where(count >= 2, jnp.exp(-jnp.sum(p * jnp.log(p + 1e-8))), 0)
+
+    def init(spec):
+        del spec
+        return RankAverages(jnp.zeros(3, float))
+
+    def apply(signals, context, state):
+        mask, advantage = signals.mask, signals.advantage
+        hidden = jax.lax.stop_gradient(context.stats.hidden)
+        trend = rank_trend(hidden, mask, stride, window)
+        amount = exploration(trend, state.values.astype(hidden.dtype), gain)[:, None]
+        bonus = jnp.minimum(jnp.maximum(amount, 0), jnp.abs(advantage) / divisor)
+        signals = replace(signals, advantage=advantage + jnp.where(where(mask), bonus, 0))
+        written = has_tokens(mask)
+        means = jnp.stack([masked_mean(values, written) for values in trend])
+        moved = (1 - smoothing) * state.values + smoothing * means.astype(state.values.dtype)
+        state = RankAverages(jnp.where(jnp.any(mask), moved, state.values))
+        names = ("effective_rank", "rank_velocity", "rank_acceleration")
+        return signals, state, dict(zip(names, means, strict=True))
+
+    return Transform(apply, init=init)
 
 
 class RankTrend(NamedTuple):
@@ -70,9 +108,8 @@ def rank_trend(
 
     Args:
       states: last hidden states.
-      mask: the tokens that count.
       stride: s.
-      window: how many tokens at the end of the response the trend looks at.
+      window: number of tokens at the end of the response.
     """
     width = min(window, mask.shape[1])
     ends = jnp.arange(stride, width, stride, dtype=jnp.int32)
@@ -87,18 +124,30 @@ def rank_trend(
         states = (
             jnp.zeros((width, states.shape[1]), states.dtype).at[column].set(states, mode="drop")
         )
+        if not ends.size:
+            return RankTrend(level, jnp.zeros_like(level), jnp.zeros_like(level))
         place = jnp.arange(width, dtype=jnp.int32)
         inside = place < count
-        ranks = [level]
-        if ends.size:
-            prefixes = inside[None] & (place[None] <= ends[:, None])
-            prefix_ranks = jax.vmap(effective_rank, (None, 0))(states, prefixes)
-            ranks += _changes(prefix_ranks, ends < masked_count(inside))
-        else:
-            ranks += [jnp.zeros_like(ranks[0])] * 2
-        return RankTrend(*ranks)
+        prefixes = inside[None] & (place[None] <= ends[:, None])
+        ranks = jax.vmap(effective_rank, (None, 0))(states, prefixes)
+        return RankTrend(level, *_changes(ranks, ends < masked_count(inside)))
 
     return jax.lax.map(one, (states, mask))
+
+
+def effective_rank(states: Float[Array, "T D"], mask: Bool[Array, "T"]) -> Float[Array, ""]:
+    """exp(-Σ p ln(p + 1e-8)), p the singular values of the centred states over their sum + 1e-8.
+
+    0 for fewer than two states. By a singular value decomposition: eigenvalues of the Gram matrix
+    near 0 would be inflated by the root.
+    """
+    count = masked_count(mask)
+    mean = jnp.sum(jnp.where(mask[:, None], states, 0), axis=0)
+    mean = mean / jnp.maximum(count, 1).astype(states.dtype)
+    centered = jnp.where(mask[:, None], states - mean[None], 0)
+    values = jnp.linalg.svd(centered, compute_uv=False)
+    p = values / (jnp.sum(values) + 1e-8)
+    return jnp.where(count >= 2, jnp.exp(-jnp.sum(p * jnp.log(p + 1e-8))), 0)
 
 
 def _changes(ranks, reached):
@@ -109,35 +158,17 @@ def _changes(ranks, reached):
     rise = ranks - before
     has_rise = reached & (number >= 1)
     change = rise - jnp.roll(rise, 1)
-    return [masked_mean(rise, has_rise), masked_mean(change, reached & (number >= 2))]
+    return masked_mean(rise, has_rise), masked_mean(change, reached & (number >= 2))
 
 
-class RankAverages(NamedTuple):
-    """State of `credit_rank_growth`: moving means of rank, velocity and acceleration, [3]."""
+def exploration(trend: RankTrend, averages: Float[Array, "3"], gain: float) -> Float[Array, "B"]:
+    """aux = β tanh(δ_rank) + (1 - β) tanh(δ_velocity), β = σ(g δ_acceleration); in (-1, 1).
 
-    values: Float[Array, "3"]
-
-
-class Exploration(NamedTuple):
-    """How much a response explores, [B].
-
-    Fields:
-      weight: β, 1 where the rank accelerates: then its level counts, else its velocity.
-      amount: in (-1, 1).
-    """
-
-    weight: Float[Array, "B"]
-    amount: Float[Array, "B"]
-
-
-def exploration(trend: RankTrend, averages: Float[Array, "3"], gain: float) -> Exploration:
-    """β = σ(g δ_acceleration); amount = β tanh(δ_rank) + (1 - β) tanh(δ_velocity).
-
-    δ_X = (X - average) / (|average| + 1e-8), clipped to ±5.
+    δ_X = (X - average) / (|average| + 1e-8), clipped to ±5. Where the rank accelerates, its level
+    counts, else its velocity.
 
     Args:
-      trend: of each response.
-      averages: moving means of the same three numbers.
+      averages: moving means of the three numbers of the trend.
       gain: g.
     """
     pairs = zip(trend, averages, strict=True)
@@ -145,74 +176,16 @@ def exploration(trend: RankTrend, averages: Float[Array, "3"], gain: float) -> E
         jnp.clip((own - mean) / (jnp.abs(mean) + 1e-8), -5, 5) for own, mean in pairs
     )
     weight = jax.nn.sigmoid(gain * acceleration)
-    return Exploration(weight, weight * jnp.tanh(rank) + (1 - weight) * jnp.tanh(velocity))
-
-
-def exploration_bonus(
-    amount: Float[Array, "..."], advantage: Float[Array, "..."], divisor: float
-) -> Float[Array, "..."]:
-    """min(max(amount, 0), |A| / κ): never a malus, and never turns the sign for κ ≥ 1."""
-    return jnp.minimum(jnp.maximum(amount, 0), jnp.abs(advantage) / divisor)
-
-
-def every_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
-    """All tokens on the mask."""
-    return mask
-
-
-@part(writes={"advantage"})
-def credit_rank_growth(
-    stride: Count,
-    window: Count,
-    smoothing: Share,
-    gain: NonNegative,
-    divisor: Bound,
-    where: Callable[[Array], Array] = every_token,
-) -> Transform:
-    """Pays responses whose hidden states explore: A' = A + `exploration_bonus`.
-
-    The averages are moving means of the means over the rollouts with tokens, m' = (1 - a) m + a ·
-    mean, from 0 and moved after use, once per update; at the first update all deviations are at
-    their bounds. A batch without tokens leaves them.
-
-    Args:
-      stride, window: of `rank_trend`, in tokens.
-      smoothing: a, in (0, 1].
-      gain: of `exploration`, at least 0.
-      divisor: κ of `exploration_bonus`, positive; inf for no bonus.
-      where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
-    Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
-    """
-
-    def init(spec):
-        del spec
-        return RankAverages(jnp.zeros(3, float))
-
-    def apply(signals, context, state):
-        mask = signals.mask
-        hidden = jax.lax.stop_gradient(context.stats.hidden)
-        trend = rank_trend(hidden, mask, stride, window)
-        found = exploration(trend, state.values.astype(hidden.dtype), gain)
-        bonus = exploration_bonus(found.amount[:, None], signals.advantage, divisor)
-        advantage = signals.advantage + jnp.where(where(mask), bonus, 0)
-        written = has_tokens(mask)
-        means = jnp.stack([masked_mean(values, written) for values in trend])
-        moved = (1 - smoothing) * state.values + smoothing * means.astype(state.values.dtype)
-        state = RankAverages(jnp.where(jnp.any(mask), moved, state.values))
-        names = ("effective_rank", "rank_velocity", "rank_acceleration")
-        metrics = dict(zip(names, means, strict=True))
-        return replace(signals, advantage=advantage), state, metrics
-
-    return Transform(apply, init=init, reads={"hidden", "batch_statistics"})
+    return weight * jnp.tanh(rank) + (1 - weight) * jnp.tanh(velocity)
 
 
 def verl_effective_rank(
-    stride: int = 40,
-    window: int = 512,
-    smoothing: float = 0.3,
-    gain: float = 2.0,
-    divisor: float = 2.0,
-    where: Callable = every_token,
+    stride: Count = 40,
+    window: Count = 512,
+    smoothing: Share = 0.3,
+    gain: NonNegative = 2.0,
+    divisor: Bound = 2.0,
+    where: Callable[[Array], Array] = every_token,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
 ) -> Recipe:
@@ -220,11 +193,11 @@ def verl_effective_rank(
 
     Args:
       stride: tokens between two prefixes (s).
-      window: tokens at the end of the response that are looked at.
+      window: number of tokens at the end of the response that are compared.
       smoothing: weight of the batch in the moving means.
       gain: of the switch between level and velocity.
-      divisor: the bonus is at most |A| over it (κ).
-      where: (mask) -> bool [B, T], the tokens that are paid.
+      divisor: the bonus is at most |A| over it (κ); inf for no bonus.
+      where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     """
     return Recipe(
         objective=clipped_objective(
@@ -245,7 +218,7 @@ METHOD = Method(
         "several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@1 and pass@k"
     ),
     traps=(
-        "the released script computes no bonus, and its code pays the last token only; answers "
+        "the released script computes no bonus, and its code pays the last token only; responses "
         "under 80 tokens have no velocity: lower `stride`; the moving means start at 0, so early "
         "bonuses say little"
     ),

@@ -1,4 +1,4 @@
-"""The vectors of arbitrary-entropy control: the second half of every group is the redrawn one."""
+"""The vectors of arbitrary-entropy control: the second half of every group is the resampled one."""
 
 import golden_vectors as golden
 import jax.numpy as jnp
@@ -9,26 +9,28 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.arbitrary_entropy import (
     LastEntropy,
     choose_controllers,
-    control_temperature,
     normalized_by_origin,
-    sampled_entropy,
 )
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe, replace
 
-LEFT_OUT = {}
+STAGE = "the stage chooses it, tests/experience/test_controllers.py"
+LEFT_OUT = {
+    f"temperature{suffix}{kind}": STAGE for suffix in ("", "_below") for kind in ("", "_soft")
+}
 
 
 @both
 def outputs(case, hyper, soft):
     batch = golden.rollouts(case, soft)
     size = int(golden.inputs(case)["group_size"])
-    redrawn = np.arange(batch.mask.shape[0]) % size >= size // 2
-    batch = replace(batch, off_policy=jnp.asarray(redrawn))
-    entropy = sampled_entropy(batch.old_logp, batch.mask)
+    resampled = np.arange(batch.mask.shape[0]) % size >= size // 2
+    batch = replace(batch, off_policy=jnp.asarray(resampled))
+    entropy = -masked_mean(batch.old_logp, batch.mask)
     before = objective(
         normalized_by_origin(hyper["eps"]), surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean()
     )
@@ -47,7 +49,7 @@ def outputs(case, hyper, soft):
         )
         state = {"imitate_controllers": LastEntropy(entropy)}
         done = golden.evaluate(method, case, soft, state=state, batch=batch)
-        chosen = choose_controllers(
+        controller, keep = choose_controllers(
             jnp.max(jnp.where(batch.mask, advantage, -jnp.inf), axis=1),
             batch.off_policy,
             batch.rollout_id,
@@ -56,10 +58,9 @@ def outputs(case, hyper, soft):
             **choice,
         )
         outputs_here = {
-            "n_controller": chosen.count,
-            "controller": chosen.controller,
-            "keep": chosen.keep,
-            "temperature": control_temperature(entropy, target, hyper["t_high"], hyper["t_low"]),
+            "n_controller": done.metrics["controllers"],
+            "controller": controller,
+            "keep": keep,
             "advantages": done.signals.advantage,
             "token_loss": done.token_loss,
             "loss": done.loss,

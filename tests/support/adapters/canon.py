@@ -11,8 +11,8 @@ from rlvr_jax.methods.entropy.canon import (
     mean_sampling_entropy,
     num_tokens,
     restarting_inter_share,
-    warmup_cosine_restarts,
 )
+from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}
@@ -37,7 +37,7 @@ def outputs(case, hyper, soft):
         return golden.evaluate(method, case, batch=batch, state=state)
 
     found = {
-        "schedule": warmup_cosine_restarts(jnp.arange(151)),
+        "schedule": 1 - restarting_inter_share(batch, jnp.arange(151)),
         "advantages_annealed": run(0, inter_share=inter_share_of_success).signals.advantage,
         "advantages_restart40": run(40, inter_share=restarting_inter_share).signals.advantage,
         "advantages_weighted": run(
@@ -52,7 +52,9 @@ def outputs(case, hyper, soft):
         values = condition(batch)
         found |= {
             f"metric_{name}": values,
-            f"high_{name}": in_high_half(values, batch.group, batch.rollout_id),
+            f"high_{name}": in_high_half(
+                values, batch.group, batch.rollout_id, has_tokens(batch.mask)
+            ),
             f"advantages_{name}": done.signals.advantage,
             f"token_loss_{name}": done.token_loss,
             f"loss_{name}": done.loss,

@@ -5,23 +5,17 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.entropy.forking_tokens import drop_weightless
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.masked import masked_count, share_of
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.weights import keep_top_entropy
-from rlvr_jax.types import Recipe
 
-LEFT_OUT = {}
+OTHER = "another denominator, which no recipe has"
+LEFT_OUT = {"loss_over_kept": OTHER, "loss_over_kept_soft": OTHER}
 
 
 @both
 def outputs(case, hyper, soft):
-    fraction, bounds = hyper["rho"], {"low": hyper["clip_low"], "high": hyper["clip_high"]}
+    fraction = hyper["rho"]
     method = recipe(
         "forking_tokens",
         fraction=fraction,
@@ -29,14 +23,6 @@ def outputs(case, hyper, soft):
         clip_high=hyper["clip_high"],
     )
     done = golden.evaluate(method, case, soft)
-    over_kept = Recipe(
-        objective(
-            advantage=group_normalized(hyper["eps"]),
-            transforms=[keep_top_entropy(fraction), drop_weightless()],
-            surrogate=ppo_clip(**bounds),
-            aggregation=token_mean(),
-        )
-    )
     batch, entropy = done.batch, golden.stats(case).entropy
     k = jnp.maximum(share_of(fraction, masked_count(batch.mask)), 1)
     sets = within_response(batch)
@@ -49,6 +35,5 @@ def outputs(case, hyper, soft):
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,
-        "loss_over_kept": golden.evaluate(over_kept, case, soft).loss,
         "dlogits": done.dlogits,
     }

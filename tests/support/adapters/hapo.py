@@ -1,29 +1,24 @@
 """HAPO's vectors: the method, and the slips of the released code (`_released`)."""
 
 import golden_vectors as golden
-import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.entropy.hapo import (
-    entropy_score,
-    sampling_temperature,
-    token_normalized_parts,
-)
+from rlvr_jax.methods.entropy.hapo import entropy_score
 
-LEFT_OUT = {}
+FELL_BACK = "only its mean is a metric"
+LEFT_OUT = {
+    "pivot_log_entropy": "a step on the way to the score",
+    "scale_std": "a step on the way to the score",
+    "temperature": "the sampling of `hapo_temperature`",
+    **{f"fell_back{suffix}": FELL_BACK for suffix in ("", "_soft")},
+    **{f"fell_back_released{suffix}": FELL_BACK for suffix in ("", "_soft")},
+}
 
 
 def outputs(case, hyper):
     batch, entropy = golden.rollouts(case), golden.stats(case).entropy
-    said = entropy_score(entropy, batch.mask, batch, hyper["pivot"])
-    temperature = sampling_temperature(said.score, hyper["temperature"], hyper["tau"])
-    found = {
-        "h": said.score,
-        "pivot_log_entropy": said.pivot,
-        "scale_std": said.scale,
-        "temperature": on_mask(temperature, batch),
-    }
+    found = {"h": entropy_score(entropy, batch.mask, batch, hyper["pivot"])}
     for suffix, released in (("", False), ("_released", True)):
         for soft in (False, True):
             values = one(case, hyper, soft, released)
@@ -33,23 +28,23 @@ def outputs(case, hyper):
 
 
 def one(case, hyper, soft, released):
-    method = recipe(
-        "hapo",
-        pivot=hyper["pivot"],
-        clip_strength=hyper["alpha"],
-        credit_strength=hyper["beta"],
-        limit=hyper["limit"],
-        clip_low=hyper["clip_low"],
-        clip_high=hyper["clip_high"],
-        dual_clip=hyper["dual"],
-        released=released,
-    )
-    done = golden.evaluate(method, case, soft)
+    def made(credit_strength):
+        return recipe(
+            "hapo",
+            pivot=hyper["pivot"],
+            clip_strength=hyper["alpha"],
+            credit_strength=credit_strength,
+            limit=hyper["limit"],
+            clip_low=hyper["clip_low"],
+            clip_high=hyper["clip_high"],
+            dual_clip=hyper["dual"],
+            released=released,
+        )
+
+    done = golden.evaluate(made(hyper["beta"]), case, soft)
     batch = done.batch
-    parts = token_normalized_parts(batch, batch.mask, hyper["limit"], hyper["eps"], released)
     return {
-        "base_advantages": on_mask(np.asarray(parts.advantage)[:, None], batch),
-        "fell_back": parts.fell_back,
+        "base_advantages": golden.signals(made(0.0), case, soft).advantage,
         "advantages": done.signals.advantage,
         "clip_low": on_mask(done.signals.clip_low, batch),
         "clip_high": on_mask(done.signals.clip_high, batch),

@@ -7,7 +7,7 @@ from adapters.common import both, on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.lp_reg import low_probability_candidates, min_p_proxy
 
-LEFT_OUT = {}
+LEFT_OUT = {f"n_candidates{kind}": "their number" for kind in ("", "_soft")}
 
 
 @both
@@ -24,7 +24,7 @@ def outputs(case, hyper, soft):
     )
     done = golden.evaluate(lp_reg, case, soft, batch=batch)
     proxy = min_p_proxy(batch.old_logp, batch.old_max_logp, batch.old_min_p_mass, hyper["min_p"])
-    candidates, k = low_probability_candidates(
+    candidates = low_probability_candidates(
         done.signals.advantage,
         golden.stats(case).logp,
         batch.mask,
@@ -33,7 +33,6 @@ def outputs(case, hyper, soft):
     )
     return {
         "advantages": done.signals.advantage,
-        "n_candidates": k,
         "candidates": candidates,
         "selected": on_mask(jnp.isinf(done.signals.clip_low), batch),
         "token_loss": done.token_loss,

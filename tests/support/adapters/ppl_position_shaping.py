@@ -4,14 +4,13 @@ import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.ppl_position_shaping import (
-    log_perplexity,
-    position_bonus,
     relative_position,
     standardized_perplexity,
 )
 from rlvr_jax.objectives.statistics.scopes import within_batch, within_group
 
-LEFT_OUT = {}
+INSIDE = "a step on the way to the advantages"
+LEFT_OUT = {"log_ppl": INSIDE, "position_bonus": INSIDE}
 
 
 def outputs(case, hyper):
@@ -25,13 +24,11 @@ def outputs(case, hyper):
         },
     }
     batch = golden.rollouts(case)
-    logp, mask, eps = batch.old_logp, batch.mask, hyper["eps"]
+    logp, mask = batch.old_logp, batch.mask
     found = {
-        "log_ppl": log_perplexity(logp, mask),
-        "ppl_z": standardized_perplexity(logp, mask, batch, within_batch, eps),
-        "ppl_z_group": standardized_perplexity(logp, mask, batch, within_group, eps),
+        "ppl_z": standardized_perplexity(logp, mask, batch, within_batch),
+        "ppl_z_group": standardized_perplexity(logp, mask, batch, within_group),
         "position": relative_position(mask, logp.dtype),
-        "position_bonus": position_bonus(mask, hyper["gamma"], hyper["d"], logp.dtype),
     }
     for suffix, arguments in variants.items():
         method = recipe(

@@ -1,4 +1,4 @@
-"""SimKO's vectors. Right and wrong are always those of the 0/1 rewards."""
+"""SimKO's vectors. Correct and incorrect are always those of the 0/1 rewards."""
 
 import golden_vectors as golden
 import jax
@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.entropy.simko import is_favourite, uncertain_tokens
+from rlvr_jax.methods.entropy.simko import uncertain_tokens
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+LEFT_OUT = {"is_argmax": "a step on the way to `boosted`"}
 
 
 @both
@@ -37,7 +37,6 @@ def outputs(case, hyper, soft):
     stats = stats_of(jnp.asarray(golden.inputs(case)["logits"]))
     context = Context(stats, batch, batch.old_logp, None)
     gate = uncertain_tokens(context, batch.mask, quantile)
-    favourite = is_favourite(context, batch.mask)
     plain = recipe("simko", negative_factor=1.0, quantile=quantile, top_k=k)
     before = golden.evaluate(plain, case, soft, stats_of=stats_of, batch=batch).signals.advantage
     sets = within_response(batch)
@@ -45,7 +44,6 @@ def outputs(case, hyper, soft):
         "entropy": on_mask(stats.entropy, batch),
         "threshold": scoped_quantile(stats.entropy, batch.mask, sets, quantile)[:, 0],
         "gate": gate,
-        "is_argmax": favourite,
         "ratio": on_mask(done.signals.ratio, batch),
         "topk_ids": jnp.where(batch.mask[..., None], stats.topk_ids, 0),
         "advantages": done.signals.advantage,

@@ -4,16 +4,12 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.entropy.ucas import (
-    certainty_weight,
-    raw_logit,
-    sharpness,
-    standardized_certainty,
-)
+from rlvr_jax.methods.entropy.ucas import standardized_certainty
 from rlvr_jax.objectives import self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_sum
 
-LEFT_OUT = {}
+INSIDE = "a step on the way to the advantages"
+LEFT_OUT = {"logit_minmax": INSIDE, "weight": INSIDE, "weight_soft": INSIDE}
 
 
 @both
@@ -28,18 +24,13 @@ def outputs(case, hyper, soft):
     )
     done = golden.evaluate(method, case, soft)
     batch = done.batch
-    advantage = row_advantages(recipe("grpo"), batch)
     certainty = self_certainty(batch.old_logsumexp, batch.old_mean_logit)
     total = masked_sum(certainty, batch.mask, axis=1)
-    score = standardized_certainty(total, batch.mask, batch, hyper["eps"])
-    logit = raw_logit(batch.old_logp, batch)
     return {
         "self_certainty": on_mask(certainty, batch),
         "certainty_sum": total,
-        "certainty_z": score,
-        "logit_minmax": sharpness(logit, batch.mask, batch, hyper["eps"]),
-        "grpo_advantages": advantage,
-        "weight": certainty_weight(score, advantage, hyper["beta_pos"], hyper["beta_neg"]),
+        "certainty_z": standardized_certainty(total, batch.mask, batch),
+        "grpo_advantages": row_advantages(recipe("grpo"), batch),
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,

@@ -2,19 +2,21 @@
 
 import golden_vectors as golden
 import jax.numpy as jnp
-from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.verl_effective_rank import (
     every_token,
     exploration,
-    exploration_bonus,
     rank_trend,
 )
 from rlvr_jax.objectives.advantages.returns import is_last_token
 from rlvr_jax.types import replace
 
-LEFT_OUT = {}
+INSIDE = "a step on the way to the advantages"
+LEFT_OUT = {
+    "explore_weight": INSIDE,
+    **{f"bonus{where}{kind}": INSIDE for where in ("", "_last") for kind in ("", "_soft")},
+}
 
 
 def outputs(case, hyper):
@@ -40,22 +42,17 @@ def outputs(case, hyper):
     state = golden.evaluate(made(every_token), case, stats_of=stats_of).state
     averages = state["credit_rank_growth"].values
     trend = rank_trend(hidden, mask, hyper["stride"], hyper["max_len"])
-    said = exploration(trend, averages, hyper["gain"])
     found = {
         "effective_rank": trend.rank,
         "er_velocity": trend.velocity,
         "er_acceleration": trend.acceleration,
         "ema": averages,
-        "explore_weight": said.weight,
-        "aux": said.amount,
+        "aux": exploration(trend, averages, hyper["gain"]),
     }
     for suffix, where in (("", every_token), ("_last", is_last_token)):
         for soft in (False, True):
-            method = made(where)
-            done = golden.evaluate(method, case, soft, state=state, stats_of=stats_of)
-            advantage = row_advantages(method, done.batch)
+            done = golden.evaluate(made(where), case, soft, state=state, stats_of=stats_of)
             values = {
-                f"bonus{suffix}": exploration_bonus(said.amount, advantage, hyper["kappa"]),
                 f"advantages{suffix}": done.signals.advantage,
                 f"token_loss{suffix}": done.token_loss,
                 f"loss{suffix}": done.loss,

@@ -13,7 +13,7 @@ is the in-process sampler, verifier and scorer; a page of numpy can be another. 
 held-out prompts.
 """
 
-from rlvr_jax.experience import curricula, draws, stages
+from rlvr_jax.experience import curricula, draws, rewards, stages
 from rlvr_jax.experience.actor import RunActor
 from rlvr_jax.experience.asks import PLAIN, Ask, Shown, View
 from rlvr_jax.experience.batch import Batch, concatenate
@@ -22,6 +22,7 @@ from rlvr_jax.experience.curricula import *
 from rlvr_jax.experience.draws import *
 from rlvr_jax.experience.evaluation import evaluate
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.experience.rewards import *
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.experience.stages import *
 from rlvr_jax.types.parts import part as part
@@ -48,5 +49,6 @@ __all__ = [
     "part",
     *curricula.__all__,
     *draws.__all__,
+    *rewards.__all__,
     *stages.__all__,
 ]

@@ -289,3 +289,22 @@ def _blank(name: str, like: np.ndarray, rows: int) -> np.ndarray:
 
 GroupTest = Callable[[np.ndarray], np.ndarray]
 """(outcomes [G, N], NaN without a verdict) -> bool [G]."""
+
+
+def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
+    """The chunks of each answer after one another, answers in the order of the asks.
+
+    Args:
+      traces: number of the answer of each row of the parts.
+    """
+    order = np.argsort(traces, kind="stable")
+    trace = traces[order].astype(np.int32)
+    group_of = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
+    whole = concatenate(parts).take(order)
+    whole = whole.with_rollouts(trace=trace, group=group_of[trace]).renumbered()
+    truncated = whole.rollouts.truncated[whole.last_of_trace]
+    return replace(
+        whole.with_rollouts(truncated=truncated),
+        asks=[asks[group] for group in group_of[trace]],
+        sample_seconds=sum(part.sample_seconds for part in parts),
+    )

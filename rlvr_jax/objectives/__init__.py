@@ -14,16 +14,13 @@ part sees a model. A file's folder says its place in the chain; each imports tho
     statistics/    what is measured: masked and group statistics, ratios, divergences
     algebra/       what a part is, and how parts make a loss
     regularizers/  terms added to the loss
-    rewards/       what a rollout earns, before the chain
     surrogates/    the loss of a token, and how token losses become one number
     advantages/    signed credit, and the critics that some of it comes from
     transforms/    what changes a signal between advantage and surrogate
 
-Beside them stands what else is decided from a batch of outcomes: rewards made from them
-(`shaping`, `noisy_rewards`), networks that are fitted to them (`scorers`), which of several answers
-or nodes is taken (`choice`, `tree_choice`), which steps are compared (`step_pairs`), what written
-dialogues are worth (`offline_values`), and how many rollouts a prompt is given (`arm_budget`,
-`branch_budget`, `rollout_budget`). `arguments` checks numbers.
+`compositions` names the compositions that many papers share. At the root there are also networks
+that are fitted to rollouts (`scorers`), votes over answers (`choice`), values of written dialogues
+(`offline_values`), and the budget of branches (`branch_budget`). `arguments` checks numbers.
 """
 
 from rlvr_jax.objectives.advantages import *
@@ -33,9 +30,7 @@ from rlvr_jax.objectives.choice import *
 from rlvr_jax.objectives.compositions import *
 from rlvr_jax.objectives.offline_values import *
 from rlvr_jax.objectives.regularizers import *
-from rlvr_jax.objectives.rewards import *
 from rlvr_jax.objectives.scorers import *
-from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
 from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *

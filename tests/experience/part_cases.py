@@ -13,7 +13,9 @@ from rlvr_jax.experience import (
     ask_verdict,
     branch_rounds,
     branch_turns,
+    by_rubric,
     cells_by_kind,
+    column,
     compare_by,
     compare_with,
     embed,
@@ -34,9 +36,12 @@ from rlvr_jax.experience import (
     shape,
     show_sibling,
     shuffled_epochs,
+    signed_outcome,
+    total,
     tournament,
     turns,
     uniform,
+    weighted,
 )
 from rlvr_jax.experience.views import hint, with_note
 from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
@@ -127,7 +132,7 @@ from rlvr_jax.methods.trees.deepsearch import search_tree
 from rlvr_jax.methods.trees.rest_rl import start_from_prefixes
 from rlvr_jax.methods.trees.rose import branch_at_best
 from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree
-from rlvr_jax.objectives import by_rubric, column, group_normalized, signed_outcome, total, weighted
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.rollout import annealed
 from rlvr_jax.tasks import Grade
 from rlvr_jax.types import Criterion

@@ -6,9 +6,8 @@ import numpy as np
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import experience, give_again, shape
+from rlvr_jax.experience import column, experience, give_again, shape
 from rlvr_jax.experience.views import YOUR_TURN
-from rlvr_jax.objectives import column
 from rlvr_jax.tasks import Grade
 
 

@@ -8,7 +8,7 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import argument_f1, call_reward, experience, trained_reward
 from rlvr_jax.methods.agents.fission_grpo import (
     empty_contexts,
     last_error,
@@ -16,15 +16,7 @@ from rlvr_jax.methods.agents.fission_grpo import (
     push_context,
     recover,
 )
-from rlvr_jax.objectives import (
-    GIVEN,
-    TOOL,
-    argument_f1,
-    call_reward,
-    group_deviation,
-    group_std,
-    trained_reward,
-)
+from rlvr_jax.objectives import GIVEN, TOOL, group_deviation, group_std
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats

@@ -5,10 +5,9 @@ import dataclasses
 import numpy_actor
 import pytest
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import by_rubric, experience
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rgr_grpo import refine
-from rlvr_jax.objectives import by_rubric
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.types import Criterion

@@ -10,8 +10,8 @@ import pytest
 import reward_tasks
 import training_runs
 
-from rlvr_jax.experience import experience, score_steps, shape
-from rlvr_jax.objectives import Shaping, agreement, column, group_mean, shaping
+from rlvr_jax.experience import Shaping, agreement, column, experience, score_steps, shape, shaping
+from rlvr_jax.objectives import group_mean
 from rlvr_jax.runs.step import collect, take_step
 from rlvr_jax.tasks import Grade, StepScore
 

@@ -9,12 +9,12 @@ import text_tasks
 import training_runs
 from training_runs import metrics, quietly, settings, values
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import column, experience, plain_outcome
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.rorecomp import estimator
 from rlvr_jax.methods.rewards.instruction_following import product
 from rlvr_jax.methods.rewards.rewardmap import kinds_in_order
-from rlvr_jax.objectives import column, group_normalized, plain_outcome
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.tasks import Labelled, Response, with_verdicts
 from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.texts.tp_judge import check_lines

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import training_runs
 
+from rlvr_jax.experience import replies_read
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.retool import tool_use_reward
-from rlvr_jax.objectives import replies_read
 from rlvr_jax.types import Rollouts, replace
 
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlvr_jax.experience import overlong_shaping
 from rlvr_jax.methods.agents.supo import drop_truncated
 from rlvr_jax.methods.baselines.rloo import leave_one_out
 from rlvr_jax.methods.entropy.entropy_bonus import adaptive_entropy_bonus
@@ -24,7 +25,6 @@ from rlvr_jax.objectives import (
     keep_top_entropy,
     kl_penalty,
     objective,
-    overlong_shaping,
     part,
     ppo_clip,
     reinforce,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
+from rlvr_jax.experience import Moment, Shaping, bounded, column, plain_outcome, total
 from rlvr_jax.methods.agents.spear import falling_cosine, over_steps
 from rlvr_jax.methods.rewards.spurious_rewards import random_reward
-from rlvr_jax.objectives import Moment, Shaping, bounded, column, plain_outcome, total
 from rlvr_jax.types import Rollouts
 
 NOW = Moment(3, jax.random.key(0), np.arange(4, dtype=np.int32))

@@ -7,7 +7,7 @@ from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods.judges.laser import class_balance, self_advantage, self_reward_loss
 from rlvr_jax.methods.judges.rl_v import verdict_loss
-from rlvr_jax.objectives.advantages.self_verification import finished_rows
+from rlvr_jax.objectives.statistics.groups import finished_rows
 from rlvr_jax.types import replace
 
 GROUP = array([5, 5, 5, -1, -1], np.int32)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.objectives import weighted
+from rlvr_jax.experience import weighted
 from rlvr_jax.types import Rollouts
 
 

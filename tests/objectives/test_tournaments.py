@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from rlvr_jax.experience import play, round_robin
 from rlvr_jax.methods.judges.arena_rl import (
     anchor,
     anchor_scores,
@@ -20,7 +21,6 @@ from rlvr_jax.methods.judges.arena_rl import (
     wins,
 )
 from rlvr_jax.methods.judges.think_rm import difference_advantage, difference_table
-from rlvr_jax.objectives import play, round_robin
 
 ROUNDED = 1e-6  # the examples have six digits
 

@@ -31,8 +31,7 @@ from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.objectives.statistics.masked import masked_min
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
+from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, ppo_clip
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (

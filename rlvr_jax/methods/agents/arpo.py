@@ -28,7 +28,7 @@ from rlvr_jax.methods._tools import named_branches
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.trees import parent_rows
+from rlvr_jax.objectives.statistics.traces import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

@@ -21,12 +21,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.objectives.advantages.whitening import Table
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
-from rlvr_jax.objectives.transforms.step_credit import Table
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite

@@ -32,8 +32,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.draws.chunks import by_trace
+from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives.advantages.group_relative import group_normalized

@@ -17,8 +17,8 @@ response ends if it writes 512 tokens without a query or an end.
 from typing import Literal
 
 from rlvr_jax.experience import experience, grade_also, shape, turns
+from rlvr_jax.experience.rewards.composition import column
 from rlvr_jax.methods.baselines.reinforce_plus_plus import reinforce_plus_plus
-from rlvr_jax.objectives import column
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, KLCoefficient, Unit

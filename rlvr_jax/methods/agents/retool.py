@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape, turns
+from rlvr_jax.experience.rewards.tool_calls import replies_read
 from rlvr_jax.objectives import (
     clamped_token_ratio,
     critic_of,
@@ -25,7 +26,6 @@ from rlvr_jax.objectives import (
     whitened,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.tool_calls import replies_read
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (

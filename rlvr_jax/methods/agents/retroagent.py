@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (

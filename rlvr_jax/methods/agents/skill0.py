@@ -33,10 +33,10 @@ from rlvr_jax.experience import experience, shape, shuffled_epochs, turns
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

@@ -32,21 +32,15 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.rewards.composition import Part, bounded, total
+from rlvr_jax.experience.rewards.outcomes import signed_outcome
+from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, shaping
+from rlvr_jax.experience.rewards.tool_calls import replies_read
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.methods._tools import named_turns
-from rlvr_jax.objectives import (
-    bounded,
-    drop_high_covariance,
-    group_centered,
-    random_choice,
-    signed_outcome,
-    total,
-)
+from rlvr_jax.objectives import drop_high_covariance, group_centered, random_choice
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.composition import Part
-from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, shaping
-from rlvr_jax.objectives.rewards.tool_calls import replies_read
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, replace

@@ -29,9 +29,8 @@ import numpy as np
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
-from rlvr_jax.experience.draws.chunks import by_trace
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,

@@ -21,7 +21,7 @@ from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
-from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
+from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, Epsilon
 from rlvr_jax.types.parts import part

@@ -20,7 +20,7 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.soft_clips import never_holds_back
+from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
 from rlvr_jax.types.parts import part

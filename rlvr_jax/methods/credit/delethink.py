@@ -27,8 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
-from rlvr_jax.experience.batch import Batch, given_tokens
-from rlvr_jax.experience.draws.chunks import by_trace
+from rlvr_jax.experience.batch import Batch, by_trace, given_tokens
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import (
     rollout_mean_token_sum,

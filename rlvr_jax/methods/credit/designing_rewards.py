@@ -22,11 +22,17 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.objectives import critic_of, whitened
-from rlvr_jax.objectives.advantages.process_credit import own_reward, paid_tokens, process_metrics
+from rlvr_jax.objectives.advantages.process_credit import (
+    ProcessReward,
+    Table,
+    own_reward,
+    paid_tokens,
+    process_metrics,
+    spread,
+)
 from rlvr_jax.objectives.advantages.returns import generalized_advantages
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.process import ProcessReward, Table, spread
 from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_sum
 from rlvr_jax.types import Method, Recipe, replace

@@ -22,9 +22,9 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.objectives import process_to_go
+from rlvr_jax.objectives.advantages.process_credit import ProcessReward, Table, spread
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.process import ProcessReward, Table, spread
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.steps import (
     Steps,

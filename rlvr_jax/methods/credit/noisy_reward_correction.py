@@ -17,9 +17,9 @@ paper has no baseline there. The KL of GRPO, which the paper keeps, is not part 
 from typing import Annotated
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.outcomes import Reward, plain_outcome
 from rlvr_jax.objectives.advantages.group_relative import plain_reward
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.shaping import Reward, plain_outcome
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Range

@@ -26,8 +26,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import process_to_go
+from rlvr_jax.objectives.advantages.process_credit import ProcessReward
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.process import ProcessReward
 from rlvr_jax.objectives.scorers import Scorer
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std

@@ -26,6 +26,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.advantages.whitening import Table, standardize_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
@@ -37,7 +38,6 @@ from rlvr_jax.objectives.statistics.steps import (
     previous_step,
     step_mean,
 )
-from rlvr_jax.objectives.transforms.step_credit import Table, standardize_advantage
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
 from rlvr_jax.types.parts import part

@@ -26,7 +26,8 @@ import numpy as np
 from rlvr_jax.experience import experience, shape, shuffled_epochs
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, weighted
+from rlvr_jax.experience.rewards.outcomes import weighted
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.reformulations import reformulated
 from rlvr_jax.types import Method, Recipe

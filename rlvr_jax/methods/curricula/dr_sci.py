@@ -30,7 +30,8 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import by_rubric, group_normalized
+from rlvr_jax.experience.rewards.rubrics import by_rubric
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient, Unit

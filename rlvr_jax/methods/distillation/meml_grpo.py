@@ -29,7 +29,7 @@ from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
-from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import imitate

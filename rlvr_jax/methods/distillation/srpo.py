@@ -27,9 +27,9 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.statistics.groups import has_right_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.distillation import Distance
-from rlvr_jax.objectives.transforms.teachers import has_right_sibling
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, NonNegative
 from rlvr_jax.types.parts import Function, part

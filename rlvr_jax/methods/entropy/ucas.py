@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.certainty import self_certainty
+from rlvr_jax.objectives.statistics.divergences import self_certainty
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score

@@ -38,7 +38,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.divergences import Divergence
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.transforms.origins import drop_off_policy
+from rlvr_jax.objectives.transforms.weights import drop_off_policy
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,

@@ -28,12 +28,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import embed, experience, shape
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.rewards.composition import total
+from rlvr_jax.experience.rewards.outcomes import plain_outcome
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.composition import total
-from rlvr_jax.objectives.shaping import plain_outcome
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
     group_has_tokens,

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import embed, experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive

@@ -20,14 +20,9 @@ is all wrong may still differ in format.
 from collections.abc import Sequence
 
 from rlvr_jax.experience import all_wrong, experience, redraw, shape
+from rlvr_jax.experience.rewards.outcomes import weighted
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import (
-    group_normalized,
-    importance_weighted,
-    objective,
-    token_mean,
-    weighted,
-)
+from rlvr_jax.objectives import group_normalized, importance_weighted, objective, token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Epsilon, Unit
 

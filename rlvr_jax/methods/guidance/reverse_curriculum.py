@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, shape, shuffled_epochs
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives import (
     critic_of,
@@ -34,7 +35,6 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,

@@ -23,7 +23,7 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
-from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.objectives import statistic_penalty
 from rlvr_jax.objectives.compositions import objective_of_terms

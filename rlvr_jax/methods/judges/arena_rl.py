@@ -30,11 +30,17 @@ import numpy as np
 from jaxtyping import Int
 
 from rlvr_jax.experience import compare_by, experience, tournament
+from rlvr_jax.experience.rewards.tournaments import (
+    Pairs,
+    Rounds,
+    Schedule,
+    Scores,
+    round_robin,
+    scored_matches,
+)
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized, round_robin
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.standings import Rounds, Scores, scored_matches
-from rlvr_jax.objectives.rewards.tournaments import Pairs, Schedule
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 

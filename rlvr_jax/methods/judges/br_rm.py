@@ -18,9 +18,9 @@ the rule on the two turns and a comparison in two turns (`preferred`).
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

@@ -26,11 +26,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import add_traces, experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives.algebra.core import Objective, objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum
-from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum

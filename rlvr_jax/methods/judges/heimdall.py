@@ -13,13 +13,9 @@ The constants of PPO were not found; they are those of `ppo`.
 """
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    critic_of,
-    generalized_advantage,
-    signed_outcome,
-    total,
-    whitened,
-)
+from rlvr_jax.experience.rewards.composition import total
+from rlvr_jax.experience.rewards.outcomes import signed_outcome
+from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, HalfWidth, TraceDecay

@@ -20,13 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    by_rubric,
-    critic_of,
-    generalized_advantage,
-    share_of_rubric,
-    whitened,
-)
+from rlvr_jax.experience.rewards.rubrics import by_rubric, share_of_rubric
+from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, HalfWidth, KLCoefficient, TraceDecay

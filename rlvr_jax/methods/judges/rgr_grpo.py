@@ -25,11 +25,12 @@ import numpy as np
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.rewards.parts import Shaping
+from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, scored, weighted_share
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import (
     by_origin,
-    by_rubric,
     group_normalized,
     importance_weighted,
     objective,
@@ -37,9 +38,6 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.choice import first_of_largest
-from rlvr_jax.objectives.rewards.parts import Shaping
-from rlvr_jax.objectives.rewards.rubric_reward import criteria_of_kind
-from rlvr_jax.objectives.rewards.rubrics import scored, weighted_share
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Criterion, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, NonNegativeInt, Positive, Unit

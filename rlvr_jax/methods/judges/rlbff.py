@@ -22,13 +22,9 @@ import numpy as np
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.rewards.composition import bounded, column, total
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
-from rlvr_jax.objectives import (
-    bounded,
-    column,
-    group_normalized,
-    total,
-)
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, NonNegativeInt

@@ -13,13 +13,8 @@ Their best checkpoint is from half of the run, as the policy overfits the reward
 """
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    column,
-    entropy_bonus,
-    group_normalized,
-    kl_penalty,
-    total,
-)
+from rlvr_jax.experience.rewards.composition import column, total
+from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (

@@ -28,10 +28,9 @@ from typing import Annotated
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import by_rubric, group_normalized
+from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, vetoed, weighted_share
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.rubric_reward import criteria_of_kind
-from rlvr_jax.objectives.rewards.rubrics import vetoed, weighted_share
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

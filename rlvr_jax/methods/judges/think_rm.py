@@ -20,10 +20,10 @@ import numpy as np
 from jaxtyping import Float
 
 from rlvr_jax.experience import compare_by, experience, tournament
+from rlvr_jax.experience.rewards.tournaments import Rounds, Scores, scored_matches
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.standings import Rounds, Scores, scored_matches
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import Function, part

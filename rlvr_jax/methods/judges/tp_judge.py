@@ -14,13 +14,9 @@ be long and wordy rather than incorrect, so the policy trains on short and algeb
 """
 
 from rlvr_jax.experience import experience, grade_also, shape
-from rlvr_jax.objectives import (
-    column,
-    group_normalized,
-    plain_outcome,
-    rollout_mean_token_mean,
-    total,
-)
+from rlvr_jax.experience.rewards.composition import column, total
+from rlvr_jax.experience.rewards.outcomes import plain_outcome
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite

@@ -27,7 +27,7 @@ from rlvr_jax.objectives.advantages.returns import (
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.objectives.transforms.origins import drop_off_policy
+from rlvr_jax.objectives.transforms.weights import drop_off_policy
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Discount, TraceDecay
 from rlvr_jax.types.parts import part

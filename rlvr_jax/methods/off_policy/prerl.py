@@ -21,7 +21,7 @@ import numpy as np
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform

@@ -15,12 +15,8 @@ the price was not found. The price, w and the constants of RL (GRPO's) are ours.
 from collections.abc import Mapping
 
 from rlvr_jax.experience import experience, grade_also, shape
-from rlvr_jax.objectives import (
-    column,
-    group_normalized,
-    rollout_mean_token_mean,
-    total,
-)
+from rlvr_jax.experience.rewards.composition import column, total
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegative

@@ -19,9 +19,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives.statistics.groups import group_max
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit

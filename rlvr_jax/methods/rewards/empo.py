@@ -20,11 +20,8 @@ rewards have no advantage.
 """
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    agreement,
-    group_normalized,
-    rollout_mean_token_mean,
-)
+from rlvr_jax.experience.rewards.consensus import agreement
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Unit

@@ -20,15 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    column,
-    group_normalized,
-    plain_outcome,
-    rollout_mean_token_mean,
-)
+from rlvr_jax.experience.rewards.composition import Part, column, combined
+from rlvr_jax.experience.rewards.outcomes import plain_outcome
+from rlvr_jax.experience.rewards.parts import Shaping
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.composition import Part, combined
-from rlvr_jax.objectives.rewards.parts import Shaping
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegativeInt
 from rlvr_jax.types.parts import part

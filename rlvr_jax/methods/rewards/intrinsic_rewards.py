@@ -28,16 +28,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    Shaping,
-    agreement,
-    group_normalized,
-    rollout_mean_token_mean,
-)
+from rlvr_jax.experience.rewards.consensus import agreement
+from rlvr_jax.experience.rewards.parts import Shaping
+from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.statistics.certainty import self_certainty
+from rlvr_jax.objectives.statistics.divergences import self_certainty
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,

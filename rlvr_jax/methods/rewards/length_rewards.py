@@ -23,15 +23,12 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.objectives import (
-    group_normalized,
-    overlong_excess,
-    plain_outcome,
-    total,
-)
+from rlvr_jax.experience.rewards.composition import total
+from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
+from rlvr_jax.experience.rewards.parts import Shaping, shaping
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives.statistics.groups import group_max, group_spread
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative

@@ -31,7 +31,7 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective

@@ -25,13 +25,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives import (
     critic_of,
     generalized_advantage,
     whitened,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,

@@ -23,15 +23,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.outcomes import Reward
+from rlvr_jax.experience.rewards.parts import Shaping
 from rlvr_jax.objectives import (
-    Reward,
     group_normalized,
     importance_weighted,
     objective,
     ppo_clip,
     token_mean,
 )
-from rlvr_jax.objectives.rewards.parts import Shaping
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit

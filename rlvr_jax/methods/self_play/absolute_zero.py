@@ -28,13 +28,13 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.parts import Curriculum, Setting, Stage
+from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, taken, uniform_places
 from rlvr_jax.objectives import plain_reward
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
 from rlvr_jax.tasks.worlds.triplets import (

@@ -30,6 +30,7 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
@@ -43,7 +44,6 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part

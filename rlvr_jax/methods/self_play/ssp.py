@@ -31,6 +31,7 @@ from rlvr_jax.experience import experience, turns
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
@@ -52,7 +53,6 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform, no_state
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in

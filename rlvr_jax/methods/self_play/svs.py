@@ -26,8 +26,9 @@ from jaxtyping import Array, Bool
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.problems.synthesize import REQUEST
+from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
+    REQUEST,
     SOLVE,
     WRITE,
     WRITTEN,
@@ -41,7 +42,6 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.proposals import Rate
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     AtLeastOne,

@@ -29,11 +29,8 @@ import numpy as np
 from rlvr_jax.experience import experience, refill, shape, uniform
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage, Turn
-from rlvr_jax.objectives import (
-    group_normalized,
-    overlong_shaping,
-    signed_outcome,
-)
+from rlvr_jax.experience.rewards.outcomes import overlong_shaping, signed_outcome
+from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (

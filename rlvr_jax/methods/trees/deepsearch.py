@@ -27,13 +27,13 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees.nodes import (
     Nodes,
     children,
+    graded_ends,
     path_to,
     roots,
     upper_confidence,
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.search import graded_ends
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective

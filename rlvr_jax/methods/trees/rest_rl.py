@@ -32,12 +32,12 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.curricula.batches import order_of
 from rlvr_jax.experience.draws.trees.nodes import Nodes, children, path_to, roots, with_nodes
 from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 from rlvr_jax.tasks.base import Prompt, StepScore, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (

@@ -31,7 +31,7 @@ from rlvr_jax.objectives import fixed_length_mean
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
-from rlvr_jax.objectives.statistics.trees import parent_rows
+from rlvr_jax.objectives.statistics.traces import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

@@ -38,13 +38,13 @@ from rlvr_jax.experience.draws.trees.heads import Head, fitted, new_head, states
 from rlvr_jax.experience.draws.trees.nodes import (
     Nodes,
     children,
+    graded_ends,
     path_to,
     roots,
     upper_confidence,
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.search import graded_ends
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,

@@ -27,13 +27,10 @@ one advantage stand beside it (`weigh_by_token_ratio`, `weigh_by_trace`, `drop_d
 `verdict_loss`, …).
 """
 
-from rlvr_jax.objectives.advantages.cells import *
 from rlvr_jax.objectives.advantages.critics import *
 from rlvr_jax.objectives.advantages.group_relative import *
 from rlvr_jax.objectives.advantages.process_credit import *
 from rlvr_jax.objectives.advantages.returns import *
-from rlvr_jax.objectives.advantages.self_verification import *
-from rlvr_jax.objectives.advantages.traces import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.public import public_names
 

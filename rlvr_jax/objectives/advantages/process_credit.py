@@ -1,24 +1,32 @@
 """Advantages of responses that are paid on their way."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.returns import (
-    discounted_returns,
-    token_rewards,
-)
+from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.process import ProcessReward
 from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.steps import Steps, at_tokens
 from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.parts import Part, part
 
-__all__ = ["own_reward", "paid_tokens", "process_metrics", "process_to_go"]
+__all__ = [
+    "ProcessReward",
+    "own_reward",
+    "paid_tokens",
+    "process_metrics",
+    "process_to_go",
+    "spread",
+]
 
 AtEnd = Callable[[Rollouts], Array]
 """(rollouts) -> [B], what the last token is paid."""
@@ -81,3 +89,24 @@ def process_to_go(
         return replace(signals, advantage=returns), state, metrics
 
     return Transform(apply, reads=process.reads)
+
+
+Table = Float[Array, "B T"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProcessReward(Part):
+    """What each token is paid on its way.
+
+    Fields:
+      of: (rollouts, mask) -> [B, T], read on the mask only.
+      reads: records of the rollouts that it reads.
+    """
+
+    of: Callable[[Rollouts, Bool[Array, "B T"]], Float[Array, "B T"]]
+    reads: frozenset[str] = frozenset()
+
+
+def spread(scores: Table, steps: Steps) -> Float[Array, "B T"]:
+    """The score of each step on its last token, 0 elsewhere."""
+    return jnp.where(step_ends(steps), at_tokens(scores, steps), 0)

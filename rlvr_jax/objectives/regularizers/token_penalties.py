@@ -4,9 +4,10 @@ They follow the aggregation of the loss: under `token_mean` a bonus is the mean 
 tokens, under other aggregations it is weighted as they weigh tokens.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives.algebra.parts import Context, Transform
@@ -14,9 +15,9 @@ from rlvr_jax.objectives.statistics.divergences import Divergence, k3
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Signals, replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.parts import Function, part
 
-__all__ = ["entropy_bonus", "kl_penalty", "statistic_penalty", "statistic_term"]
+__all__ = ["entropy_bonus", "kl_penalty", "scale_of_cell", "statistic_penalty", "statistic_term"]
 
 
 @part(writes={"penalty"})
@@ -105,3 +106,23 @@ def kl_penalty(
         return signals, state, {f"kl_penalty/{estimator.__name__}": mean}
 
     return Transform(apply, reads={"logp", "reference_logp", *reads})
+
+
+@part
+def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Function:
+    """A factor by the label of the row, for the argument `weight` of `kl_penalty`, with
+    `reads={"cell"}`.
+
+    Args:
+      factors: by cell, finite.
+      other: of all other rows.
+    """
+
+    def weight(signals, context):
+        cell = context.rollouts.cell
+        scale = jnp.full(cell.shape, other, signals.weight.dtype)
+        for number, factor in factors.items():
+            scale = jnp.where(cell == number, jnp.asarray(factor, scale.dtype), scale)
+        return scale[:, None]
+
+    return weight

@@ -13,7 +13,6 @@ Sums over tokens and rollouts go through the `masked_*` and `group_*` functions:
 rollouts and uneven groups are solved there, once.
 """
 
-from rlvr_jax.objectives.statistics.certainty import *
 from rlvr_jax.objectives.statistics.choices import *
 from rlvr_jax.objectives.statistics.covariance import *
 from rlvr_jax.objectives.statistics.divergences import *
@@ -27,7 +26,6 @@ from rlvr_jax.objectives.statistics.scopes import *
 from rlvr_jax.objectives.statistics.semantic_entropy import *
 from rlvr_jax.objectives.statistics.steps import *
 from rlvr_jax.objectives.statistics.traces import *
-from rlvr_jax.objectives.statistics.trees import *
 from rlvr_jax.public import public_names
 
 __all__ = public_names(globals())

@@ -6,7 +6,7 @@ policy (from the old policy in the last row):
 | name | value | d value / d logp | expected gradient as a loss |
 |---|---|---|---|
 | `k1` | d | 1 | 0: right in a reward, useless as a loss |
-| `absolute` | \\|d\\| | sign d | of no divergence |
+| `absolute` | \|d\| | sign d | of no divergence |
 | `k2` | d²/2 | d | that of KL(policy ‖ reference) |
 | `k3` | x + d - 1 | 1 - x | that of KL(reference ‖ policy) |
 | `k3_plus` | x + d - 1 | d | that of KL(policy ‖ reference) |
@@ -24,9 +24,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["Divergence", "absolute", "k1", "k3", "k3_clamped", "k3_importance"]
+__all__ = ["Divergence", "absolute", "k1", "k3", "k3_clamped", "k3_importance", "self_certainty"]
 
 Values = Float[Array, "..."]
+
+
 Divergence = Callable[[Array, Array, Array], Array]
 
 
@@ -62,3 +64,10 @@ def k3_clamped(logp: Values, reference_logp: Values, old_logp: Values) -> Values
 def k3_importance(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     """ρ · k3, with gradient through ρ: both value and gradient are right off-policy."""
     return jnp.exp(logp - old_logp) * k3(logp, reference_logp, old_logp)
+
+
+def self_certainty(
+    logsumexp: Float[Array, "B T"], mean_logit: Float[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """log Σ exp z - mean z = KL(uniform ‖ p) + log V: the more, the more peaked p is."""
+    return logsumexp - mean_logit

@@ -25,12 +25,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "batch_mean",
     "batch_std",
+    "finished_rows",
     "group_all_equal",
     "group_count",
     "group_deviation",
@@ -41,12 +43,17 @@ __all__ = [
     "group_spread",
     "group_std",
     "group_sum",
+    "has_right_sibling",
     "has_tokens",
     "std_with_virtual",
 ]
 
 Rows = Bool[Array, "B"] | None
+
+
 Virtual = tuple[float, int] | None
+
+
 Statistic = Callable[..., Float[Array, "B"]]
 
 
@@ -215,3 +222,14 @@ def _reduced(reduce, values, group):
     """Segment reduction over groups, spread back over the rows."""
     segment = jnp.searchsorted(jnp.sort(group), group)  # any ids, mapped into 0 … B - 1
     return reduce(values, segment, num_segments=group.shape[0])[segment]
+
+
+def has_right_sibling(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B"]:
+    """Rows of whose group another row has an outcome of at least `success`."""
+    right = (rollouts.outcome >= success).astype(jnp.int32)
+    return group_sum(right, rollouts.group) > right
+
+
+def finished_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
+    """Rows with tokens that were not cut off."""
+    return ~rollouts.truncated & jnp.any(rollouts.mask, axis=1)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.groups import group_max, group_sum
 
-__all__ = ["last_of_trace", "of_last_row", "trace_ids"]
+__all__ = ["last_of_trace", "of_last_row", "parent_rows", "trace_ids"]
 
 
 def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -33,3 +33,10 @@ def of_last_row(
 ) -> Float[Array, "B"]:
     """The value that the last row of the trace has."""
     return group_sum(values, ids, where=last_of_trace(ids, rollout_id))
+
+
+def parent_rows(parent: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
+    """The row of each row's parent, -1 without one."""
+    found = (rollout_id[None] == parent[:, None]) & (parent >= 0)[:, None]
+    row = jnp.argmax(found, axis=1).astype(jnp.int32)
+    return jnp.where(jnp.any(found, axis=1), row, -1)

@@ -19,10 +19,8 @@ Transforms that make sense with one surrogate alone stand beside it (`outcome_re
 from rlvr_jax.objectives.surrogates.aggregations import *
 from rlvr_jax.objectives.surrogates.by_origin import *
 from rlvr_jax.objectives.surrogates.distillation import *
-from rlvr_jax.objectives.surrogates.foreign_ratios import *
 from rlvr_jax.objectives.surrogates.frozen_weights import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *
-from rlvr_jax.objectives.surrogates.soft_clips import *
 from rlvr_jax.objectives.surrogates.soft_tokens import *
 from rlvr_jax.public import public_names
 

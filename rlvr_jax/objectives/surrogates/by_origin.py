@@ -26,8 +26,10 @@ __all__ = [
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
 
+
 TOOL = 2
 """`Rollouts.origin` of what a tool or an environment wrote."""
+
 
 GIVEN = 3
 """`Rollouts.origin` of a token of a hint or a prefix, which the response was made to begin with."""
@@ -125,3 +127,8 @@ def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
         return jnp.maximum(plain, -signals.advantage * clip_to_trusted(signals))
 
     return Surrogate(prepare, loss)
+
+
+def unclipped_loss(signals, context):
+    del context
+    return -signals.advantage * signals.ratio

@@ -123,3 +123,9 @@ def no_policy_loss() -> Surrogate:
         return jnp.zeros_like(signals.advantage)
 
     return Surrogate(prepare, loss)
+
+
+def never_holds_back(plan):
+    if plan.updates_per_batch == 1:
+        return "holds nothing back: with one update per batch the ratio is exactly 1."
+    return None

@@ -29,9 +29,6 @@ Advantages and terms that belong to one of these stand beside it: `normalized_by
 from rlvr_jax.objectives.transforms.confidence import *
 from rlvr_jax.objectives.transforms.corrections import *
 from rlvr_jax.objectives.transforms.entropy_change import *
-from rlvr_jax.objectives.transforms.origins import *
-from rlvr_jax.objectives.transforms.step_credit import *
-from rlvr_jax.objectives.transforms.teachers import *
 from rlvr_jax.objectives.transforms.weights import *
 from rlvr_jax.public import public_names
 

@@ -21,7 +21,13 @@ from rlvr_jax.types import Signals, replace
 from rlvr_jax.types.hyperparameters import Finite, Share
 from rlvr_jax.types.parts import part
 
-__all__ = ["drop_high_covariance", "is_chosen", "keep_top_entropy", "scale_weight"]
+__all__ = [
+    "drop_high_covariance",
+    "drop_off_policy",
+    "is_chosen",
+    "keep_top_entropy",
+    "scale_weight",
+]
 
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
@@ -109,5 +115,16 @@ def scale_weight(factor: Finite) -> Transform:
     def apply(signals, context, state):
         del context
         return replace(signals, weight=factor * signals.weight), state, {}
+
+    return apply
+
+
+@part(reads={"off_policy"}, writes={"mask"})
+def drop_off_policy() -> Transform:
+    """Takes the rows of another policy out of the loss and out of its denominators."""
+
+    def apply(signals, context, state):
+        mask = signals.mask & ~context.rollouts.off_policy[:, None]
+        return replace(signals, mask=mask), state, {}
 
     return apply

@@ -4,6 +4,7 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import row_advantages
 
+from rlvr_jax.experience import play
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.arena_rl import (
     ANCHOR,
@@ -14,7 +15,6 @@ from rlvr_jax.methods.judges.arena_rl import (
     ranks,
     wins,
 )
-from rlvr_jax.objectives import play
 
 LEFT_OUT = {}
 

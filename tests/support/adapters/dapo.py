@@ -3,8 +3,8 @@
 import golden_vectors as golden
 from adapters.common import both
 
+from rlvr_jax.experience import overlong_penalty
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import overlong_penalty
 
 LEFT_OUT = {}
 

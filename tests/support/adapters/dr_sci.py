@@ -4,9 +4,9 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.experience import weighted_share
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.dr_sci import exchanged, stages_by_difficulty
-from rlvr_jax.objectives import weighted_share
 from rlvr_jax.types import Criterion, replace
 
 LEFT_OUT = {}

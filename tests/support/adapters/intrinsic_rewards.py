@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import per_rollout
 
+from rlvr_jax.experience import answer_share
+from rlvr_jax.experience.rewards.parts import Moment
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.intrinsic_rewards import (
     certainty_of_distribution,
@@ -14,8 +16,7 @@ from rlvr_jax.methods.rewards.intrinsic_rewards import (
     certainty_of_response,
     majority_vote,
 )
-from rlvr_jax.objectives import answer_clusters, answer_share, group_max
-from rlvr_jax.objectives.rewards.parts import Moment
+from rlvr_jax.objectives import answer_clusters, group_max
 from rlvr_jax.types import replace
 
 LEFT_OUT = {

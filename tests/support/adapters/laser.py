@@ -8,9 +8,8 @@ from adapters.common import only, per_group, per_rollout
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.laser import class_balance, self_reward, self_reward_loss
-from rlvr_jax.objectives.advantages.self_verification import finished_rows
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.statistics.groups import group_std
+from rlvr_jax.objectives.statistics.groups import finished_rows, group_std
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -2,8 +2,8 @@
 
 import golden_vectors as golden
 
+from rlvr_jax.experience import overlong_excess
 from rlvr_jax.methods.rewards.length_rewards import length_cosine, length_excess, short_of_group
-from rlvr_jax.objectives import overlong_excess
 
 LEFT_OUT = {"length_z_correct": "a reward that the method does not offer"}
 

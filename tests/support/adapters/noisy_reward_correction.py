@@ -4,12 +4,12 @@ import golden_vectors as golden
 from adapters.common import per_rollout
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.rewards.outcomes import plain_outcome
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.baselines.rloo import leave_one_out
 from rlvr_jax.methods.credit.noisy_reward_correction import forward_corrected
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.shaping import plain_outcome
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe

@@ -3,14 +3,14 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 
-from rlvr_jax.methods.agents.supo import drop_truncated
-from rlvr_jax.objectives.algebra.parts import Context
-from rlvr_jax.objectives.shaping import (
+from rlvr_jax.experience.rewards.outcomes import (
     overlong_penalty,
     overlong_shaping,
     plain_outcome,
     signed_outcome,
 )
+from rlvr_jax.methods.agents.supo import drop_truncated
+from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.types import Signals, TokenStats
 
 LEFT_OUT = {}

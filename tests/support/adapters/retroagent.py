@@ -5,9 +5,9 @@ import jax
 import numpy as np
 from adapters.common import per_group
 
+from rlvr_jax.experience.rewards.parts import Moment
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.retroagent import beyond_best
-from rlvr_jax.objectives.rewards.parts import Moment
 from rlvr_jax.types import Recipe, replace
 
 SUMMED = "a term of total_reward"

@@ -11,7 +11,7 @@ from adapters.common import only
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rl_v import verdict_loss
 from rlvr_jax.objectives import choose, own_score, vote_sum
-from rlvr_jax.objectives.advantages.self_verification import finished_rows
+from rlvr_jax.objectives.statistics.groups import finished_rows
 from rlvr_jax.types import replace
 
 LEFT_OUT = {"majority_vote": "a tie goes to the smallest answer, with `choose` to the first row"}

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.experience import Moment, bounded, signed_outcome, total
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.spear import (
     call_bonus,
@@ -13,16 +14,7 @@ from rlvr_jax.methods.agents.spear import (
     replay_size,
     usual_reward,
 )
-from rlvr_jax.objectives import (
-    Moment,
-    bounded,
-    group_mean,
-    masked_count,
-    share_of,
-    signed_outcome,
-    token_covariance,
-    total,
-)
+from rlvr_jax.objectives import group_mean, masked_count, share_of, token_covariance
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from adapters.common import on_mask
 
+from rlvr_jax.experience import column
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.spurious_rewards import inverted_outcome
-from rlvr_jax.objectives import column
 from rlvr_jax.types import replace
 
 LEFT_OUT = {

@@ -11,6 +11,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.experience.parts import Actor
+
 __all__ = [
     "Nodes",
     "back_up_mixed",
@@ -125,3 +128,16 @@ def upper_confidence(
     count = np.maximum(visits, 1)
     logarithm = np.log(np.maximum(parent_visits, 1))
     return np.where(visits > 0, value / count + constant * np.sqrt(logarithm / count), 0.0)
+
+
+def graded_ends(
+    pieces: Pieces, actor: Actor, drawn: np.ndarray, terminal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each piece whether it ends a right response, and the mean -logp of its own tokens."""
+    right = np.zeros(len(drawn), bool)
+    if terminal.any():
+        graded = actor.grade(pieces.batch.take(drawn[terminal]).renumbered())
+        right[terminal] = [(grade.outcome or 0.0) > 0.5 for grade in graded.grades]
+    own = pieces.new_tokens(drawn)
+    logp = np.where(own, pieces.batch.rollouts.behaviour_logp[drawn], 0)
+    return right, -logp.sum(axis=1) / np.maximum(own.sum(axis=1), 1)

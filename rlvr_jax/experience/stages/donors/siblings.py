@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.views import with_answer
 from rlvr_jax.types.hyperparameters import Finite
 from rlvr_jax.types.parts import part

@@ -145,3 +145,9 @@ def earned(batch: Batch, reward: np.ndarray, cell: int) -> Batch:
     ]
     cells = np.full(len(batch), cell, np.int32)
     return replace(batch.with_rollouts(outcome=outcome, reward=told, cell=cells), grades=grades)
+
+
+REQUEST = (
+    "This is a solution of a problem that you do not see. Write a problem that it solves, with the"
+    " same answer, between ```text and ```."
+)

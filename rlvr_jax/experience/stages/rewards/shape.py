@@ -6,7 +6,8 @@ import numpy as np
 
 from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives import Moment, Reward, Shaping, as_shaping
+from rlvr_jax.experience.rewards.outcomes import Reward
+from rlvr_jax.experience.rewards.parts import Moment, Shaping, as_shaping
 from rlvr_jax.types.parts import label_of, part
 
 __all__ = ["shape"]

@@ -10,7 +10,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.parts import Actor, Stage, Turn
-from rlvr_jax.objectives import Met, Schedule, round_robin
+from rlvr_jax.experience.rewards.tournaments import Met, Schedule, round_robin
 from rlvr_jax.types.parts import Function, part
 
 __all__ = ["compare_by", "tournament"]

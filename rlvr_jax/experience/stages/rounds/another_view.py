@@ -25,3 +25,6 @@ def under_another_view(drawn: Batch, actor: Actor, view: View) -> Batch:
         shown_length=rollouts.prompt_length,
         off_policy=np.ones(len(drawn), bool),
     )
+
+
+GIVES = frozenset({"second_tokens", "second_length"})

@@ -4,6 +4,8 @@ They read `rollouts.outcome` (or the rewards of which it is one) and leave it al
 pass rates keep seeing what the verifier said.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
@@ -17,6 +19,7 @@ from rlvr_jax.types.parts import Function, part
 __all__ = [
     "Reward",
     "check_overlong",
+    "overlong_excess",
     "overlong_penalty",
     "overlong_shaping",
     "plain_outcome",
@@ -113,3 +116,27 @@ def check_overlong(function: str, max_length: int, cache_length: int, factor: fl
         raise ValueError(
             f"{function}: cache_length must be in (0, max_length {max_length}], got {cache_length}"
         )
+
+
+Rows = Float[Array, "B"]
+
+
+@part
+def overlong_excess(max_length: int, cache_length: int, factor: float = 1.0) -> Function:
+    """`overlong_penalty` alone, to be a part of a `total`.
+
+    Args:
+      max_length, cache_length, factor: as there.
+    Raises:
+      ValueError: cache_length outside (0, max_length], or a negative factor.
+    """
+    check_overlong("overlong_excess", max_length, cache_length, factor)
+
+    def reward(rollouts):
+        penalty = overlong_penalty(rollouts.length, max_length, cache_length, factor)
+        return penalty.astype(rollouts.outcome.dtype)
+
+    return reward
+
+
+Rate = Float[Array, "..."]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, judged_mean, shaping
-from rlvr_jax.objectives.shaping import Reward
+from rlvr_jax.experience.rewards.outcomes import Reward
+from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, judged_mean, shaping
 from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 from rlvr_jax.types.parts import part

@@ -1,19 +1,7 @@
-"""Tournaments: which pairs of N players meet, and what is made of how they did.
+"""What is made of how players did in a tournament: scores, places, rewards, differences.
 
-    rounds = play(4, seeded_knockout, compare)      compare: pairs -> two scores each
-    rewards = place_rewards(knockout_places(4, rounds))
-
-A schedule says the pairs of the next round, given all rounds before; [] ends the tournament. It
-knows neither texts nor models: whatever gives two numbers of a pair may compare, a round at a time.
-Players are places in a group, 0 … N - 1. A pair whose scores are NaN moves nobody up or down.
-
-| schedule | pairs | who meets |
-|---|---|---|
-| `anchor` | N - 1 | everyone the first |
-| `round_robin` | N (N - 1) / 2 | everyone everyone |
-| `seeded_knockout` | 2 (N - 1) | everyone the first, for the seeds; then winners |
-| `swiss` | N / 2 a round, ⌈log₂ N⌉ rounds | neighbours in the standings |
-| `minimum_degree(d, b)` | b N | everyone d others, then neighbours in the standings |
+A round is a sequence of (first, second, score of the first, score of the second). A pair whose
+scores are NaN moves nobody up or down.
 """
 
 from __future__ import annotations
@@ -22,10 +10,29 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 __all__ = ["Met", "Schedule", "play", "round_robin"]
 
+Match = tuple[int, int, float, float]
+
+
+Rounds = Sequence[Sequence[Match]]
+
+
+Scores = Float[np.ndarray, "N"]
+
+
+def scored_matches(rounds):
+    for matches in rounds:
+        for match in matches:
+            if not np.isnan(match[2:]).any():
+                yield match
+
+
 Pairs = list[tuple[int, int]]
+
+
 Compare = Callable[[Pairs], np.ndarray]
 """(pairs) -> [n, 2], the scores of both of each; NaN where nobody can say."""
 
@@ -39,7 +46,6 @@ class Met(NamedTuple):
     second_score: float
 
 
-Rounds = Sequence[Sequence[Met]]
 Schedule = Callable[[int, Rounds], Pairs]
 
 

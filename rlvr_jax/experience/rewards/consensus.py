@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choice import answer_clusters, first_of_largest
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 Answers = Int[Array, "B"]
+
+
 Groups = Int[Array, "B"]
 
 

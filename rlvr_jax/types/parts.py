@@ -311,6 +311,8 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         return value
     if origin in (Union, types.UnionType):
         return _of_union(function, name, value, get_args(hint))
+    if origin is Callable and not callable(value):
+        raise ValueError(f"{function}: {name} must be a function, got {value!r}")
     if origin is Literal and value not in get_args(hint):
         wanted = ", ".join(map(repr, get_args(hint)))
         raise ValueError(f"{function}: {name} must be one of {wanted}, got {value!r}")

@@ -140,8 +140,8 @@ def test_hyperparameters_reach_the_parts():
 
 def numbers_of(name):
     """The hyperparameters that may be a float."""
-    parameters = inspect.signature(method(name).recipe, eval_str=True).parameters.values()
-    return [p.name for p in parameters if float in typing.get_args(p.annotation | None)]
+    hints = typing.get_type_hints(method(name).recipe)
+    return [key for key, hint in hints.items() if float in (hint, *typing.get_args(hint))]
 
 
 def test_no_number_of_a_method_may_be_nan():

@@ -68,7 +68,7 @@ def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_pat
         (dict(method="grpo", mask_truncated=True, dynamic_sampling=2), True),
         (dict(method="rlbff"), False),
         (dict(method="rlbff", mask_truncated=True), False),
-        (dict(method="grpo", stage=("rlvr_jax.experience:mask_void",)), False),
+        (dict(method="grpo", stage=("rlvr_jax.methods.agents.verltool:mask_void",)), False),
     ],
 )
 def test_a_method_that_reads_no_rewards_of_the_task_is_said_to_hear_no_judge(
@@ -285,12 +285,12 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "by"),
     [
-        ({"judge": "own_judges:longer"}, "compare_by_0"),
-        ({}, "compare_by_outcome"),
-        ({"judge": "own_judges:longer", "judge_prompt": "pairs"}, "compare_with_judge"),
+        ({"judge": "own_judges:longer"}, "compare_by(column=0)"),
+        ({}, "compare_by()"),
+        ({"judge": "own_judges:longer", "judge_prompt": "pairs"}, "compare_with("),
         (
             {"judge": "own_judges:longer", "method": "grpo", "experience": "think_rm"},
-            "compare_by_0",
+            "compare_by(column=0)",
         ),
     ],
 )
@@ -298,7 +298,7 @@ def test_answers_are_compared_by_what_a_judge_says_of_each(model, tmp_path, chan
     config = settings(model, tmp_path / "run", **{"method": "think_rm", **changes})
     _, _, recipe = run_card(config)
     (label,) = [label for label in recipe.experience.labels if label.startswith("tournament")]
-    assert f"tournament({by}, " in label
+    assert f"tournament(compare={by}" in label
 
 
 def test_a_rubric_does_not_compare(model, tmp_path):

@@ -171,7 +171,10 @@ def test_a_prefill_is_graded_with_the_response(model, monkeypatch):
 @pytest.mark.parametrize(
     "draw", [turns, summarized_turns, branch_turns, turn_rows], ids=lambda draw: draw.__name__
 )
-def test_every_way_to_give_an_environment_shows_the_same_opening(tmp_path, draw):
+def test_every_way_to_give_an_environment_shows_the_same_opening(tmp_path, draw, monkeypatch):
+    said = " ".join(message["content"] for message in BOX.start(None)[1]).split()
+    words = list(dict.fromkeys([*training_runs.WORDS, *said]))
+    monkeypatch.setattr(training_runs, "WORDS", words)
     model = training_runs.write_policy(tmp_path / "policy", max_positions=512)
     settings = json.loads((model / "tokenizer_config.json").read_text())
     (model / "tokenizer_config.json").write_text(json.dumps({**settings, "chat_template": REST}))

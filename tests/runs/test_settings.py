@@ -61,20 +61,6 @@ def test_what_a_method_cannot_prescribe_is_refused(prescribed, sentence):
         TrainConfig(method="grpo", temperature=0.9).sampling(prescribed)
 
 
-@pytest.mark.parametrize(
-    ("slot", "value", "instead"),
-    [
-        ("guidance", "a hint", r"stages=\[…\]"),
-        ("sampling", {"temperature": 0.6}, r"draw=plain\(temperature=…\)"),
-        ("selection", 3, r"refill\(uniform, rounds=…\)"),
-        ("reward", min, r"shape\(…\)"),
-    ],
-)
-def test_a_slot_of_earlier_recipes_names_what_replaced_it(slot, value, instead):
-    with pytest.raises(ValueError, match=rf"Recipe: {slot} must be a part of its exp.*{instead}"):
-        replace(methods.recipe("grpo"), **{slot: value})
-
-
 def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
     recipe = methods.recipe("rollout_correction")
     changes = dict(method="rollout_correction", hyperparameters=())
@@ -139,7 +125,7 @@ def test_responses_that_are_cut_teach_nothing_if_asked(model):
 def test_dynamic_sampling_is_one_setting(model):
     config = training_runs.settings(model, "unused", dynamic_sampling=2, **PLAIN)
     card, task, recipe = run_card(config)
-    assert card["loss_terms"][-1] == "experience: refill(uniform, rounds=2)"
+    assert card["loss_terms"][-1] == "experience: refill(when=uniform, rounds=2)"
     # No group is mixed, so all batches are drawn.
     equal = dataclasses.replace(task, verify=lambda prompts, _: [Grade(0.0) for _ in prompts])
     run = make_run(config, equal, recipe, config.model)
@@ -149,7 +135,7 @@ def test_dynamic_sampling_is_one_setting(model):
         run_card(dapo)
     terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
     assert terms[-1] == "experience: shape(overlong_shaping)"
-    assert terms[-2].startswith("experience: refill(uniform")
+    assert terms[-2].startswith("experience: refill(when=uniform")
 
 
 @pytest.mark.parametrize("name", methods.names())

@@ -20,7 +20,7 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.chain import Collected, Experience, experience
 from rlvr_jax.experience.curricula import *
 from rlvr_jax.experience.draws import *
-from rlvr_jax.experience.evaluation import evaluate
+from rlvr_jax.experience.evaluation import evaluate, held_out_indices
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
 from rlvr_jax.experience.rewards import *
 from rlvr_jax.experience.sampling import Sampler
@@ -46,6 +46,7 @@ __all__ = [
     "concatenate",
     "evaluate",
     "experience",
+    "held_out_indices",
     "part",
     *curricula.__all__,
     *draws.__all__,

@@ -1,7 +1,6 @@
 """The folder is the registry."""
 
 import dataclasses
-import inspect
 import re
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Estimators of the divergence from a reference at the sampled token, and what they do as a loss.
+r"""Estimators of the divergence from a reference at the sampled token, and what they do as a loss.
 
 With d = logp - reference_logp, x = exp(-d) and ρ = exp(logp - old_logp), tokens drawn from the
 policy (from the old policy in the last row):

@@ -30,6 +30,16 @@ def test_a_room_says_what_it_hands_out(room):
     assert modules <= {"lora", "stages", "curricula", "draws"}
 
 
+OF_EXPERIENCE = ["experience.draws", "experience.draws.trees", "experience.curricula"]
+
+
+@pytest.mark.parametrize("room", [*OF_OBJECTIVES, *OF_EXPERIENCE])
+def test_an_overview_names_what_is_there(room):
+    module = importlib.import_module(f"rlvr_jax.{room}")
+    named = set(re.findall(r"`([a-zA-Z]\w*)`", module.__doc__ or ""))
+    assert named <= set(dir(module)) | {"penalty", "term", "History"}
+
+
 def test_objectives_hand_out_their_parts_and_nothing_that_they_import():
     from rlvr_jax import objectives
 

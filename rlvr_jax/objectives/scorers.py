@@ -4,9 +4,7 @@ A `Scorer` stands in the critic's place of a recipe (`Recipe.critic`): its score
 whole batch before the first update, as `Rollouts.process_reward` or `Rollouts.critic_values`, and
 it is fitted after the last one, with an optimizer of its own.
 
-    flow_scorer        how far a token's hidden state is from the flow of right answers
-    implicit_scorer    the log-ratio of a reward model that is a language model
-    pessimistic_scorer what several critics expect of a response as a whole
+A scorer is part of one paper: `flow_scorer` of RLFR, `pessimistic_scorer` of SAFE.
 """
 
 from __future__ import annotations

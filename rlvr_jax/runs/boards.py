@@ -92,7 +92,6 @@ def _of_smollm2(
 
 
 _HINTED = "hinted_brackets:train=512"
-_PARTS = "rlvr_jax.experience.stages.rewards"
 
 BOARDS: Mapping[str, Board] = {
     "objectives": Board(
@@ -200,7 +199,7 @@ BOARDS: Mapping[str, Board] = {
             majority_vote="intrinsic_rewards:signal=majority_vote",
             self_certainty="intrinsic_rewards",
             entropy_minimisation="intrinsic_rewards:signal=certainty_of_entropy",
-            rlpr=f"rlpr:splice={_PARTS}.reference_answer:at_last_word,form_share=0",
+            rlpr="rlpr:splice=rlvr_jax.methods.rewards.rlpr:at_last_word,form_share=0",
             random="spurious_rewards",
             random_unclipped="spurious_rewards:clipped=false",
             format="spurious_rewards:control=column(1)",

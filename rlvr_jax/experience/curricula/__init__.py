@@ -1,12 +1,9 @@
 """Curricula: which prompts a step asks, and how.
 
-The first of a chain picks prompts: `shuffled_epochs` (the default), `prioritized`,
-`shrinking_pool`, `unsolved_pool`, `adaptive_levels`, `variance_promotion`, `chosen_prompts`,
-`rare_event_pair`. Later ones set how they are asked (`heat_solved`, `show_as`,
-`begin_with_prefixes`, `remember_hints`, `ask_experts`), what label their rows carry
-(`cells_by_kind`), leave some out (`set_solved_aside`), or begin rounds anew (`restart_every`). What
-they remember of prompts is a `History` (`history`), from visits that they observe; `picks` orders
-prompts by weights and counts.
+The first of a chain picks prompts: `shuffled_epochs` is the default. Later ones set how prompts are
+asked, or what label their rows carry (`cells_by_kind`). What several curricula remember of prompts
+is the `History` of `history.py`, from visits that they observe; `picks.py` orders prompts by
+weights and counts. A curriculum of one paper is in that paper's file.
 """
 
 from rlvr_jax.experience.curricula.batches import shuffled_epochs

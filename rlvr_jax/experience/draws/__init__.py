@@ -1,14 +1,9 @@
 """Draws: how asks are answered.
 
-`plain` samples each response as a whole, with a processor of logits if it is given one, whose
-constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
-batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
-responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
-policy sums up; `in_windows` goes on in the next step, and so does `queued`, group by group.
-`turns` writes it together with an environment: tools, a search, a game; `turn_rows` makes a row of
-each of its turns, `summarized_turns` segments that the policy sums up. `soft_prefixes` puts vectors
-before prompts, `soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that
-share their beginnings.
+`plain` samples each response as a whole, with a processor of logits if it is given one. `queued`
+goes on in the next step, group by group. `turns` writes an answer together with an environment:
+tools, a search, a game. `branch_rounds` and `branch_turns` write responses that share their
+beginnings. A draw of one paper is in that paper's file.
 """
 
 from rlvr_jax.experience.draws.plain import plain

@@ -1,14 +1,13 @@
 """Regularizers: terms beside the policy loss, of a token (`penalty`) or of the batch (`term`).
 
-    entropy          `entropy_bonus`, `adaptive_entropy_bonus`, `anchored_entropy`,
-                     `banded_entropy_bonus`, `diversity_weighted_entropy`
-    near a reference `kl_penalty`, `kl_by_entropy`, `predictive_kl_penalty`, `mirror_descent_kl`
-    a second prompt  `second_prompt_divergence`, `second_prompt_logp_penalty`
-    preferences      `implicit_reward_loss`, `value_incentive`, `best_against_rest`
-    demonstrations   `imitate`, `calibrate_to_expert`, `teach_the_worst`
-    of your own      `statistic_penalty`, `statistic_term`; `scheduled` changes a weight over steps
+    entropy          `entropy_bonus`
+    near a reference `kl_penalty`; `scale_of_cell` gives it a weight by the label of a row
+    preferences      `implicit_reward_loss`, `best_against_rest`
+    demonstrations   `imitate`
+    of your own      `statistic_penalty`, `statistic_term`
 
-The divergences that some of them take are `rlvr_jax.objectives.statistics.divergences`.
+The divergences that `kl_penalty` takes are `rlvr_jax.objectives.statistics.divergences`. A
+regularizer of one paper is in that paper's file.
 """
 
 from rlvr_jax.objectives.regularizers.imitation import *

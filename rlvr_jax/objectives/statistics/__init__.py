@@ -3,11 +3,9 @@
     of tokens            `masked_mean` … (masked), `masked_top_k` … (choices), `quantile` …
                          (order_statistics), `scoped_mean` … (scopes), `step_mean` … (steps)
     of groups            `group_mean` … (groups), `group_rank` … (group_order), `trace_ids` …
-                         (traces), `token_owner` … (trees), `semantic_entropy`
-    of the policy        `token_ratio` … (ratios), `token_covariance`, `window_entropy`,
-                         `self_certainty` … (certainty)
-    against another one  `k3` … (divergences), `forward_kl_generator` … (f_divergences),
-                         `token_log_ratio_reward` … (implicit_rewards)
+                         (traces), `semantic_entropy`
+    of the policy        `token_ratio` … (ratios), `token_covariance`
+    against another one  `k3` … (divergences), `token_log_ratio_reward` … (implicit_rewards)
 
 Sums over tokens and rollouts go through the `masked_*` and `group_*` functions: padding, empty
 rollouts and uneven groups are solved there, once.

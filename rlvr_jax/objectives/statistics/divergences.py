@@ -9,7 +9,6 @@ policy (from the old policy in the last row):
 | `absolute` | \|d\| | sign d | of no divergence |
 | `k2` | d²/2 | d | that of KL(policy ‖ reference) |
 | `k3` | x + d - 1 | 1 - x | that of KL(reference ‖ policy) |
-| `k3_plus` | x + d - 1 | d | that of KL(policy ‖ reference) |
 | `k3_importance` | ρ (x + d - 1) | ρ d | that of KL(policy ‖ reference), off-policy too |
 
 All are functions (logp, reference_logp, old_logp) -> nats, of one shape, and clamp nothing;

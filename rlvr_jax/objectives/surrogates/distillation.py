@@ -1,11 +1,7 @@
 """Distillation: the loss of a token is how far the policy is from a teacher at it.
 
-A distance is one of
-
-    `over_vocabulary(statistic)`      exact: `TokenStats.kl`, `reverse_kl` or `js`
-    `over_likeliest(top_k, alpha)`    over the policy's k likeliest tokens and all others as one
-    `at_sampled_token()`              an estimate from the token that was drawn
-
+How far is a `Distance`: a number per token of the policy's and the teacher's distributions. A paper
+brings its own: SRPO one over the whole vocabulary, SDPO one over the policy's k likeliest tokens.
 Gradient flows through the policy alone.
 """
 

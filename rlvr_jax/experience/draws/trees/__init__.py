@@ -2,9 +2,7 @@
 
 A response is written in `Pieces`, each behind the beginning of another; `Nodes` hold what a search
 knows. `branch_rounds` forks after rounds that the policy was unsure of, `branch_turns` where an
-environment answers such a round, `branch_at_best` where likely words mean different things, `prune`
-gives up rows on the way, and `search_tree` is a Monte Carlo tree search over pieces, `step_tree`
-one over steps, `prove_statements` a best-first search for proofs.
+environment answers such a round. A search of one paper is in that paper's file.
 """
 
 from rlvr_jax.experience.draws.trees.nodes import Nodes

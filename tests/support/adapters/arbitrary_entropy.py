@@ -18,7 +18,7 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe, replace
 
-STAGE = "the stage chooses it, tests/experience/test_controllers.py"
+STAGE = "the stage chooses it, tests/methods/test_arbitrary_entropy.py"
 LEFT_OUT = {
     f"temperature{suffix}{kind}": STAGE for suffix in ("", "_below") for kind in ("", "_soft")
 }

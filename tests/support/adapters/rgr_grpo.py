@@ -10,7 +10,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import first_of_largest, shaped_probability
 
 LEFT_OUT = dict.fromkeys(
-    ("failed", "need_refinement"), "by texts, in tests/experience/test_refine.py"
+    ("failed", "need_refinement"), "by texts, in tests/methods/test_rgr_grpo.py"
 )
 
 

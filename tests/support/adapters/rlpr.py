@@ -12,7 +12,7 @@ from rlvr_jax.types import Recipe, replace
 LEFT_OUT = {
     **dict.fromkeys(
         ("token_prob", "pr_mean_prob", "base_score", "debiased", "reward"),
-        "of texts, in tests/experience/test_reference_answer.py",
+        "of texts, in tests/methods/test_rlpr.py",
     ),
     **dict.fromkeys(
         ("pr_seq_prob", "pr_geo_mean", "pr_mean_logp"), "means that the method does not offer"

@@ -266,7 +266,7 @@ def answered_recipe(temperature: float = GREEDY):
 def settings(tmp_path_factory):
     policy = training_runs.write_policy(tmp_path_factory.mktemp("policy"))
     return training_runs.settings(
-        policy, "unused", method="test_answered_steps:answered_recipe", response_tokens=14
+        policy, "unused", method="test_rstar_math_code:answered_recipe", response_tokens=14
     )
 
 

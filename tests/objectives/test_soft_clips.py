@@ -12,9 +12,9 @@ from golden_vectors import array, assert_agrees
 from rlvr_jax.methods.agents.aepo_agentic import ppo_cap
 from rlvr_jax.methods.clipping.f_dpg import product_ratio
 from rlvr_jax.methods.clipping.gmpo import geometric_mean_clip, trusted_log_ratio
-from rlvr_jax.methods.clipping.gspo import sequence_ratio
 from rlvr_jax.methods.clipping.sapo import sigmoid_gate, sigmoid_gated
 from rlvr_jax.objectives import Context, importance_weighted, ppo_clip
+from rlvr_jax.objectives.statistics.ratios import sequence_ratio
 from rlvr_jax.types import Signals, TokenStats, replace
 
 ROUND_TRIP = 1e-13  # float64, through expm1 and log1p

@@ -29,7 +29,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
-from rlvr_jax.objectives.transforms.corrections import SAMPLED
+from rlvr_jax.objectives.transforms.corrections import SAMPLED, check_band
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
@@ -85,13 +85,6 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
         return replace(signals, weight=weight), state, metrics
 
     return apply
-
-
-def check_band(function, low, high):
-    if not 0 <= low <= high:
-        raise ValueError(
-            f"{function}: low and high must be 0 ≤ low ≤ high, got {low:g} and {high:g}"
-        )
 
 
 def asearcher(

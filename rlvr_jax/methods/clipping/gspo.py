@@ -12,27 +12,11 @@ PPO's, and act from the second update of a batch (the paper makes four). TRL's t
 long rollouts more; this is the paper's mean.
 """
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
-
 from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.ratios import sequence_ratio
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
-
-
-def sequence_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """s_i at each token of a rollout, with the gradient s_i ∇logp_it at token t.
-
-    A mean over the tokens of the rollout then has the gradient of s_i.
-    """
-    value = jnp.exp(masked_mean(logp - old_logp, mask, axis=1))[:, None]
-    own = jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
-    return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
 
 
 def gspo(clip_low: ClipLow = 3e-4, clip_high: ClipHigh = 4e-4, epsilon: Epsilon = 1e-6) -> Recipe:

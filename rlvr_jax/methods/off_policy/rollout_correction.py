@@ -27,16 +27,15 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.methods.agents.asearcher import check_band
-from rlvr_jax.methods.clipping.gspo import sequence_ratio
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.statistics.ratios import Ratio
+from rlvr_jax.objectives.statistics.ratios import Ratio, sequence_ratio
 from rlvr_jax.objectives.transforms.corrections import (
     OVER_BATCH,
     SAMPLED,
+    check_band,
     sampler_divergence,
     truncate_importance,
 )

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Signals
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "clip_to_trusted",
     "is_clipped",
     "on_policy_ratio",
+    "sequence_ratio",
     "token_ratio",
 ]
 
@@ -37,6 +39,18 @@ def clamped_token_ratio(
 ) -> Float[Array, "B T"]:
     """The token ratio with its logarithm clamped to ±20: finite in float32, flat beyond."""
     return jnp.exp(jnp.clip(jnp.where(mask, logp - old_logp, 0), -20, 20))
+
+
+def sequence_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """s_i at each token of a rollout, with the gradient s_i ∇logp_it at token t.
+
+    A mean over the tokens of the rollout then has the gradient of s_i.
+    """
+    value = jnp.exp(masked_mean(logp - old_logp, mask, axis=1))[:, None]
+    own = jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
+    return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
 
 
 def on_policy_ratio(

@@ -2,15 +2,10 @@
 
 Sampler and trainer disagree (cached decoding, quantization, another engine, older weights). With
 r = exp(old_logp - behaviour_logp), never with gradient, a token or a rollout that the sampler drew
-too readily is weighed down, silenced, or taken out:
+too readily is weighed down, silenced, or taken out.
 
-| transform | changes | denominators |
-|---|---|---|
-| `truncate_importance` | weight · min(r, C) | stay |
-| `band_importance` | weight · r where r is in a band, 0 elsewhere | stay |
-| `drop_by_ratio`, `drop_by_divergence` | the mask of whole rollouts | shrink |
-| `drop_drifted_failures` | weight 0 for rollouts with A < 0 that the policy left | stay |
-
+`truncate_importance` multiplies the weight by min(r, C). Rollout correction adds transforms that
+take whole rollouts out of the mask; `band_importance` of ASearcher silences tokens outside a band.
 Several may stand in one objective: they multiply and intersect.
 """
 
@@ -78,3 +73,11 @@ def truncate_importance(
 
     pooled = normalizer is not None
     return Transform(apply, reads=OVER_BATCH if pooled else SAMPLED, once=pooled)
+
+
+def check_band(function: str, low: float, high: float) -> None:
+    """Raises ValueError for a band that is empty or begins below 0."""
+    if not 0 <= low <= high:
+        raise ValueError(
+            f"{function}: low and high must be 0 ≤ low ≤ high, got {low:g} and {high:g}"
+        )

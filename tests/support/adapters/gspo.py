@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from adapters.common import both, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.clipping.gspo import sequence_ratio
+from rlvr_jax.objectives.statistics.ratios import sequence_ratio
 
 LEFT_OUT = {}
 

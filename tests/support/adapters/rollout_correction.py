@@ -6,7 +6,6 @@ from adapters.common import on_mask, per_rollout
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.asearcher import band_importance
 from rlvr_jax.methods.clipping.f_dpg import product_ratio
-from rlvr_jax.methods.clipping.gspo import sequence_ratio
 from rlvr_jax.methods.off_policy.rollout_correction import (
     drop_by_divergence,
     drop_by_ratio,
@@ -21,6 +20,7 @@ from rlvr_jax.objectives import (
     ppo_clip,
     token_mean,
 )
+from rlvr_jax.objectives.statistics.ratios import sequence_ratio
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.objectives.transforms.corrections import sampler_divergence, truncate_importance
 from rlvr_jax.types import Recipe, replace

@@ -42,7 +42,6 @@ __all__ = [
 Score = Callable[[Batch], tuple[np.ndarray, float]]
 """(answers) -> a score of each in [0, 1], NaN where there is none; and tokens that it took."""
 
-RIGHT = 0.5
 MOST_ROWS = 8192
 """Answers that a rule looks at together: ids of clusters are products of their numbers."""
 
@@ -101,7 +100,7 @@ class Recorder:
             scores, tokens = self._score(taken)
             self.tokens += tokens
             for place, grade, score in zip(places, taken.grades, scores.tolist(), strict=True):
-                place.append(((grade.outcome or 0.0) >= RIGHT, grade.answer, score))
+                place.append(((grade.outcome or 0.0) >= 0.5, grade.answer, score))
         return batch
 
     def answered(self) -> Answered:

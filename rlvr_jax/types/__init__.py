@@ -10,7 +10,7 @@ from dataclasses import replace
 from rlvr_jax.types.criteria import Criterion
 from rlvr_jax.types.fields import axes_of, fits
 from rlvr_jax.types.recipes import Method, Recipe
-from rlvr_jax.types.rollouts import Rollouts
+from rlvr_jax.types.rollouts import Rollouts, is_correct
 from rlvr_jax.types.signals import Signals
 from rlvr_jax.types.token_stats import TokenStats
 
@@ -23,5 +23,6 @@ __all__ = [
     "TokenStats",
     "axes_of",
     "fits",
+    "is_correct",
     "replace",
 ]

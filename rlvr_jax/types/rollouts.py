@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.types.fields import axes_of, fits, pytree
 from rlvr_jax.types.given import as_array, as_mask, numbered
 
-__all__ = ["Rollouts"]
+__all__ = ["Rollouts", "is_correct"]
 
 
 @pytree
@@ -279,3 +279,12 @@ class Rollouts:
         }
         ids = {name: given[name].astype(jnp.int32) for name in ("tokens", "group")}
         return cls(**known | given | ids)
+
+
+def is_correct(outcome: Any) -> Any:
+    """Whether outcomes in [0, 1] count as correct: more than one half; False where there is none.
+
+    Args:
+      outcome: numbers of numpy, of JAX or of Python, NaN where nobody could grade.
+    """
+    return outcome > 0.5

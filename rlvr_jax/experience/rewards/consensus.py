@@ -14,11 +14,10 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choice import answer_clusters, first_of_largest
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import Unit
 from rlvr_jax.types.parts import part
 
@@ -107,7 +106,7 @@ def agreement(
             earned = jnp.where(rollouts.answer < 0, missing, earned)
         if parted is not None:
             earned = jnp.where(answers_agree(clusters, group), earned, parted)
-        right = outcome_is_right(rollouts.outcome).astype(kind)
+        right = is_correct(rollouts.outcome).astype(kind)
         metrics = {
             "answer_entropy": judged_mean(disagreement(clusters, group, kind), rollouts),
             "majority_share": judged_mean(group_max(share, group), rollouts),

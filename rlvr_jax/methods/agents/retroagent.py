@@ -23,9 +23,8 @@ from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -62,7 +61,7 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
         best = jnp.asarray(np.where(known, state[place], 0), kind)
         claimed = rollouts.component_rewards[:, column]
         claimed = jnp.where(jnp.isnan(claimed), 0, claimed)
-        potential = jnp.where(outcome_is_right(rollouts.outcome), 1, claimed)
+        potential = jnp.where(is_correct(rollouts.outcome), 1, claimed)
         gain = jnp.maximum(potential - best, 0)
         solved = np.asarray(group_mean(rollouts.outcome, rollouts.group))
         counted = np.asarray(judged_rows(rollouts)) & known

@@ -47,8 +47,6 @@ from rlvr_jax.types.hyperparameters import (
 )
 from rlvr_jax.types.parts import Function, part
 
-CORRECT_ABOVE = 0.5  # an outcome above this is correct
-
 
 @part
 def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
@@ -87,7 +85,7 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
         right, answers = state.right.copy(), state.answers.copy()
         for visit in visits_of(seen, len(answers)):
             if not answers[visit.number]:
-                right[visit.number] = np.sum(visit.outcomes > CORRECT_ABOVE)
+                right[visit.number] = np.sum(is_correct(visit.outcomes))
                 answers[visit.number] = len(visit.outcomes)
         pair = choose_pair(right, answers, most)
         pair = np.array(pair if min(pair) >= 0 else (-1, -1), np.int32)

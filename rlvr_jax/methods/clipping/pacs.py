@@ -26,7 +26,7 @@ from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_to
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
@@ -44,7 +44,7 @@ def outcome_residual(scale: Positive) -> Transform:
         outcome = context.rollouts.outcome
         score = jax.lax.stop_gradient(_outcome_score(signals, context, scale))
         advantage = jnp.where(signals.mask, (outcome - jax.nn.sigmoid(score))[:, None], 0)
-        predicted = ((score > 0) == (outcome > 0.5)).astype(outcome.dtype)
+        predicted = ((score > 0) == is_correct(outcome)).astype(outcome.dtype)
         metrics = {"predicted_share": masked_mean(predicted, has_tokens(signals.mask))}
         return replace(signals, advantage=advantage), state, metrics
 
@@ -76,7 +76,7 @@ def balance_outcomes() -> Transform:
 
     def apply(signals, context, state):
         outcome, group = context.rollouts.outcome, context.rollouts.group
-        correct, written = outcome > 0.5, has_tokens(signals.mask)
+        correct, written = is_correct(outcome), has_tokens(signals.mask)
         size = group_count(group, written)
         own = jnp.where(
             correct, group_count(group, written & correct), group_count(group, written & ~correct)

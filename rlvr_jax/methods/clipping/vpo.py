@@ -28,12 +28,11 @@ from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.preferences import (
     implicit_reward_loss,
     log_ratio_sum,
-    outcome_is_right,
     right_wrong_pairs,
 )
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Positive
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -48,7 +47,7 @@ def off_policy_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
 
 def chosen_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
     """The correct rollouts that are paired with an incorrect one, both with tokens."""
-    correct, written = outcome_is_right(rollouts.outcome), has_tokens(rollouts.mask)
+    correct, written = is_correct(rollouts.outcome), has_tokens(rollouts.mask)
     return correct & (right_wrong_pairs(correct, rollouts.group, rollouts.rollout_id, written) >= 0)
 
 

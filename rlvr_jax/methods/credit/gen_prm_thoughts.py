@@ -24,7 +24,6 @@ from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.objectives import process_to_go
 from rlvr_jax.objectives.advantages.process_credit import ProcessReward, Table, spread
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.steps import (
     Steps,
@@ -33,7 +32,7 @@ from rlvr_jax.objectives.statistics.steps import (
     previous_step,
     step_sum,
 )
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -55,7 +54,7 @@ def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     def of(rollouts, mask):
         label, steps = thoughts(rollouts, mask)
         accuracy = group_mean(rollouts.outcome, rollouts.group)[:, None]
-        cost = jnp.where(outcome_is_right(rollouts.outcome)[:, None], 0.0, -penalty)
+        cost = jnp.where(is_correct(rollouts.outcome)[:, None], 0.0, -penalty)
         return spread(jnp.where(label > 0, accuracy, cost.astype(accuracy.dtype)), steps)
 
     return of

@@ -27,7 +27,7 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -56,7 +56,7 @@ def select_consistent(
         if len(rows) < number:
             return rows[:0]
         own = batch.take(rows).rollouts
-        right = own.outcome > 0.5
+        right = is_correct(own.outcome)
         agreement = consistency(*step_means(own), right, penalty, most_steps)
         if not rank_wrong:
             agreement = np.where(right, agreement, 0)

@@ -33,7 +33,7 @@ from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -110,7 +110,6 @@ def largest_in_response(
     return masked_top_k(scores, mask & (scores > threshold), most, rollout_id, count)
 
 
-RIGHT = 0.5
 """An outcome above this is correct."""
 
 
@@ -147,7 +146,7 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
         times = _noise(rollouts, states[:, 1:, :1], 1, jax.random.uniform)[:, :, 0]
         found = deviation(params, states, rollouts, 2, times)
         there = jnp.any(rollouts.mask, axis=1)
-        weight = ((rollouts.outcome > RIGHT) & there).astype(found.dtype)
+        weight = (is_correct(rollouts.outcome) & there).astype(found.dtype)
         return masked_mean(found, rollouts.mask, axis=1), weight
 
     return Scorer(partial(_flow_network, blocks=blocks), score, fit)

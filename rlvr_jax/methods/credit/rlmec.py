@@ -25,10 +25,9 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import objective, token_mean
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.parts import part
 
@@ -48,7 +47,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
     def apply(signals, context, state):
         rollouts = context.rollouts
         probability = jnp.exp(rollouts.teacher_logp)
-        reward = rewriter_reward(probability, outcome_is_right(rollouts.outcome), high, low)
+        reward = rewriter_reward(probability, is_correct(rollouts.outcome), high, low)
         key = signals.mask & (reward != 0)
         metrics = {"key_tokens_share": masked_mean(key, signals.mask)}
         signals = replace(signals, advantage=jnp.where(key, reward, 0), mask=key)

@@ -23,13 +23,13 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
+from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.objectives import group_normalized, imitate
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative
 from rlvr_jax.types.parts import part
 
@@ -64,7 +64,7 @@ def reflect() -> Stage:
             for ask, note in zip(asks, notes.responses, strict=True)
         ]
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
-        useful = tested.decided & (tested.rollouts.outcome > RIGHT) & (notes.rollouts.length > 0)
+        useful = tested.decided & is_correct(tested.rollouts.outcome) & (notes.rollouts.length > 0)
         if not useful.any():
             return batch, state, metrics
         notes = notes.take(np.flatnonzero(useful))

@@ -45,7 +45,7 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
@@ -212,7 +212,7 @@ def teaching_rows(
         return (-lowest).astype(cell.dtype)
 
     best, worst = first_of_highest(mean), first_of_highest(-mean)
-    return Teaching(best, worst, (outcome > 0.5) & (cell == best) & (best != worst))
+    return Teaching(best, worst, is_correct(outcome) & (cell == best) & (best != worst))
 
 
 @part(reads={"solution"}, writes={"supervised"}, updates=1, by_row=True)
@@ -290,7 +290,7 @@ def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
       outcomes: [G, N], NaN if ungraded; correct is above ½.
     """
     known = ~np.isnan(outcomes)
-    incorrect = (known & ~(np.nan_to_num(outcomes) > 0.5)).sum(axis=1)
+    incorrect = (known & ~is_correct(np.nan_to_num(outcomes))).sum(axis=1)
     return incorrect > wrong_above * np.maximum(known.sum(axis=1), 1)
 
 

@@ -29,7 +29,7 @@ from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow
 from rlvr_jax.types.parts import Function, part
 
@@ -87,7 +87,7 @@ def budget_for_hard(by_hardness: bool = False) -> Function:
     """
 
     def count(outcomes: np.ndarray, most: int) -> np.ndarray:
-        right = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
+        right = np.sum(is_correct(np.nan_to_num(outcomes)), axis=1)
         return extra_rollouts(right, outcomes.shape[1], most, by_hardness=by_hardness)
 
     return count

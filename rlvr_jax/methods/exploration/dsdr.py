@@ -33,7 +33,6 @@ from rlvr_jax.experience.rewards.outcomes import plain_outcome
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
     group_has_tokens,
@@ -42,7 +41,7 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -63,7 +62,7 @@ _MATHS = re.compile(r"\$([^$\n]{1,200})\$|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,400}?
 
 def diversity(rollouts: Rollouts) -> Float[Array, "B"]:
     """d in [0, 1]: the mean of `semantic_distance` and `formula_uniqueness` of correct rows."""
-    right, group = outcome_is_right(rollouts.outcome), rollouts.group
+    right, group = is_correct(rollouts.outcome), rollouts.group
     distance = semantic_distance(rollouts.embedding, right, group)
     unique = formula_uniqueness(rollouts.formulas, right, group, distance.dtype)
     return jnp.clip((distance + unique) / 2, 0, 1)
@@ -182,7 +181,7 @@ def diversity_weighted_entropy(coefficient: Finite, temperature: Positive = 1.0)
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
-        right = outcome_is_right(rollouts.outcome) & has_tokens(signals.mask)
+        right = is_correct(rollouts.outcome) & has_tokens(signals.mask)
         weight = diversity_weights(diversity(rollouts), right, group, temperature)
         entropy = masked_mean(context.stats.entropy, signals.mask, axis=1)
         one_group = 1 / group_count(group).astype(entropy.dtype)

@@ -22,9 +22,8 @@ from rlvr_jax.experience import embed, experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 from rlvr_jax.types.parts import part
 
@@ -52,7 +51,7 @@ def novelty_bonus(
         bonus = leverage(features, rollouts.group, ridge, counted)
         if others:
             bonus = leave_one_out_leverage(bonus)
-        right = outcome_is_right(rollouts.outcome) & counted
+        right = is_correct(rollouts.outcome) & counted
         paid = group_count(rollouts.group, right) > 0
         metrics = {
             "reward/outcome": judged_mean(rollouts.outcome, rollouts),

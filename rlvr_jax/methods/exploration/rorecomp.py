@@ -32,14 +32,13 @@ from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 from rlvr_jax.types.signals import Signals
 from rlvr_jax.types.token_stats import TokenStats
 
-RIGHT = 0.5
 """An outcome above this is correct."""
 
 
@@ -114,7 +113,7 @@ def priority_rows(
     Args:
       fraction: α.
     """
-    right = outcome > RIGHT
+    right = is_correct(outcome)
     chosen = np.zeros(len(outcome), bool)
     for number in np.unique(group):
         for kind, key in ((right, length), (~right, -length)):

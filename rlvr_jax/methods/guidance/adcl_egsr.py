@@ -38,7 +38,6 @@ from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
-CORRECT_ABOVE = 0.5
 """Outcomes above this are correct."""
 
 
@@ -153,7 +152,7 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
             return batch, state, metrics
         asks = [replace(ask, view=view, samples=samples) for ask in batch.asks_of(failed)]
         guided = actor.grade(actor.draw(asks, turn.key))
-        metrics["guided_right"] = float(np.mean(guided.rollouts.outcome > CORRECT_ABOVE))
+        metrics["guided_right"] = float(np.mean(is_correct(guided.rollouts.outcome)))
         most = int(share * outcomes.shape[1])
         source = failure_sources(outcomes[failed], guided.outcomes(), most)
         own = [batch.groups[group] for group in np.flatnonzero(failed)]
@@ -183,7 +182,7 @@ def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.nd
     """
     source = np.full(outcome.shape, -1)
     for group in np.flatnonzero(all_wrong(outcome)):
-        correct = np.flatnonzero(np.nan_to_num(guided[group]) > CORRECT_ABOVE)
+        correct = np.flatnonzero(is_correct(np.nan_to_num(guided[group])))
         correct = correct[: min(most, outcome.shape[1])]
         source[group, : len(correct)] = correct
     return source

@@ -50,7 +50,6 @@ from rlvr_jax.types.hyperparameters import (
 )
 from rlvr_jax.types.parts import Function, part
 
-CORRECT_ABOVE = 0.5
 """Outcomes above this are correct."""
 
 
@@ -66,9 +65,7 @@ def none_above(bound: Finite) -> Function:
 
 
 @part(reads={"solution"}, writes=GIVES, by_row=True)
-def place_ranked_traces(
-    when: GroupTest, most: Count = 2, right_above: Finite = CORRECT_ABOVE
-) -> Stage:
+def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 0.5) -> Stage:
     """Replaces incorrect responses by worked solutions in some groups.
 
     Among the solutions of the prompt, those are taken after whose reasoning the policy finds the
@@ -107,7 +104,7 @@ def place_ranked_traces(
             return batch, state, metrics
         traces = actor.grade(off_policy_rows(concatenate(chosen)))
         metrics["traces"] = float(len(traces))
-        metrics["traces_right"] = float(np.sum(traces.rollouts.outcome > CORRECT_ABOVE))
+        metrics["traces_right"] = float(np.sum(is_correct(traces.rollouts.outcome)))
         metrics["comprehension"] = float(np.mean(scores))
         traces = traces.with_rollouts(reward=np.ones_like(traces.rollouts.reward))
         group = batch.rollouts.group

@@ -30,13 +30,12 @@ from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.regularizers.imitation import imitate
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.regularizers.token_penalties import statistic_term
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative, NonNegativeInt
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
@@ -48,7 +47,7 @@ def solved_at_most(number: NonNegativeInt) -> Function:
 
     def few_correct(outcomes):
         known = ~np.isnan(outcomes)
-        correct = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
+        correct = np.sum(is_correct(np.nan_to_num(outcomes)), axis=1)
         return known.any(axis=1) & (correct <= number)
 
     return few_correct
@@ -111,7 +110,7 @@ def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
 
 def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
     """Number of correct rollouts of the policy itself in the group of each row."""
-    right = outcome_is_right(rollouts.outcome) & ~rollouts.off_policy
+    right = is_correct(rollouts.outcome) & ~rollouts.off_policy
     return group_sum(right.astype(jnp.int32), rollouts.group)
 
 

@@ -27,12 +27,12 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
-from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
+from rlvr_jax.experience.stages.rounds.first_errors import repairable
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade, Task
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Count, Finite, Unit
 from rlvr_jax.types.parts import part
 
@@ -84,7 +84,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
             return nothing, state, metrics
         tests = [request(row, PLAIN, continuations, ids) for row, ids in targets]
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
-        useful = (np.nan_to_num(tested.outcomes()) > RIGHT).any(axis=1)
+        useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
         kept = [target for target, there in zip(targets, useful, strict=True) if there]
         metrics["kept_interventions"] = len(kept) / len(batch)
         if not kept:

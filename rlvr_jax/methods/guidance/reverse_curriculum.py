@@ -34,8 +34,7 @@ from rlvr_jax.objectives import (
     whitened,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -102,7 +101,7 @@ def right_or_readable(partial: Unit) -> Shaping:
     """
 
     def reward(rollouts):
-        correct = outcome_is_right(rollouts.outcome)
+        correct = is_correct(rollouts.outcome)
         earned = partial_credit(correct, rollouts.answer >= 0, partial)
         return earned.astype(rollouts.outcome.dtype)
 

@@ -27,7 +27,7 @@ from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.traces import own_rows
-from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
+from rlvr_jax.experience.stages.rounds.first_errors import repairable
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import (
     by_origin,
@@ -38,7 +38,7 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.surrogates.by_origin import TEACHER
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive, Unit
 from rlvr_jax.types.parts import part
 
@@ -80,7 +80,7 @@ def salvage(teacher: View, below: Finite) -> Stage:
             for row in rows
         ]
         continued = actor.grade(actor.draw(asks, turn.key))
-        correct = np.flatnonzero(continued.rollouts.outcome > RIGHT)
+        correct = np.flatnonzero(is_correct(continued.rollouts.outcome))
         correct = correct[_spared(batch, rows[correct])]
         if not len(correct):
             return batch, state, metrics
@@ -100,7 +100,7 @@ def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:
     kept = np.ones(len(rows), bool)
     group = batch.rollouts.group
     # An ungraded row is not incorrect: it leaves its group.
-    failed = batch.decided & (batch.rollouts.outcome <= RIGHT)
+    failed = batch.decided & ~is_correct(batch.rollouts.outcome)
     for number in np.unique(group[rows]):
         num_failed = np.sum((group == number) & failed)
         own = np.flatnonzero(group[rows] == number)

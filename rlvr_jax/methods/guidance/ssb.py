@@ -22,12 +22,12 @@ import numpy as np
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
+from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.objectives import statistic_penalty
 from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
@@ -56,7 +56,7 @@ def bootstrap_replies(temperature: Positive) -> Stage:
         if not pairs:
             return nothing, state, metrics
         replies = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
-        correct = np.flatnonzero(replies.decided & (replies.rollouts.outcome > RIGHT))
+        correct = np.flatnonzero(replies.decided & is_correct(replies.rollouts.outcome))
         if not len(correct):
             return nothing, state, metrics
         replies = replies.take(correct).renumbered()

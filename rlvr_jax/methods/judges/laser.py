@@ -31,7 +31,6 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import (
     finished_rows,
     group_all_equal,
@@ -41,7 +40,7 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -139,7 +138,7 @@ def self_reward_loss(
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        finished, correct = finished_rows(rollouts), outcome_is_right(rollouts.outcome)
+        finished, correct = finished_rows(rollouts), is_correct(rollouts.outcome)
         score = self_reward(context.stats.verdict_logp[:, 0], finished, scale, reference)
         weight = class_balance(correct, finished).astype(score.dtype) if balanced else 1
         errors = jnp.where(finished, weight * (score - rollouts.outcome) ** 2, 0)

@@ -21,12 +21,11 @@ from rlvr_jax.experience import ask_verdict, experience
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import finished_rows
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.parts import part
 
@@ -49,7 +48,7 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
                 "verdict_loss: verdict_logp must be [B, 2], of yes and no, got"
                 f" {list(verdict.shape)}"
             )
-        wanted = jnp.where(outcome_is_right(rollouts.outcome), verdict[:, 0], verdict[:, 1])
+        wanted = jnp.where(is_correct(rollouts.outcome), verdict[:, 0], verdict[:, 1])
         loss = -masked_mean(wanted, finished_rows(rollouts))
         signals = replace(signals, term=signals.term + coefficient * loss)
         return signals, state, {"verdict_loss": loss}

@@ -32,7 +32,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 
@@ -70,7 +70,7 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate
 
     def apply(batch, actor, state, turn):
         random, texts = turn.random(), [response.text for response in batch.responses]
-        correct = np.asarray(batch.rollouts.outcome) > 0.5
+        correct = is_correct(np.asarray(batch.rollouts.outcome))
         asks, compared, truths = [], [], []
         for rows in batch.groups:
             for first, second in _sampled_pairs(rows[batch.decided[rows]], correct, pairs, random):

@@ -25,7 +25,7 @@ from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -159,7 +159,7 @@ def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
       scores: [M].
       outcome: [M], correct above ½.
     """
-    correct, incorrect = scores[outcome > 0.5], scores[outcome <= 0.5]
+    correct, incorrect = scores[is_correct(outcome)], scores[~is_correct(outcome)]
     if not (len(correct) and len(incorrect)):
         return 0.5
     above = np.sign(correct[:, None] - incorrect[None])

@@ -38,7 +38,6 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import (
@@ -49,7 +48,7 @@ from rlvr_jax.objectives.statistics.masked import (
     masked_sum,
 )
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -179,7 +178,7 @@ def hesitation_advantage(
         level = difficulty_level(rollouts.outcome, group)
         written = has_tokens(rollouts.mask)
         target = hesitation_target(count, level, group, rollouts.rollout_id, written, dtype)
-        correct = outcome_is_right(rollouts.outcome)
+        correct = is_correct(rollouts.outcome)
         score = hesitation_score(count, target, level, correct, scale)
         reward = rollouts.reward + score
         centered = group_deviation(reward, group)

@@ -33,7 +33,6 @@ from rlvr_jax.experience.rewards.parts import Shaping
 from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.divergences import self_certainty
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
@@ -42,7 +41,7 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -128,7 +127,7 @@ def certainty_normalized(certainty: Certainty, epsilon: Epsilon = 1e-6) -> Trans
         spread = group_std(own, group, where=written)
         advantage = group_deviation(own, group, where=written) / (spread + epsilon)
         counted = written & group_has_tokens(rollouts.mask, group)
-        correct = outcome_is_right(rollouts.outcome)
+        correct = is_correct(rollouts.outcome)
         metrics = {
             "certainty": masked_mean(own, counted),
             "certainty/right": masked_mean(own, counted & correct),

@@ -28,9 +28,8 @@ from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_max, group_spread
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 from rlvr_jax.types.parts import Function, part
 
@@ -50,7 +49,7 @@ def length_cosine(max_length: Count) -> Function:
         length = rollouts.length.astype(rollouts.outcome.dtype)
         fall = 1 + jnp.cos(math.pi * jnp.minimum(length / max_length, 1))
         good, bad = (end + (start - end) * fall / 2 for start, end in (CORRECT, INCORRECT))
-        return jnp.where(outcome_is_right(rollouts.outcome), good, bad)
+        return jnp.where(is_correct(rollouts.outcome), good, bad)
 
     return reward
 
@@ -67,7 +66,7 @@ def short_of_group() -> Shaping:
         spread = group_spread(length, rollouts.group)
         shortest = group_max(length, rollouts.group) - spread
         gain = 0.5 - (length - shortest) / jnp.where(spread > 0, spread, 1)
-        correct = outcome_is_right(rollouts.outcome)
+        correct = is_correct(rollouts.outcome)
         return jnp.where(spread > 0, jnp.where(correct, gain, jnp.minimum(gain, 0)), 0)
 
     return shaping(reward)

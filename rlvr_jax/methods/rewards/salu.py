@@ -21,7 +21,7 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
 from rlvr_jax.types.parts import part
 
@@ -42,7 +42,7 @@ def confident_abstention(
     def apply(rollouts, state, moment):
         del moment
         has, none, sure = (rollouts.component_rewards[:, column] for column in columns)
-        known, silent, correct = has > 0.5, none > 0.5, rollouts.outcome > 0.5
+        known, silent, correct = has > 0.5, none > 0.5, is_correct(rollouts.outcome)
         of_answerable = jnp.where(silent, -0.5, jnp.where(correct, 1.0, -sure))
         of_unanswerable = jnp.where(silent, 1.0, -(0.5 + 0.5 * sure))
         reward = jnp.where(known, of_answerable, of_unanswerable).astype(sure.dtype)

@@ -46,7 +46,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -63,7 +63,6 @@ BYTES = 2048
 SOLVE, PROPOSE = 0, 1
 """Roles."""
 
-RIGHT = 0.5
 """An outcome above this is correct."""
 
 READABLE = "readable"
@@ -199,7 +198,7 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
     def apply(batch, actor, state, turn):
         task = turn.setting.task
         proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
-        correct = batch.decided & (batch.rollouts.outcome > RIGHT)
+        correct = batch.decided & is_correct(batch.rollouts.outcome)
         readable = np.array([grade.info.get(READABLE, 1.0) > 0 for grade in batch.grades])
         reward = np.asarray(composed_solver_reward(correct, readable, wrong, malformed)).copy()
         metrics = {}

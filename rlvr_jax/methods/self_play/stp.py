@@ -45,7 +45,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -58,7 +58,6 @@ REQUEST = (
 SECONDS = "seconds"
 """Key of `Grade.info`: time to check a proof."""
 
-RIGHT = 0.5
 """An outcome above this is correct."""
 
 ROUNDING = 1e-9
@@ -144,7 +143,7 @@ def imitate_proofs(
         sizes = list(map(len, batch.groups))
         texts = np.array([len(response.text) for response in batch.responses])
         seconds = np.array([grade.info.get(SECONDS, 0.0) for grade in batch.grades])
-        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        right = batch.decided & is_correct(batch.rollouts.outcome)
         group = np.repeat(np.arange(len(sizes)), sizes)
         costs = length_cost, time_cost, most
         return proof_weights(
@@ -201,7 +200,7 @@ def imitate_proofs(
 
 def _conjectures(batch, seeds, actor, turn):
     """The rows of new conjectures, and the problem of each; None if there are none."""
-    right = batch.decided & (batch.rollouts.outcome > RIGHT)
+    right = batch.decided & is_correct(batch.rollouts.outcome)
     # A statement that was proved only in an earlier step has no proof in this batch.
     proved = [
         rows[right[rows]][0]

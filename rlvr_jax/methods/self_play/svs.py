@@ -42,7 +42,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     AtLeastOne,
     ClipHigh,
@@ -56,7 +56,6 @@ from rlvr_jax.types.parts import part
 SOLVE_WRITTEN = 2
 """The cell of responses to problems that were written in the step."""
 
-RIGHT = 0.5
 """An outcome above this is correct."""
 
 ROUNDING = 1e-9
@@ -112,7 +111,7 @@ def synthesize_problems(
         parts = [kept_groups(batch, mixed(outcomes))]
         metrics = {"kept_prompts": float(mixed(outcomes).sum())}
         under = np.asarray(within_band(rates, low, high))
-        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        right = batch.decided & is_correct(batch.rollouts.outcome)
         rows = np.flatnonzero(right & np.repeat(under, list(map(len, batch.groups))))
         rows = np.sort(turn.random().permutation(rows)[:sources])
         metrics["sources"] = float(len(rows))

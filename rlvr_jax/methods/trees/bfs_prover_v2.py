@@ -36,7 +36,7 @@ from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature, Unit
 from rlvr_jax.types.parts import part
 
@@ -264,7 +264,6 @@ class SubgoalCache:
         self.pieces = []
 
 
-RIGHT = 0.5
 """An outcome above this is a proof."""
 
 TRIES = 3
@@ -408,7 +407,7 @@ class _Attempt:
                 break
         else:
             raise Lost(self.how.world.label)
-        if reply.done and (reply.outcome or 0.0) > RIGHT:
+        if reply.done and is_correct(reply.outcome or 0.0):
             return PROVED
         if reply.done or reply.text is None:
             return ERROR

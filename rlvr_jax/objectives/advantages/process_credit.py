@@ -10,12 +10,11 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
 from rlvr_jax.types.parts import Part, part
 
@@ -54,7 +53,7 @@ def process_metrics(
 ) -> dict[str, Array]:
     """What a response is paid on its way, mean over the rows with tokens, all, right and wrong."""
     total = masked_sum(process.of(rollouts, mask), mask, axis=1)
-    written, right = has_tokens(mask), outcome_is_right(rollouts.outcome)
+    written, right = has_tokens(mask), is_correct(rollouts.outcome)
     return {
         "process_reward": masked_mean(total, written),
         "process_reward/right": masked_mean(total, written & right),

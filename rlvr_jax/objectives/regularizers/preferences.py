@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import replace
+from rlvr_jax.types import is_correct, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
@@ -35,7 +35,6 @@ __all__ = [
     "implicit_reward_loss",
     "log_ratio_sum",
     "logistic_pairs",
-    "outcome_is_right",
     "right_wrong_pairs",
 ]
 
@@ -59,11 +58,6 @@ class ImplicitRewards(NamedTuple):
 
 
 ImplicitLoss = Callable[[ImplicitRewards], Array]
-
-
-def outcome_is_right(outcome: Float[Array, "B"]) -> Bool[Array, "B"]:
-    """Whether an outcome in [0, 1] counts as right: more than one half."""
-    return outcome > 0.5
 
 
 def right_wrong_pairs(
@@ -161,7 +155,7 @@ def implicit_reward_loss(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward = scale * log_ratio_sum(context.stats.logp, rollouts.reference_logp, mask)
-        right, written = outcome_is_right(rollouts.outcome), has_tokens(mask)
+        right, written = is_correct(rollouts.outcome), has_tokens(mask)
         known = right, rollouts.group, rollouts.rollout_id, written
         partner = (
             first_pairs(*known, rollouts.off_policy) if one_pair else right_wrong_pairs(*known)

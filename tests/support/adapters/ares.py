@@ -18,10 +18,9 @@ from rlvr_jax.methods.rewards.ares import (
     response_threshold,
     window_entropy,
 )
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_quantile
-from rlvr_jax.types import replace
+from rlvr_jax.types import is_correct, replace
 
 LEFT_OUT = {"soft_cost": "the method does not read it"}
 USED_QUANTILE = 0.4  # of the vectors: the 95th percentile would leave no token
@@ -49,7 +48,7 @@ def outputs(case, hyper):
     count = hesitation_count(entropy, batch, used, window)
     level = difficulty_level(batch.outcome, batch.group)
     target = hesitation_target(count, level, batch.group, batch.rollout_id, has_tokens(batch.mask))
-    score = hesitation_score(count, target, level, outcome_is_right(batch.outcome), scale)
+    score = hesitation_score(count, target, level, is_correct(batch.outcome), scale)
     ares = recipe(
         "ares",
         window=window,

@@ -9,10 +9,10 @@ import numpy as np
 
 from rlvr_jax.objectives.advantages.group_relative import group_normalized, no_advantage
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right, right_wrong_pairs
+from rlvr_jax.objectives.regularizers.preferences import right_wrong_pairs
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe, is_correct, replace
 
 
 def both(function):
@@ -70,7 +70,7 @@ def row_advantages(recipe, batch):
 
 def pairs(batch):
     """The rows of right rollouts and those of the wrong ones they are paired with."""
-    right = outcome_is_right(batch.outcome)
+    right = is_correct(batch.outcome)
     partner = np.asarray(right_wrong_pairs(right, batch.group, batch.rollout_id))
     chosen = np.flatnonzero(np.asarray(right) & (partner >= 0))
     return chosen, partner[chosen]

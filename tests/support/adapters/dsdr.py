@@ -11,7 +11,7 @@ from rlvr_jax.methods.exploration.dsdr import (
     formula_uniqueness,
     semantic_distance,
 )
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.types import is_correct
 
 LEFT_OUT = {}
 
@@ -28,7 +28,7 @@ def outputs(case, hyper):
     plain = golden.evaluate(recipe("dsdr", entropy_coefficient=0.0, **made), case)
     local = golden.evaluate(only(diversity_weighted_entropy(-1.0, hyper["tau"])), case)
     batch = done.batch
-    right = outcome_is_right(batch.outcome)
+    right = is_correct(batch.outcome)
     scores = diversity(batch)
     return {
         "semantic": semantic_distance(batch.embedding, right, batch.group),

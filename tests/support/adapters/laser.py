@@ -8,9 +8,8 @@ from adapters.common import only, per_group, per_rollout
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.laser import class_balance, self_reward, self_reward_loss
-from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import finished_rows, group_std
-from rlvr_jax.types import replace
+from rlvr_jax.types import is_correct, replace
 
 LEFT_OUT = {}
 
@@ -47,11 +46,11 @@ def outputs(case, hyper):
     return {
         "score": score,
         "finished": finished,
-        "weights": class_balance(outcome_is_right(batch.outcome), finished),
+        "weights": class_balance(is_correct(batch.outcome), finished),
         "loss": fitted.loss,
         "loss_unbalanced": unbalanced.loss,
         "dlogits": fitted.dlogits,
         "score_std": per_group(group_std(clipped, batch.group), case),
-        "predicted": outcome_is_right(score),
+        "predicted": is_correct(score),
         **{name: per_rollout(values, batch) for name, values in advantages.items()},
     }

@@ -12,10 +12,10 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.views import with_two_answers
+from rlvr_jax.types import is_correct
 
-__all__ = ["RIGHT", "Pair", "asked_about", "contrast_pairs", "mixed_groups"]
+__all__ = ["Pair", "asked_about", "contrast_pairs", "mixed_groups"]
 
-RIGHT = 0.5
 """An outcome above this counts as right."""
 
 
@@ -34,14 +34,14 @@ def mixed_groups(outcomes: np.ndarray) -> np.ndarray:
       outcomes: [G, N], NaN without a verdict.
     """
     known = ~np.isnan(outcomes)
-    right = known & (np.nan_to_num(outcomes) > RIGHT)
+    right = known & is_correct(np.nan_to_num(outcomes))
     return right.any(axis=1) & (known & ~right).any(axis=1)
 
 
 def contrast_pairs(batch: Batch) -> list[Pair]:
     """One pair of each mixed group: the first right row, and the first of the wrong rows that give
     the commonest wrong answer; without named answers the first wrong row."""
-    right = batch.rollouts.outcome > RIGHT
+    right = is_correct(batch.rollouts.outcome)
     pairs = []
     for group in np.flatnonzero(mixed_groups(batch.outcomes())):
         rows = batch.groups[group]

@@ -8,7 +8,6 @@ from rlvr_jax.experience.batch import Batch
 
 __all__ = ["first_of_right", "to_imitate"]
 
-RIGHT = 0.5
 """An outcome above this counts as right."""
 
 
@@ -17,7 +16,7 @@ def first_of_right(batch: Batch) -> np.ndarray:
     rollouts, known = batch.rollouts, set()
     kept = np.zeros(len(batch), bool)
     texts = np.where(rollouts.mask, rollouts.tokens, -1)
-    for row in np.flatnonzero(rollouts.outcome > RIGHT).tolist():
+    for row in np.flatnonzero(is_correct(rollouts.outcome)).tolist():
         text = int(rollouts.group[row]), texts[row].tobytes()
         kept[row] = text not in known
         known.add(text)

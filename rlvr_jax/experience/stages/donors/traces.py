@@ -18,7 +18,6 @@ __all__ = ["add_traces", "off_policy_rows"]
 
 GIVES = frozenset({"off_policy", "origin"})
 
-RIGHT = 0.5
 """An outcome above this counts as right."""
 
 
@@ -99,6 +98,6 @@ def trace_metrics(traces: Batch | None, fit: np.ndarray) -> dict[str, float]:
     outcomes = np.zeros(0) if traces is None else traces.rollouts.outcome
     return {
         "traces": float(len(outcomes)),
-        "traces_right": float(np.sum(outcomes > RIGHT)),
+        "traces_right": float(np.sum(is_correct(outcomes))),
         "traces_too_long": float(np.sum(~fit)),
     }

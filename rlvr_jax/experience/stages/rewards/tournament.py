@@ -11,6 +11,7 @@ from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.experience.rewards.tournaments import Met, Schedule, round_robin
+from rlvr_jax.types import is_correct
 from rlvr_jax.types.parts import Function, part
 
 __all__ = ["compare_by", "tournament"]
@@ -140,7 +141,7 @@ def _unheard(players: int, rounds: Sequence[Sequence[Met]]) -> np.ndarray:
 
 
 def _told(batch: Batch, players, rounds) -> dict[str, float]:
-    right = np.asarray(batch.rollouts.outcome) > 0.5
+    right = is_correct(np.asarray(batch.rollouts.outcome))
     number = unreadable = 0
     won = []
     for rows, own in zip(players, rounds, strict=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.types import is_correct
 
-__all__ = ["RIGHT", "first_wrong_step", "repairable", "tokens_before"]
+__all__ = ["first_wrong_step", "repairable", "tokens_before"]
 
-RIGHT = 0.5
 """An outcome above this counts as right."""
 
 
@@ -54,5 +54,5 @@ def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
     """
     rollouts = batch.rollouts
     first = first_wrong_step(rollouts.step, rollouts.process_reward, rollouts.mask, below)
-    wrong = batch.decided & (rollouts.outcome <= RIGHT)
+    wrong = batch.decided & ~is_correct(rollouts.outcome)
     return wrong & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)

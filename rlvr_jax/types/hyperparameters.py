@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 __all__ = [
     "AtLeastOne",
     "Bound",
+    "CallStyle",
     "ClipHigh",
     "ClipLow",
     "Count",
+    "DescribeTools",
     "Discount",
     "DualClip",
     "EntropyCoefficient",
@@ -27,13 +30,16 @@ __all__ = [
     "Finite",
     "HalfWidth",
     "KLCoefficient",
+    "MaxTurns",
     "NonNegative",
     "NonNegativeInt",
     "OpenUnit",
     "Positive",
     "Range",
+    "ReplyTokens",
     "Share",
     "Temperature",
+    "ToolNames",
     "TraceDecay",
     "Unit",
 ]
@@ -96,6 +102,15 @@ EntropyCoefficient = Annotated[Finite, "weight of the entropy"]
 Temperature = Annotated[Positive, "sampling temperature"]
 Discount = Annotated[Unit, "discount per token (γ)"]
 TraceDecay = Annotated[Unit, "decay of generalized advantage estimation (λ)"]
+
+ToolNames = Annotated[
+    Sequence[str] | None,
+    "tools that may be called, by name; none: no tools; None: the task has an environment",
+]
+CallStyle = Annotated[str, 'how tools are called: "json", "tags" or "fenced"']
+MaxTurns = Annotated[Count, "replies of a response at most"]
+ReplyTokens = Annotated[Count, "tokens of a reply at most"]
+DescribeTools = Annotated[bool, "list the tools in a system message, which needs a chat template"]
 
 
 def is_whole(value: Any) -> bool:

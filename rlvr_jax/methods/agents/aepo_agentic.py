@@ -18,8 +18,6 @@ of the code sets l to 0 where other prompts of the batch forked and this one did
 counts forks in a row.
 """
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -35,13 +33,18 @@ from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, ppo
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
+    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
+    DescribeTools,
     DualClip,
     Epsilon,
     Finite,
+    MaxTurns,
     NonNegative,
+    ReplyTokens,
+    ToolNames,
     Unit,
 )
 from rlvr_jax.types.parts import part
@@ -104,11 +107,11 @@ def aepo_agentic(
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = ("python",),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = ("python",),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
     share: Unit = 0.5,
     sensitivity: NonNegative | None = None,
     weight: NonNegative = 0.2,
@@ -121,11 +124,6 @@ def aepo_agentic(
 
     Args:
       entropy_coefficient: scale of the entropy's standard score.
-      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
       share: fraction of a group's rows that begins at the prompt; without `sensitivity`.
       sensitivity: of the number of rows that begin at the prompt (β), by a probe; None: no probe.
       weight: of the difference of entropies in the probability of a fork (γ).

@@ -13,20 +13,23 @@ the update. With `tools` a round ends at a call, as in the authors' code; withou
 `round_tokens`.
 """
 
-from collections.abc import Sequence
-
 from rlvr_jax.experience import experience
 from rlvr_jax.methods._tools import named_branches
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
+    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
+    DescribeTools,
     DualClip,
     Epsilon,
+    MaxTurns,
     NonNegative,
+    ReplyTokens,
+    ToolNames,
     Unit,
 )
 
@@ -43,11 +46,11 @@ def aepo_rollout(
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """GRPO on rows that begin where a probe and the entropies of rounds decide.
 
@@ -59,12 +62,6 @@ def aepo_rollout(
       penalty: by which each fork of a prompt damps the next ones.
       top: likeliest tokens that an entropy sums over.
       window: first tokens of a round that count.
-      tools: that may be called, by name (`named_toolbox`); rounds are then turns between calls;
-        none: rounds end after `round_tokens`; None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_branches(
         tools,

@@ -25,7 +25,7 @@ from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import leaks
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive, ReplyTokens
 from rlvr_jax.types.parts import part
 
 
@@ -56,7 +56,7 @@ def agent_rlvr(
     attempts: NonNegativeInt = 1,
     leak_words: Count = 8,
     max_turns: NonNegativeInt = 0,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
 ) -> Recipe:
     """DPO on a success and a failure of each task, guided where nothing succeeded.
 

@@ -17,8 +17,6 @@ in the authors' code, and replies have mask 0; without, after `round_tokens`. Th
 which adds 0.1 for a correct answer with both of two tools, is left to the task.
 """
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -31,12 +29,17 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.traces import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
+    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
+    DescribeTools,
     DualClip,
     Epsilon,
+    MaxTurns,
     NonNegative,
+    ReplyTokens,
+    ToolNames,
     Unit,
 )
 from rlvr_jax.types.parts import part
@@ -110,11 +113,11 @@ def arpo(
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """GRPO on rows that are forked after rounds of more entropy than their first one.
 
@@ -126,12 +129,6 @@ def arpo(
       top: likeliest tokens that an entropy sums over.
       window: first tokens of a round that count.
       hard: shared tokens get the mean advantage of their rows.
-      tools: that may be called, by name (`named_toolbox`); rounds are then turns between calls;
-        none: rounds end after `round_tokens`; None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_branches(
         tools,

@@ -16,8 +16,6 @@ the authors' becomes several rows where a page is truncated after the turn that 
 turns cannot, as they are written in one step. The reward, F1 times form, is left to the task.
 """
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 
 from rlvr_jax.experience import all_wrong, experience, queued, refill
@@ -33,13 +31,17 @@ from rlvr_jax.objectives.transforms.corrections import SAMPLED, check_band
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
+    CallStyle,
     ClipHigh,
     ClipLow,
-    Count,
+    DescribeTools,
     Epsilon,
     Finite,
+    MaxTurns,
     NonNegativeInt,
     Positive,
+    ReplyTokens,
+    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -96,11 +98,11 @@ def asearcher(
     cap: Bound = 5.0,
     epsilon: Epsilon = 1e-5,
     staleness: NonNegativeInt = 0,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 32,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 32,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
 
@@ -108,12 +110,6 @@ def asearcher(
       scale, bias, limit: of the centered rewards.
       cap: tokens of a larger importance weight are left out of the loss.
       staleness: steps that a group may wait for its responses (η, 4 in the paper); 0: none.
-      tools: that may be called, by name (`named_toolbox`), such as search:CORPUS; none: a response
-        is one text; None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     Raises:
       ValueError: staleness of responses that are written in turns.
     """

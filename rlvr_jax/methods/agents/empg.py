@@ -14,7 +14,6 @@ have k = k' = 1 and ζ = 0.1 or 0.05; the paper tunes them per task. The mean ov
 ports' reading. Groups of equal rewards are trained on; a filter before the update would drop them.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -29,7 +28,16 @@ from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    ClipHigh,
+    ClipLow,
+    DescribeTools,
+    Finite,
+    MaxTurns,
+    ReplyTokens,
+    ToolNames,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -114,11 +122,11 @@ def empg(
     ids: str = "turn",
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    tools: Sequence[str] | None = None,
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = None,
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """GRPO's advantages, modulated step by step, on DAPO's clip and token mean.
 
@@ -127,11 +135,6 @@ def empg(
       clarity_rate: rate at which the bonus falls with the entropy of the next step (k').
       clarity_bonus: largest bonus (ζ).
       ids: unit of a step, "turn" or "step".
-      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(

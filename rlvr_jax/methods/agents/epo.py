@@ -22,7 +22,6 @@ w on by a flag; here it always acts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -46,15 +45,19 @@ from rlvr_jax.tools.environment import Environment, Game
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.fields import axes_of
 from rlvr_jax.types.hyperparameters import (
+    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
+    DescribeTools,
     DualClip,
     EntropyCoefficient,
     Epsilon,
     Finite,
     NonNegative,
     Range,
+    ReplyTokens,
+    ToolNames,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -220,7 +223,7 @@ def step_entropy(
 def turn_rows(
     environment: Environment | Game | None = None,
     limit: Count = 8,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
     **sampling: Any,
 ) -> Draw:
     """Writes responses as `turns` does, and makes a row of each turn of the policy.
@@ -297,10 +300,10 @@ def epo(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = None,
-    style: str = "json",
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = None,
+    style: CallStyle = "json",
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
@@ -314,10 +317,6 @@ def epo(
       max_steps: longest episode; 50 is the default of the authors' code. A batch may have that many
         rows for each response, and updates are compiled for them.
       max_epochs: updates over which w falls: epochs times updates per epoch.
-      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     replies = max_steps - 1
     world = named_toolbox(tools, style, most=replies, describe=describe)

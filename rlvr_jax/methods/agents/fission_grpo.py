@@ -18,7 +18,7 @@ outcomes are dropped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -34,7 +34,17 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.by_origin import TOOL
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    ClipHigh,
+    ClipLow,
+    Count,
+    DescribeTools,
+    Epsilon,
+    MaxTurns,
+    ReplyTokens,
+    ToolNames,
+)
 from rlvr_jax.types.parts import part
 
 _ERROR = re.compile(r"Error: [^\n<]*")
@@ -228,22 +238,16 @@ def fission_grpo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """GRPO on responses, and on recoveries from failed ones.
 
     Args:
       per_prompt: stored failed responses of a prompt at most.
-      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
-        task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     feedback = None if draw else fixed_feedback

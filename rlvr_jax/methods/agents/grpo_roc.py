@@ -35,12 +35,17 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
+    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
+    DescribeTools,
     DualClip,
     Epsilon,
+    MaxTurns,
     NonNegativeInt,
+    ReplyTokens,
+    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -176,11 +181,11 @@ def grpo_roc(
     clip_high: ClipHigh = 0.28,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """Clip-higher on the token mean, on half of the sampled responses.
 
@@ -190,12 +195,6 @@ def grpo_roc(
         latter where there are tools, else the former.
       least_wrong, least_right: minimum of incorrect and correct responses, where the group has
         them.
-      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
-        task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)

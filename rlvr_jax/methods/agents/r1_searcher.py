@@ -21,7 +21,14 @@ from rlvr_jax.experience.rewards.composition import column
 from rlvr_jax.methods.baselines.reinforce_plus_plus import reinforce_plus_plus
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, KLCoefficient, Unit
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    Count,
+    KLCoefficient,
+    ReplyTokens,
+    Unit,
+)
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.texts.r1_searcher import BEGIN, DOCUMENTS, DOCUMENTS_END, END
 
@@ -33,7 +40,7 @@ def r1_searcher(
     stage: Literal[1, 2] = 2,
     documents: Count = 5,
     max_queries: Count = 8,
-    reply_tokens: Count = 1024,
+    reply_tokens: ReplyTokens = 1024,
     kl_coefficient: KLCoefficient = 0.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -47,7 +54,6 @@ def r1_searcher(
       stage: 1 or 2, which of the rewards.
       documents: of a reply.
       max_queries: of a response.
-      reply_tokens: tokens of a reply at most.
       top_p: mass that is sampled from.
       segment_tokens: tokens up to a query or the end, at most.
     Raises:

@@ -30,12 +30,15 @@ from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,
+    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
+    DescribeTools,
     DualClip,
     Epsilon,
     Finite,
+    ReplyTokens,
 )
 from rlvr_jax.types.parts import Function, part
 
@@ -60,10 +63,10 @@ def tool_use_reward(bonus: Finite = 0.1, ceiling: Finite = -0.6) -> Function:
 
 def retool(
     tools: Sequence[str] = ("python",),
-    style: str = "json",
+    style: CallStyle = "json",
     max_calls: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
     turn_bonus: Finite = 0.1,
     ceiling: Finite = -0.6,
     clip_low: ClipLow = 0.2,
@@ -76,10 +79,7 @@ def retool(
 
     Args:
       tools: that may be called, by name (`named_toolbox`).
-      style: how calls are written: "json", "tags" or "fenced".
       max_calls: of a response.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
       turn_bonus: of a call in an incorrect response; 0: its reward is -1, as in the paper.
       ceiling: largest reward of an incorrect response.
       value_clip: half-width of the critic's trust region.

@@ -13,8 +13,6 @@ reflection that the policy writes after the episode. Lessons that are shown to h
 are not part of this. With `tools`, or the task's environment, a response is an episode of turns.
 """
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -26,13 +24,17 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
+    CallStyle,
     ClipHigh,
     ClipLow,
-    Count,
+    DescribeTools,
     Epsilon,
     KLCoefficient,
+    MaxTurns,
     NonNegative,
     NonNegativeInt,
+    ReplyTokens,
+    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -84,23 +86,17 @@ def retroagent(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """GRPO on the token mean, on outcomes and progress beyond the best so far.
 
     Args:
       column: of the task's rewards, the claimed fraction of sub-tasks, in [0, 1].
       coefficient: of the progress (c).
-      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
-        task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     return Recipe(

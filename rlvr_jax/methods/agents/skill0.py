@@ -45,6 +45,7 @@ from rlvr_jax.types.hyperparameters import (
     Epsilon,
     NonNegative,
     NonNegativeInt,
+    ReplyTokens,
 )
 from rlvr_jax.types.parts import part
 
@@ -197,7 +198,7 @@ def skill0(
     rated: Count = 32,
     rating_samples: Count = 4,
     max_turns: NonNegativeInt = 0,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
     invalid: Sequence[str] = ("malformed_calls", "tool_errors"),
     invalid_cost: NonNegative = 0.1,
     clip_low: ClipLow = 0.2,

@@ -30,7 +30,15 @@ from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_mean, step_sum
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Finite, Unit
+from rlvr_jax.types.hyperparameters import (
+    Bound,
+    ClipHigh,
+    ClipLow,
+    Finite,
+    MaxTurns,
+    ReplyTokens,
+    Unit,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -142,8 +150,8 @@ def social_rl(
     trace_decay: Unit = 0.95,
     clip_low: ClipLow = 0.1,
     clip_high: ClipHigh = 0.1,
-    max_turns: Count = 16,
-    reply_tokens: Count = 64,
+    max_turns: MaxTurns = 16,
+    reply_tokens: ReplyTokens = 64,
     value_clip: Bound = 0.2,
 ) -> Recipe:
     """Whitened advantages plus the product of the agent's past and the other's present ones.
@@ -152,7 +160,6 @@ def social_rl(
       weight: of the product (w).
       discount, trace_decay: γ and λ, per turn.
       max_turns: replies to a player at most.
-      reply_tokens: tokens of a reply at most.
       value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_turn_advantage(discount, trace_decay)

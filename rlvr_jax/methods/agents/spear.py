@@ -21,7 +21,7 @@ loop over small batches replays the last new one; their sum is not divided by th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -44,7 +44,19 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Finite, NonNegativeInt, Share
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    ClipHigh,
+    ClipLow,
+    Count,
+    DescribeTools,
+    Finite,
+    MaxTurns,
+    NonNegativeInt,
+    ReplyTokens,
+    Share,
+    ToolNames,
+)
 from rlvr_jax.types.parts import Function, part
 
 
@@ -320,11 +332,11 @@ def spear(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     choice: Callable = random_choice,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
 
@@ -341,12 +353,6 @@ def spear(
       fraction, covariance_low, covariance_high: of Clip-Cov on new tokens.
       replay_fraction, replay_covariance_low, replay_covariance_high: on replayed tokens.
       choice: which of the eligible tokens are dropped.
-      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
-        task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
 

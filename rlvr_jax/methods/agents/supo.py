@@ -49,7 +49,18 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    ClipHigh,
+    ClipLow,
+    Count,
+    DescribeTools,
+    Epsilon,
+    MaxTurns,
+    NonNegativeInt,
+    ReplyTokens,
+    ToolNames,
+)
 from rlvr_jax.types.parts import part
 
 SEGMENT = 1 << 20
@@ -133,7 +144,7 @@ def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:
 def summarized_turns(
     environment: Environment | None = None,
     limit: Count = 8,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
     most: NonNegativeInt = 2,
     instruction: str = " Summarise. ",
     context: Count | None = None,
@@ -390,11 +401,11 @@ def supo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
-    tools: Sequence[str] | None = (),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = (),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """A clipped ratio on the segments of responses, between which the policy summarizes.
 
@@ -403,12 +414,7 @@ def supo(
       instruction: text that requests a summary.
       context: tokens of a segment before it (L); None: half the run's response_tokens.
       summary: tokens of a summary at most; None: a quarter of response_tokens.
-      tools: that may be called, by name (`named_toolbox`); none: a segment is one text; None: the
-        task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most, in all its segments together.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     lengths = (most, instruction, context, summary)
     draw = summaries(*lengths)

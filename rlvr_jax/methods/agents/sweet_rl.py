@@ -16,8 +16,6 @@ the sum over the turns of A_n (`score=turn_sum_score`). β is the authors'. The 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -35,7 +33,14 @@ from rlvr_jax.objectives.regularizers.turn_preferences import (
 from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, Positive
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    DescribeTools,
+    MaxTurns,
+    Positive,
+    ReplyTokens,
+    ToolNames,
+)
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -67,11 +72,11 @@ def train_under(view: View) -> Stage:
 def sweet_rl(
     coefficient: Positive = 0.1,
     score: Score = token_mean_score,
-    tools: Sequence[str] | None = None,
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = None,
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """The preference loss that fits the critic of turns, which sees the answer.
 
@@ -79,11 +84,6 @@ def sweet_rl(
       coefficient: scale of the scores (β).
       score: of a trajectory, from the log ratios of its tokens: `token_mean_score` or
         `turn_sum_score`.
-      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(

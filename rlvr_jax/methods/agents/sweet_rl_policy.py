@@ -15,7 +15,6 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -32,7 +31,17 @@ from rlvr_jax.objectives.regularizers.imitation import imitate
 from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, Rollouts
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Range
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    Count,
+    DescribeTools,
+    MaxTurns,
+    NonNegative,
+    Positive,
+    Range,
+    ReplyTokens,
+    ToolNames,
+)
 from rlvr_jax.types.parts import part
 
 AtLeastTwo = Annotated[int, Range(2)]
@@ -147,11 +156,11 @@ def sweet_rl_policy(
     pairs: Count = 4,
     coefficient: Positive = 0.1,
     imitation: NonNegative = 0.01,
-    tools: Sequence[str] | None = None,
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = None,
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
 ) -> Recipe:
     """A preference loss on pairs of turns, and the likelihood of the better ones.
 
@@ -162,11 +171,6 @@ def sweet_rl_policy(
       pairs: of candidates, at most half of their number.
       coefficient: scale of the scores (β).
       imitation: weight of the mean -logp of the better turns.
-      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
-      reply_tokens: tokens of a reply at most.
-      describe: list the tools in a system message, which needs a chat template.
     """
     world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(

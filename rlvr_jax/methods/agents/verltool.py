@@ -13,8 +13,6 @@ with neither a call nor an answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from rlvr_jax.experience import experience, mask_truncated, turns
@@ -23,7 +21,17 @@ from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, DualClip, Epsilon
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    ClipHigh,
+    ClipLow,
+    DescribeTools,
+    DualClip,
+    Epsilon,
+    MaxTurns,
+    ReplyTokens,
+    ToolNames,
+)
 from rlvr_jax.types.parts import part
 
 
@@ -59,11 +67,11 @@ def mask_void() -> Stage:
 
 
 def verltool(
-    tools: Sequence[str] | None = ("python",),
-    style: str = "json",
-    max_turns: Count = 8,
-    reply_tokens: Count = 512,
-    describe: bool = True,
+    tools: ToolNames = ("python",),
+    style: CallStyle = "json",
+    max_turns: MaxTurns = 8,
+    reply_tokens: ReplyTokens = 512,
+    describe: DescribeTools = True,
     mask_overlong: bool = False,
     mask_void_rows: bool = False,
     clip_low: ClipLow = 0.2,
@@ -74,11 +82,7 @@ def verltool(
     """A clipped ratio on the token mean over the policy's text between tool replies.
 
     Args:
-      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
-      style: how calls are written: "json", "tags" or "fenced".
-      max_turns: replies of a response at most.
       reply_tokens: tokens of a reply at most (`max_obs_length`).
-      describe: list the tools in a system message, which needs a chat template.
       mask_overlong: take truncated rows out of the loss.
       mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
     """

@@ -65,6 +65,7 @@ from rlvr_jax.types.hyperparameters import (
     Finite,
     KLCoefficient,
     NonNegativeInt,
+    ReplyTokens,
     Unit,
 )
 from rlvr_jax.types.parts import part
@@ -305,7 +306,7 @@ def ssp(
     most_characters: NonNegativeInt = 1000,
     least_words: NonNegativeInt = 10,
     max_turns: NonNegativeInt = 0,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.285,

@@ -66,7 +66,7 @@ from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, ReplyTokens, Temperature
 from rlvr_jax.types.parts import part
 
 
@@ -115,7 +115,7 @@ def step_tree(
     tokens: Count | None = None,
     temperature: Positive = 0.7,
     environment: Environment | None = None,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
     guide_rate: NonNegative = 0.0,
 ) -> Draw:
     """Searches each prompt's responses step by step (`search_steps`), for the best correct ones.
@@ -563,7 +563,7 @@ def rstar_math(
     weight: NonNegative = 1.0,
     code: bool = False,
     errors: Count = 2,
-    reply_tokens: Count = 512,
+    reply_tokens: ReplyTokens = 512,
     guide_rate: NonNegative = 0.0,
 ) -> Recipe:
     """Imitation of the best correct traces of a search over steps.

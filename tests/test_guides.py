@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(rlvr_jax.__file__).parent
 PAGES = ("guidance", "curricula")
 FILES = {path: path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
-OF_PARTS = "\n".join(text for path, text in FILES.items() if "experience" in path.parts)
+OF_PARTS = "\n".join(
+    text for path, text in FILES.items() if {"experience", "methods"} & set(path.parts)
+)
 OF_OTHERS = "\n".join(text for path, text in FILES.items() if "experience" not in path.parts)
 
 

@@ -154,7 +154,7 @@ def test_the_programs_of_the_pages_about_kernels_and_design_run():
     exec(kernels, names)
     logs = jax.nn.log_softmax(names["hidden"] @ names["unembedding"].T)
     np.testing.assert_allclose(names["stats"].entropy, -(jnp.exp(logs) * logs).sum(1), rtol=1e-5)
-    (design,) = re.findall(r"```python\n(.*?)```", (DOCS / "design.md").read_text(), re.DOTALL)
+    *_, design = re.findall(r"```python\n(.*?)```", (DOCS / "design.md").read_text(), re.DOTALL)
     given = {"score": jnp.sin, "objective": lambda stats: (stats**2).sum()}
     names = {"jax": jax, "params": jnp.arange(3.0), **given}
     exec(design, names)

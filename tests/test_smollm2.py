@@ -9,6 +9,7 @@ import pytest
 import training_runs
 
 from experiments import smollm2
+from rlvr_jax import tasks
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import TrainConfig
 from rlvr_jax.runs.run_writer import write_json
@@ -45,8 +46,12 @@ def test_unknown_questions_are_refused():
     ],
 )
 def test_any_folder_is_trained_with_the_preset_and_what_is_given(
-    questions, task, method, hyperparameters, response_tokens, tmp_path
+    questions, task, method, hyperparameters, response_tokens, tmp_path, monkeypatch
 ):
+    asked = tasks.load(task)
+    said = " ".join(prompt.text for prompt in [*asked.train, *asked.test]).split()
+    words = list(dict.fromkeys([*training_runs.WORDS, *said]))
+    monkeypatch.setattr(training_runs, "WORDS", words)
     folder = training_runs.write_policy(tmp_path / "policy", max_positions=64)
     small = "--steps 1 --prompts-per-step 2 --samples-per-prompt 4 --micro-batches 2"
     small += " --evaluation-prompts 2 --evaluation-samples 4"

@@ -93,19 +93,17 @@ def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
 def _check_numbers(
     task: Task, prompts: Sequence[Prompt], texts: Sequence[Response], grades: Sequence[Grade]
 ) -> None:
-    """Refuses numbers that are not finite.
+    """Refuses rewards that are not finite.
 
     Raises:
       GradingError: names the response.
     """
     for prompt, text, grade in zip(prompts, texts, grades, strict=True):
-        for name in ("outcome", "reward") if grade.outcome is not None else ():
-            value = getattr(grade, name)
-            if not abs(value) <= LARGEST:
-                raise GradingError(
-                    f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
-                    f" {prompt.text!r} and response {text.text!r}"
-                )
+        if grade.outcome is not None and not abs(grade.reward) <= LARGEST:
+            raise GradingError(
+                f"task {task.name!r}: reward must be finite in float32, got {grade.reward} for"
+                f" prompt {prompt.text!r} and response {text.text!r}"
+            )
 
 
 def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:

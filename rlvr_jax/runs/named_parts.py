@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rlvr_jax import objectives
+from rlvr_jax import experience, objectives
 from rlvr_jax.own import own
 
 __all__ = ["named_part"]
@@ -17,9 +17,9 @@ __all__ = ["named_part"]
 def named_part(owner: str, recipe: Callable, text: str) -> Any:
     """The object that a text names for a method, such as a reward or a divergence.
 
-    `name` is looked for in the method's own file, then among the parts of `rlvr_jax.objectives`;
-    `module:name` is one's own. Behind a name arguments may stand, numbers and texts alone, which it
-    is called with: `column(1)`, `random_reward(chance=0.1)`.
+    `name` is looked for in the method's own file, then among the parts of `rlvr_jax.objectives`
+    and `rlvr_jax.experience`; `module:name` is one's own. Behind a name arguments may stand,
+    numbers and texts alone, which it is called with: `column(1)`, `random_reward(chance=0.1)`.
 
     Args:
       owner: whose hyperparameter it is, for errors.
@@ -54,13 +54,14 @@ def named_part(owner: str, recipe: Callable, text: str) -> Any:
 
 
 def _known(owner: str, recipe: Callable, name: str) -> Any:
-    places = (sys.modules[recipe.__module__], objectives)
+    places = (sys.modules[recipe.__module__], objectives, experience)
     for place in places:
         if not name.startswith("_") and hasattr(place, name):
             return getattr(place, name)
     names = {each for place in places for each in vars(place) if each[0].islower()}
     close = ", ".join(difflib.get_close_matches(name, sorted(names), n=3))
     raise ValueError(
-        f"{owner} must be a name of its method's file or of rlvr_jax.objectives, or module:name of"
-        f" your own{f'; closest: {close}' if close else ''}, got {name!r}"
+        f"{owner} must be a name of its method's file, of rlvr_jax.objectives or of"
+        " rlvr_jax.experience, or module:name of your own"
+        f"{f'; closest: {close}' if close else ''}, got {name!r}"
     )

@@ -5,7 +5,6 @@ import pytest
 
 from rlvr_jax.experience.store import empty_store, oldest, pop_oldest, push, taken, uniform_places
 from rlvr_jax.methods.baselines.expert_iteration import weighted_places
-from rlvr_jax.methods.self_play.absolute_zero import newest
 
 
 def filled(*pushes, capacity=5):
@@ -22,7 +21,6 @@ def numbers(store, places):
 def test_the_newest_rows_take_the_places_of_the_oldest():
     store = filled([1, 2, 3], [4, 5, 6], [7])
     assert numbers(store, oldest(store)) == [3, 4, 5, 6, 7]
-    assert numbers(store, newest(store, 2)) == [7, 6]
     assert store.step[oldest(store)].tolist() == [0, 1, 1, 1, 2]
 
 
@@ -46,7 +44,7 @@ def test_first_in_first_out_over_the_end_of_the_ring():
 
 def test_pushing_nothing_and_taking_from_nothing():
     store = filled([])
-    assert store.held == 0 and not len(newest(store, 3))
+    assert store.held == 0
     rows, store = pop_oldest(store, 3)
     assert not len(rows["number"]) and store.held == 0
 

@@ -106,5 +106,5 @@ def test_training_learns_from_solutions(name, tmp_path):
 
 def test_a_task_without_solutions_is_refused_before_anything_is_loaded(tmp_path):
     config = training_runs.settings("nowhere", tmp_path, method="luffy_mixed")
-    with pytest.raises(ValueError, match=r"add_traces\(per_group=1\) reads Prompt.solution, which"):
+    with pytest.raises(ValueError, match=r"add_traces\(\) reads Prompt.solution, which"):
         training_runs.quietly(config)

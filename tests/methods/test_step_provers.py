@@ -23,7 +23,7 @@ def walked(chain, steps=4):
 
 
 def searched(**changes):
-    draw = step_tree(**{"separator": "b", "candidates": 3, "iterations": 3, **changes})
+    draw = step_tree(**{"separator": "x", "candidates": 3, "iterations": 3, **changes})
     return walked(experience(draw=draw, stages=[rejection_sampling()]))
 
 
@@ -42,7 +42,7 @@ def test_of_a_search_the_right_traces_are_imitated():
 
 
 def test_a_search_draws_at_its_temperature_and_trains_at_one():
-    chain = experience(draw=step_tree("b", candidates=2, iterations=2, temperature=0.5))
+    chain = experience(draw=step_tree("x", candidates=2, iterations=2, temperature=0.5))
     assert all(np.all(found.batch.rollouts.temperature == 0.5) for found in walked(chain, 1))
 
 

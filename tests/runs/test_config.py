@@ -61,7 +61,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (
             {"method": "ace", "hyperparameters": ("gate=relu",)},
-            "gate of ace must be a name of its method's file or of rlvr_jax.objectives.*'relu'",
+            "gate of ace must be a name of its method's file, of rlvr_jax.objectives or .*'relu'",
         ),
     ],
 )

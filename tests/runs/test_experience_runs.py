@@ -94,7 +94,9 @@ def dies_and_goes_on(tmp_path, monkeypatch, name, **changes):
 
 def test_a_policy_that_cannot_read_a_hint_is_refused(tmp_path):
     plain = config(tmp_path / "run", "ghpo", task="brackets:train=24")
-    with pytest.raises(ValueError, match=r"train, view hint\(0.25.*\) prompts must have words"):
+    with pytest.raises(
+        ValueError, match=r"train, view hint\(fraction=0.25.*\) prompts must have words"
+    ):
         training_runs.quietly(plain)
 
 

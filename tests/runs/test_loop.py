@@ -311,11 +311,12 @@ def test_what_compares_a_batch_is_decided_before_the_split(model, method, tolera
 
 
 def graded_by(model, rule, **changes):
-    """A prepared run of DAPO whose outcome is rule(prompt, number of the rollout in its group)."""
+    """A prepared run of DAPO whose grade is rule(prompt, number of the rollout in its group)."""
 
     def verify(prompts, responses):
         del responses
-        return [Grade(float(rule(p, number % 4))) for number, p in enumerate(prompts)]
+        grades = [rule(p, number % 4) for number, p in enumerate(prompts)]
+        return [g if isinstance(g, Grade) else Grade(float(g)) for g in grades]
 
     run = training_runs.prepared(training_runs.settings(model, "unused", method="dapo", **changes))
     task = dataclasses.replace(run.task, verify=verify)
@@ -407,8 +408,8 @@ def test_a_loss_that_is_not_finite_ends_the_run(model, tmp_path, minibatches, sa
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39])
 def test_a_reward_that_is_not_finite_names_prompt_and_response(model, value):
-    run = graded_by(model, lambda prompt, number: value if number == 3 else 0.0)
-    with pytest.raises(ValueError, match=r"outcome must be finite in float32, .* '\d \+ \d =' and"):
+    run = graded_by(model, lambda _, number: Grade(0.0, reward=value if number == 3 else 0.0))
+    with pytest.raises(ValueError, match=r"reward must be finite in float32, .* '\d \+ \d =' and"):
         collect(run, run.initial_state(), 0)
 
 

@@ -173,7 +173,7 @@ def test_a_prefill_is_graded_with_the_response(model, monkeypatch):
 )
 def test_every_way_to_give_an_environment_shows_the_same_opening(tmp_path, draw, monkeypatch):
     said = " ".join(message["content"] for message in BOX.start(None)[1]).split()
-    words = list(dict.fromkeys([*training_runs.WORDS, *said]))
+    words = list(dict.fromkeys([*training_runs.WORDS, "system", "user", *said]))
     monkeypatch.setattr(training_runs, "WORDS", words)
     model = training_runs.write_policy(tmp_path / "policy", max_positions=512)
     settings = json.loads((model / "tokenizer_config.json").read_text())

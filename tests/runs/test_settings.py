@@ -134,7 +134,7 @@ def test_dynamic_sampling_is_one_setting(model):
     with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
         run_card(dapo)
     terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
-    assert terms[-1] == "experience: shape(overlong_shaping)"
+    assert terms[-1].startswith("experience: shape(reward=overlong_shaping(max_length=6,")
     assert terms[-2].startswith("experience: refill(when=uniform")
 
 

@@ -110,9 +110,6 @@ def largest_in_response(
     return masked_top_k(scores, mask & (scores > threshold), most, rollout_id, count)
 
 
-"""An outcome above this is correct."""
-
-
 TIMES = 64
 """Features of the time of a flow."""
 

@@ -39,9 +39,6 @@ from rlvr_jax.types.rollouts import Rollouts
 from rlvr_jax.types.signals import Signals
 from rlvr_jax.types.token_stats import TokenStats
 
-"""An outcome above this is correct."""
-
-
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
 PER_ROW = ("outcome", "reward")
 

@@ -34,11 +34,9 @@ from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
-
-"""Outcomes above this are correct."""
 
 
 class _State(NamedTuple):

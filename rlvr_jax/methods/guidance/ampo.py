@@ -38,7 +38,7 @@ from rlvr_jax.objectives import (
     statistic_term,
 )
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -49,8 +49,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
 )
 from rlvr_jax.types.parts import Function, part
-
-"""Outcomes above this are correct."""
 
 
 @part

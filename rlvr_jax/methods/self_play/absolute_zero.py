@@ -63,8 +63,6 @@ BYTES = 2048
 SOLVE, PROPOSE = 0, 1
 """Roles."""
 
-"""An outcome above this is correct."""
-
 READABLE = "readable"
 """Key of `Grade.info`: whether the response has an answer, or a proposal; default 1."""
 

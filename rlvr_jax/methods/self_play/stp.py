@@ -58,8 +58,6 @@ REQUEST = (
 SECONDS = "seconds"
 """Key of `Grade.info`: time to check a proof."""
 
-"""An outcome above this is correct."""
-
 ROUNDING = 1e-9
 """A weight this close to the cap has reached it."""
 

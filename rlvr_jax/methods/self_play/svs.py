@@ -56,8 +56,6 @@ from rlvr_jax.types.parts import part
 SOLVE_WRITTEN = 2
 """The cell of responses to problems that were written in the step."""
 
-"""An outcome above this is correct."""
-
 ROUNDING = 1e-9
 """Rates at a bound count as within it: 0.3 · 10 is not 3."""
 

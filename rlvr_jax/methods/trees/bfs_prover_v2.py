@@ -264,8 +264,6 @@ class SubgoalCache:
         self.pieces = []
 
 
-"""An outcome above this is a proof."""
-
 TRIES = 3
 """Attempts for a tactic whose reply is lost."""
 

@@ -16,8 +16,6 @@ from rlvr_jax.types import is_correct
 
 __all__ = ["Pair", "asked_about", "contrast_pairs", "mixed_groups"]
 
-"""An outcome above this counts as right."""
-
 
 class Pair(NamedTuple):
     """Rows of one group: its number, a right one and a wrong one."""

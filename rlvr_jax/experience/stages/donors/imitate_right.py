@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.types import is_correct
 
 __all__ = ["first_of_right", "to_imitate"]
-
-"""An outcome above this counts as right."""
 
 
 def first_of_right(batch: Batch) -> np.ndarray:

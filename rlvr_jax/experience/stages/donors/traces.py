@@ -11,14 +11,13 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.objectives import TEACHER
+from rlvr_jax.types import is_correct
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
 __all__ = ["add_traces", "off_policy_rows"]
 
 GIVES = frozenset({"off_policy", "origin"})
-
-"""An outcome above this counts as right."""
 
 
 @part(reads=frozenset({"solution"}), writes=GIVES)

@@ -9,8 +9,6 @@ from rlvr_jax.types import is_correct
 
 __all__ = ["first_wrong_step", "repairable", "tokens_before"]
 
-"""An outcome above this counts as right."""
-
 
 def first_wrong_step(
     step: np.ndarray, score: np.ndarray, mask: np.ndarray, below: float

@@ -43,6 +43,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_batch(label: str, batch: Any, graded: bool = True) -> None:
+    """Raises ValueError for what is not a batch of records that fit each other."""
     if not isinstance(batch, Batch):
         raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
     rows = len(batch.rollouts.group)

@@ -135,6 +135,7 @@ def free_bytes(device: Any) -> int | None:
 
 
 def gibibytes(size: int) -> str:
+    """A number of bytes as a text in GiB."""
     return f"{size / 2**30:.3g} GiB"
 
 

@@ -24,6 +24,7 @@ Scores = Float[np.ndarray, "N"]
 
 
 def scored_matches(rounds):
+    """The matches of all rounds that have a result."""
     for matches in rounds:
         for match in matches:
             if not np.isnan(match[2:]).any():

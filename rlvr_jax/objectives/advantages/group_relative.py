@@ -139,6 +139,7 @@ def group_of_one_remark(plan: UpdatePlan) -> str | None:
 
 
 def advantage_of_rewards(advantage):
+    """An estimator from `advantage`, a function (reward [B], group [B]) -> [B]."""
     return rollout_advantage(
         lambda rollouts: advantage(rollouts.reward, rollouts.group), remark=group_of_one_remark
     )

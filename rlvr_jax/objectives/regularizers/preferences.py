@@ -175,4 +175,5 @@ def implicit_reward_loss(
 
 
 def first_of_pairs(given):
+    """The correct rows that have a partner, bool [B]."""
     return given.right & (given.partner >= 0)

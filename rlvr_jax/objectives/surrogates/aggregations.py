@@ -108,8 +108,10 @@ def _per_token(mask, dtype):
 
 
 def rollouts_with_tokens(mask):
+    """The number of rows with a token on the mask."""
     return masked_count(jnp.any(mask, axis=1))
 
 
 def at_least_one(count, dtype):
+    """A count as a divisor: at least 1."""
     return jnp.maximum(count, 1).astype(dtype)

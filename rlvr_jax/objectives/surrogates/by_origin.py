@@ -130,5 +130,6 @@ def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
 
 
 def unclipped_loss(signals, context):
+    """-A ρ at every token."""
     del context
     return -signals.advantage * signals.ratio

@@ -126,6 +126,7 @@ def no_policy_loss() -> Surrogate:
 
 
 def never_holds_back(plan):
+    """The remark of a surrogate whose bound cannot act, if there is one update per batch."""
     if plan.updates_per_batch == 1:
         return "holds nothing back: with one update per batch the ratio is exactly 1."
     return None

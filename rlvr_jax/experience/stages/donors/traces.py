@@ -94,6 +94,7 @@ def solutions(
 
 
 def trace_metrics(traces: Batch | None, fit: np.ndarray) -> dict[str, float]:
+    """How many traces join, how many of them are correct, and how many are too long."""
     outcomes = np.zeros(0) if traces is None else traces.rollouts.outcome
     return {
         "traces": float(len(outcomes)),

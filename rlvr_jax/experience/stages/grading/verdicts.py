@@ -38,6 +38,7 @@ def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
 
 
 def checked_answers(function: str, answers: Sequence[str]) -> tuple[str, ...]:
+    """The answers as a tuple; ValueError for one text or none."""
     if isinstance(answers, str) or not answers:
         raise ValueError(f"{function}: answers must be texts, at least one, got {answers!r}")
     return tuple(answers)

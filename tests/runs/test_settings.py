@@ -134,7 +134,8 @@ def test_dynamic_sampling_is_one_setting(model):
     with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
         run_card(dapo)
     terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
-    assert terms[-1].startswith("experience: shape(reward=overlong_shaping(max_length=6,")
+    shaping = "overlong_shaping(max_length=6, cache_length=1, base=signed_outcome)"
+    assert terms[-1] == f"experience: shape(reward={shaping})"
     assert terms[-2].startswith("experience: refill(when=uniform")
 
 

@@ -5,8 +5,6 @@ pages: an update writes arrays of hundreds of megabytes, and their first touch, 
 up to a quarter of it (docs/speed.md). Whoever sets GLIBC_TUNABLES, to whatever, is left alone.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -16,8 +16,6 @@ prompt once per group in the update too, what all prompts begin with once for al
 the last token of a response.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

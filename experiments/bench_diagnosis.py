@@ -10,8 +10,6 @@ diagnosis does it, both draws under both policies: the scorer's own time stands 
 diagnosis. With --spectra two folders of random weights of SmolLM2-135M's shape are compared, too.
 """
 
-from __future__ import annotations
-
 import resource
 import tempfile
 import time

@@ -6,8 +6,6 @@ A server of this command answers every call after a fixed time on loopback, from
 own. The floor is rows × calls × that time / calls under way at a time: nothing but waiting.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

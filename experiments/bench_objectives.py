@@ -6,8 +6,6 @@ Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over 
 method's time over that of GRPO just before it, so that other load on the machine moves both.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -17,8 +17,6 @@ A store is pushed to and read from as a method with replay does in a step; its s
 of a step of GRPO on the same piece of work.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Sequence

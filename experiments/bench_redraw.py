@@ -7,8 +7,6 @@ call, with everything that the host does; `program` is the sampler's compiled pr
 called by itself on the same prompts. Both in turns, medians; `batch` is the draw of all groups.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

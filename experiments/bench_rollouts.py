@@ -11,8 +11,6 @@ copies of the others. `tree`: what its pieces are on the host. A policy with ran
 it says nothing.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Sequence

@@ -10,8 +10,6 @@ asked twice, so that nothing is remembered. `worst` is the longest grade of one 
 megabytes, brackets and boxes without end, towers of powers, programs that run for ever.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 import warnings

@@ -8,8 +8,6 @@ below `run_dir`; finished ones are kept, so an interrupted comparison goes on wi
 methods or seeds can be added later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

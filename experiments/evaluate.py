@@ -8,8 +8,6 @@ What chooses never asks the task's verifier. Its curves are over n = 1, 2, 4, â€
 pass@n, which no rule can exceed but by chance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -16,8 +16,6 @@ code of its commit, and compares: on the same processor and version of JAX every
 step, elsewhere what it came to with the interval in which one more run of this method is expected.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import random

@@ -7,8 +7,6 @@ with the exact gradient of a published objective. Prompts, random numbers, setti
 those of `experiments.train`, which has more: stages, critics, teachers, references, chat templates.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import zlib

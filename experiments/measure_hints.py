@@ -8,8 +8,6 @@ and hard prompts, the share of last attempts that are of the right form, and the
 that are the shown answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

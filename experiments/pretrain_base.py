@@ -29,8 +29,6 @@ read and not learned, the answer repeats it. Else the answer stands alone, and i
 questions are those of the train split, so that others have to be worked out.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ model already does and loses the rarer strategy that the hard prompts need; Clip
 keeps and learns it. One seed is one draw: `python -m experiments.compare` shows several.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

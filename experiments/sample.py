@@ -8,8 +8,6 @@ Prompts are written by the tokenizer's chat template, if it has one. The entropy
 of the distribution it was drawn from, over the whole vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

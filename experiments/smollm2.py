@@ -11,8 +11,6 @@ numbers, on which methods differ, and the method is GRPO where none is given. `-
 trains any other policy in the same way; all settings of experiments.train can be given.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 from collections.abc import Sequence

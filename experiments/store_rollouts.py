@@ -7,8 +7,6 @@ the statistics are those of the policy after them. So the file is what a loss me
 update of one batch: ratios differ from 1. Same seed, same machine: same file.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

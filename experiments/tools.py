@@ -10,8 +10,6 @@ same answers without a call and is drawn plainly. Both are graded by the number 
 wrote last. Prints held-out accuracy and calls of both; reports show samples turn by turn.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

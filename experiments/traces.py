@@ -8,8 +8,6 @@ different answers alone. `solution` of a row is the shortest of them, in tokens,
 `solutions` are all. A line says how many prompts have a trace, and how many answers were right.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ written from right ones, and answers these. Prints what was written in the first
 of the steps; the report shows the problems.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

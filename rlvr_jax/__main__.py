@@ -6,8 +6,6 @@ python -m rlvr_jax train --help
 rlvr-jax train --help                    # the same, in any folder
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import textwrap

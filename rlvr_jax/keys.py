@@ -1,7 +1,5 @@
 """Random keys by what they are for: a checkpoint needs no state of a generator."""
 
-from __future__ import annotations
-
 import zlib
 
 import jax

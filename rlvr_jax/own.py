@@ -1,7 +1,5 @@
 """What users name as module:function, wherever a name is asked for."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import sys

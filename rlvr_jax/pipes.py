@@ -1,7 +1,5 @@
 """Commands whose output goes to a reader that may leave: `python -m rlvr_jax.methods | head`."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -1,7 +1,5 @@
 """What a room hands out, where its names come from the files in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any

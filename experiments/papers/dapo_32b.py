@@ -1,7 +1,5 @@
 """DAPO on Qwen2.5-32B, from dapo/run_dapo_qwen2.5_32b.sh of verl's recipes."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

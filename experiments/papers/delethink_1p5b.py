@@ -1,8 +1,6 @@
 """Delethink at 24k on R1-Distill-Qwen-1.5B: config r1d-1.5b_deepscaler_delethink_24k.yaml, template
 examples/delethink_template.sh."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

@@ -1,7 +1,5 @@
 """Dr. GRPO on Qwen2.5-Math-1.5B, from the authors' examples/qwen2.5-math-1.5b.sh."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

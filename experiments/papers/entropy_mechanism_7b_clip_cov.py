@@ -1,7 +1,5 @@
 """Clip-Cov on Qwen2.5-7B, from the authors' recipe/dapo/7b_clip_cov.sh."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

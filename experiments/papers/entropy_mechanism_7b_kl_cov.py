@@ -1,7 +1,5 @@
 """KL-Cov on Qwen2.5-7B, from the authors' recipe/dapo/7b_kl_cov.sh."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

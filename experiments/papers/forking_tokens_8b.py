@@ -1,7 +1,5 @@
 """The 20 % tokens of highest entropy on Qwen3-8B; the authors' training code was not found."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

@@ -1,7 +1,5 @@
 """GSPO's settings on Qwen3-8B; the paper trains Qwen3-30B-A3B."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

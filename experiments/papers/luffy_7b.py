@@ -1,7 +1,5 @@
 """LUFFY on Qwen2.5-Math-7B, from the authors' exp_scripts/train.sh."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

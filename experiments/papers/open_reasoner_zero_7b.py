@@ -1,7 +1,5 @@
 """Open-Reasoner-Zero on Qwen2.5-7B, from playground/orz_7b_ppo.py."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

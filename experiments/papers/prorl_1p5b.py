@@ -1,7 +1,5 @@
 """ProRL's first stage on R1-Distill-Qwen-1.5B."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

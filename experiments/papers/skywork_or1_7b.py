@@ -1,7 +1,5 @@
 """Skywork-OR1's first stage, from or1_scripts/train/7b_8k.sh: entropy held at a target."""
 
-from __future__ import annotations
-
 import sys
 
 from rlvr_jax.runs import guarded

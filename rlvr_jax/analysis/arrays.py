@@ -1,7 +1,5 @@
 """Means over tokens, log-softmax and entropies of histograms, in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special

@@ -1,7 +1,5 @@
 """What a comparison of methods over seeds is: every run's numbers, and what they allow to say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ cover the seeds and not the choice of held-out prompts, which a bootstrap of the
 does; none is corrected for their number.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

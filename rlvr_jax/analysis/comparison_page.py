@@ -1,7 +1,5 @@
 """Writes what a comparison found: Markdown, one PNG per curve, and a self-contained HTML page."""
 
-from __future__ import annotations
-
 import html
 import math
 import re

@@ -1,7 +1,5 @@
 """Turns the metrics of runs into chart specifications for the report page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

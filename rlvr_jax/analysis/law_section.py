@@ -1,7 +1,5 @@
 """The report's section on the entropy law: one fit per run, on that run's own curve."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

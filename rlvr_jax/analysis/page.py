@@ -1,7 +1,5 @@
 """Fills page templates: one HTML file that loads nothing."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

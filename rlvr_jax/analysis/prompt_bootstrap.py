@@ -6,8 +6,6 @@ and both methods of a difference, and seeds, if there are several, likewise. Wit
 interval is too narrow about these, as of any bootstrap; with one it is about prompts alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

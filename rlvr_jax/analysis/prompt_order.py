@@ -13,8 +13,6 @@ Source: Wang et al. 2025, https://arxiv.org/abs/2504.20571 (variance), whose cod
 https://github.com/ypwang61/One-Shot-RLVR, has the other, too ("lim").
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

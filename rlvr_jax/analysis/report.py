@@ -7,8 +7,6 @@ shortened to means of consecutive steps, and of the samples only as many are tak
 run that goes on, which training writes at every evaluation, loads itself anew while it is open.
 """
 
-from __future__ import annotations
-
 import argparse
 import html
 import sys

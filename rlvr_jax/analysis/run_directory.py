@@ -8,8 +8,6 @@ that was finished and cannot be read is an error. After a resume a step may stan
 the later values count.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Picks the sampled responses that the report shows, and the bounds of their colours."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

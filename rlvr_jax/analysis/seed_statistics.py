@@ -1,7 +1,5 @@
 """Means over seeds with t-intervals, paired differences, and values at an equal level."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

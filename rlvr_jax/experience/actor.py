@@ -1,7 +1,5 @@
 """The in-process actor: a run's sampler, verifier and scorer at the current weights."""
 
-from __future__ import annotations
-
 import json
 import time
 import zlib

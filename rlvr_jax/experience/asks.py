@@ -1,7 +1,5 @@
 """What is asked of the policy: a prompt, what is shown of it, and how often."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ Parts are pure functions of their state, the step and what they are given. State
 name of the part, so that a checkpoint survives another part being inserted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ Answers of an evaluation are recorded (`Recorder`) with a score each; `chosen_ra
 the answer that a rule chooses is right, against the number of answers that it chooses from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple

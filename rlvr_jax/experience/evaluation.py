@@ -1,7 +1,5 @@
 """Held-out evaluation: the same prompts through the run, many samples each."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

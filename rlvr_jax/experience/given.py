@@ -1,7 +1,5 @@
 """Rows of tokens that nobody drew: given responses, and what a response begins with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What grades say, as arrays beside rollouts."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Sequence
 

@@ -1,7 +1,5 @@
 """What was said of pairs of answers, kept beside each of the two."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Between text and tokens: a task's prompts as arrays, and responses as text."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import warnings

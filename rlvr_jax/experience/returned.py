@@ -1,7 +1,5 @@
 """Checks of what the parts of an experience return."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Drawing rollouts with programs of fixed shapes: prompts in, `Rollouts` on the host out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

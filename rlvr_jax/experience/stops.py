@@ -1,7 +1,5 @@
 """Texts at which a response pauses, in the tokens of a tokenizer."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

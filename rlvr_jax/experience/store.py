@@ -8,8 +8,6 @@
 What `oldest`, `newest`, `uniform` and `weighted` give are places, to be read by `taken`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

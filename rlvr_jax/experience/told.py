@@ -1,7 +1,5 @@
 """What a run was told by environments, on disk, so that a resumed step is told the same."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Views: what of a prompt the policy is shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rlvr_jax.experience.asks import Shown, View

@@ -1,7 +1,5 @@
 """Who answers a judge's questions: a call takes questions and gives a reply to each."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

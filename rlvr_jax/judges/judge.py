@@ -1,7 +1,5 @@
 """A judge: texts in, numbers out, or no verdict."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ of range, prose, nothing. Digits are 0 to 9, a dash right before them is a minus
 the words before the last line does not matter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

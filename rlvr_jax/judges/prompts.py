@@ -1,7 +1,5 @@
 """What judges are shown: functions from texts to messages."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Replies of judges on disk, so that nobody is asked twice, and a resumed run is told the same."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Rubrics from files: criteria that a judge gives points for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

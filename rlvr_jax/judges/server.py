@@ -3,8 +3,6 @@
 Address and key come from the environment and are written nowhere.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

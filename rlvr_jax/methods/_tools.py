@@ -1,7 +1,5 @@
 """Tools as hyperparameters: what methods that may be drawn in turns share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is published and has no method, and why: `experiments.train` refuses these names."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 __all__ = ["UNTRAINED", "Untrained"]

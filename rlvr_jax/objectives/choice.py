@@ -11,8 +11,6 @@ chosen, of equal ones the first by `rollout_id`.
 | `lower_bound(...)` | their mean, less what so few of them are worth |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax.numpy as jnp

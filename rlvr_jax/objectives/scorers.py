@@ -7,8 +7,6 @@ it is fitted after the last one, with an optimizer of its own.
 A scorer is part of one paper: `flow_scorer` of RLFR, `pessimistic_scorer` of SAFE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A global array lies on the devices of all processes; a process sees the parts on
 functions are right for one process and for many.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

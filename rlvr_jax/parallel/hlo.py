@@ -6,8 +6,6 @@ runs at most, unless the caller knows the mean. A loop whose bound is known at r
 once, and is named.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The compiler estimates nothing for them. They are counted at their own roofline:
 chip's peak, or their arrays, moved once, at its bandwidth.
 """
 
-from __future__ import annotations
-
 import math
 
 from rlvr_jax.parallel.hlo import KernelCall, Typed

@@ -1,7 +1,5 @@
 """A program, compiled: the memory it takes by part, what it sends, how long it should take."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time

@@ -4,8 +4,6 @@ They are what a plan is made from before anything is compiled, and what is named
 not fit: the compiler then says by how much, and not why.
 """
 
-from __future__ import annotations
-
 import math
 
 from rlvr_jax.parallel.roofline import WIDE, computed_bytes, num_trained

@@ -1,7 +1,5 @@
 """The mesh: devices in a grid with the axes data, fsdp and tensor."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A mesh to train on and one to sample on, where the user names none."""
 
-from __future__ import annotations
-
 from rlvr_jax.parallel.memory import update_buffers
 from rlvr_jax.parallel.roofline import computed_bytes, num_parameters
 from rlvr_jax.parallel.topologies import Topology

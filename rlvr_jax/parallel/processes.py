@@ -4,8 +4,6 @@ Every host runs the same command. What differs between processes is which device
 theirs; everything else, random numbers and decisions included, is the same on all of them.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

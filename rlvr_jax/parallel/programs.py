@@ -1,7 +1,5 @@
 """Compiled programs are kept on disk, so that a second start does not compile them again."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """What a compiled run takes and costs, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

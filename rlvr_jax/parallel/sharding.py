@@ -1,7 +1,5 @@
 """Where parameters and rollouts lie on a mesh."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

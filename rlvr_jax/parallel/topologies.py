@@ -6,8 +6,6 @@ A name is a chip and a number: of chips for v5e (also v5litepod) and v6e, of cor
 tpu7x, which have two on a chip. `cpu:8` is eight devices of this host.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

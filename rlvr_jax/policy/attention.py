@@ -7,8 +7,6 @@ again in the backward pass; shorter sequences are one block. `attend` takes keys
 CPU multiplies a single query by them in half the time that it needs for [.., T, H].
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ slots exist nor is a slot read before it is written. A prompt that several rows 
 and read once for all of them: its part of the softmax is added to the rows' own.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

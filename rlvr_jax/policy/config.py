@@ -1,12 +1,10 @@
 """The shape of a decoder: one frozen dataclass in which the families differ as data."""
 
-from __future__ import annotations
-
 import dataclasses
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 __all__ = ["ADAPTABLE", "REMAT_POLICIES", "SIZES", "LoraConfig", "ModelConfig", "RopeScaling"]
 __all__ += ["named_config", "wide_dtype"]
@@ -176,7 +174,8 @@ class ModelConfig:
             )
 
 
-_NUMBERS = {"int": ("an integer", numbers.Integral), "float": ("a number", numbers.Real)}
+_INTEGER, _REAL = ("an integer", numbers.Integral), ("a number", numbers.Real)
+_NUMBERS = {int: _INTEGER, int | None: _INTEGER, float: _REAL, float | None: _REAL}
 _CHOICES = {
     "compute_dtype": ("float32", "bfloat16", "float64"),
     "activation": ("silu", "gelu_tanh"),
@@ -217,8 +216,8 @@ def named_config(name: str, vocab_size: int, **overrides: Any) -> ModelConfig:
 def _check_numbers(config: Any) -> None:
     """Refuses what is no number, or not positive, in the fields of a dataclass that are numbers."""
     for field in dataclasses.fields(config):
-        value, kind = getattr(config, field.name), field.type.removesuffix(" | None")
-        if kind not in _NUMBERS or (kind != field.type and value is None):
+        value, kind = getattr(config, field.name), field.type
+        if kind not in _NUMBERS or (value is None and type(None) in get_args(kind)):
             continue
         words, wanted = _NUMBERS[kind]
         if not isinstance(value, wanted):

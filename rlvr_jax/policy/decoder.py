@@ -6,8 +6,6 @@ does not grow with depth; shallow models are unrolled, and so are all that exten
 at a time, because a cache that is one array per layer is updated in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A layer of experts: a router sends every token to a few gated MLPs and mixes what they give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a policy folder computes with, as values that two folders can be compared by."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

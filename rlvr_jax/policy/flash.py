@@ -6,8 +6,6 @@ kernels are not partitioned by the compiler, so on a mesh every device calls it 
 heads. Dao et al. 2022, https://arxiv.org/abs/2205.14135, is the idea.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -4,8 +4,6 @@ Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The files are
 dequantised by the package `gguf`, which is an extra.
 """
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The tokenizer in a GGUF file: byte-level byte-pair encoding from the file's metadata."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

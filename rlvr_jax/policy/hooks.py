@@ -9,8 +9,6 @@ Source: "Emergent temporal abstractions in autoregressive models enable hierarch
 learning", from its abstract: a reconstruction of the hook and its records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

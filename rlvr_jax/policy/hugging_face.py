@@ -1,7 +1,5 @@
 """Hugging Face's `config.json`, read into a `ModelConfig` and written from one."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

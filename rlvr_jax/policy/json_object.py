@@ -1,7 +1,5 @@
 """JSON files of a folder that somebody else wrote."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

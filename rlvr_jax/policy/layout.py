@@ -4,8 +4,6 @@ Parameters bring their own shardings, and the partitioner would follow them: the
 width, its rows gathered. These constraints say what is meant; on one device they are nothing.
 """
 
-from __future__ import annotations
-
 import math
 
 import jax

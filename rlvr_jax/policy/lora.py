@@ -13,8 +13,6 @@ is a pytree of its own, so that training can keep gradients and optimizer state 
 of PEFT. Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

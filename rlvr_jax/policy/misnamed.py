@@ -1,7 +1,5 @@
 """What a path is that is no policy: people give names of a hub, adapters and run directories."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A policy as pure functions of its parameters."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

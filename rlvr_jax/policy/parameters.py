@@ -1,7 +1,5 @@
 """The table of parameters: for every one its Hugging Face name, layout and logical axes."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Stored tensors checked against a table of parameters, and put on devices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@
 Source: "Reasoning Palette", from its abstract: sizes, layers and β_KL are ours.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

@@ -6,8 +6,6 @@ log-probs, where the ratio of their probabilities is to be 1. Who wants speed in
 `compute_dtype="bfloat16"`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """Shapes of published models, for programs that are compiled before any weights are there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from rlvr_jax.policy.config import ModelConfig

@@ -1,7 +1,5 @@
 """Rotary positions: the pairs (x_i, x_{i + H/2}) of a head turn with the position."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

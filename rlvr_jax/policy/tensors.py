@@ -1,7 +1,5 @@
 """Tensors of safetensors files: read in parts, written in shards."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """What a policy says about given texts: log-probs, entropies and what else was likely, by token."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

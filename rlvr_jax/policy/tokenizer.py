@@ -1,7 +1,5 @@
 """Tokenizers, by transformers: text is a view of tokens, and never turned back into them."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Policies in and out of folders in Hugging Face's layout, tensor by tensor."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the sampler and the pool are given, looked at on the host: lists and numpy's arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

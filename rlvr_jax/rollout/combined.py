@@ -1,7 +1,5 @@
 """Logits of several models that read the same tokens: what one learned, added to another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

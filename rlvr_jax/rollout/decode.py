@@ -1,7 +1,5 @@
 """Drawing tokens: the loop of the sampler."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The draw from a distribution over a vocabulary, with the digits of float32."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 

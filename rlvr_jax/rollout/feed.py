@@ -1,7 +1,5 @@
 """Tokens that are given and not drawn: prompts, tools' answers, drafts, questions on the side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -18,8 +18,6 @@ Random numbers are keyed by (row key, position): a row does not depend on its pl
 the rows beside it, or on how many calls drew it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -7,8 +7,6 @@ by the temperature; what it returns is the distribution that is sampled, so the 
 are read from `context.constants`: those that a processor closes over are compiled into the program.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass

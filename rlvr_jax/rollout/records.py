@@ -1,7 +1,5 @@
 """Room in a pool for what is recorded of each token only if somebody asks for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax.numpy as jnp

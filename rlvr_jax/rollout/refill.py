@@ -7,8 +7,6 @@ that answers a prompt always alike is asked once for all its samples, and the ti
 falls with the policy's entropy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

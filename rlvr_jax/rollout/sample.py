@@ -1,7 +1,5 @@
 """Plain sampling: N responses to each prompt, the prompt computed once for its group."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Soft thinking: the next input is a mixture of embeddings, not that of one token."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

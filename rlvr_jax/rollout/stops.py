@@ -7,8 +7,6 @@ its last token goes on beyond it. That token was sampled and stays whole in the 
 adds beyond the text may begin the next one.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import deque
 from collections.abc import Sequence

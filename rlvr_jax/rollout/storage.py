@@ -6,8 +6,6 @@ format; `texts`, if it is there, is a JSON object in UTF-8 as bytes, so that any
 Equal contents give equal bytes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import zipfile

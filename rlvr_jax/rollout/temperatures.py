@@ -4,8 +4,6 @@ They multiply the temperature that a row has already and are recorded with it, a
 `Rollouts.drawn_temperature`; what log-probs are scored at stays `Rollouts.temperature`.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int

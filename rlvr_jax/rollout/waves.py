@@ -1,7 +1,5 @@
 """A batch of rollouts in waves: equal parts that are drawn one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 __all__ = ["waves"]

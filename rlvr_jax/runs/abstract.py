@@ -4,8 +4,6 @@ They are the run's own: the sampler, the scorer, the update and the critic's tha
 compile. Left out are what asks a critic for values and what scores prompts, forward passes alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -7,8 +7,6 @@ batch. `Qwen2.5-0.5B` is one more of that kind, made for an accelerator: product
 new tokens.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the leaderboard compares: for each board a task, a budget and methods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """Checkpoints by orbax: everything a run needs to go on as if it had never stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

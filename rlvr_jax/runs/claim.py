@@ -1,7 +1,5 @@
 """A run directory belongs to one job at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

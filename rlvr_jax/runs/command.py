@@ -1,7 +1,5 @@
 """From a command line to a finished run directory."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -8,8 +8,6 @@ The programs are the run's own: the sampler, the scorer, the update and the crit
 place of arrays. Exit code 1: something does not fit; 2: what was asked for cannot be.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -6,8 +6,6 @@ A row that `rows.jsonl` has of the libtpu that is installed is not compiled agai
 may be stopped at any time. `README.md` beside it is written from the rows of all versions.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

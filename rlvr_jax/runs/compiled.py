@@ -1,7 +1,5 @@
 """A run compiled from shapes: whether it fits a topology, and what a step of it costs there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """A run's recipe: the objective of one method, the experience of it or of another, own stages."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence, Sized
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Everything that a run depends on, as one frozen dataclass."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """Which settings of a run cannot work, whatever is loaded."""
 
-from __future__ import annotations
-
 import math
 
 from rlvr_jax.parallel import mesh_sizes

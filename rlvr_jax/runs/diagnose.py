@@ -19,8 +19,6 @@ drawn.
 The page is one file that loads nothing; --json prints the numbers instead.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

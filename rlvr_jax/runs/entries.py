@@ -1,7 +1,5 @@
 """One of several runs that share settings: a method's name, with settings of its own behind it."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence

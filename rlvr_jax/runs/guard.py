@@ -1,7 +1,5 @@
 """What stands around every command: processes that join, and ends in a sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

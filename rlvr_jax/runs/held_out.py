@@ -1,7 +1,5 @@
 """A policy folder in front of a task's held-out prompts, as an evaluation asks them."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Any

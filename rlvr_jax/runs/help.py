@@ -1,7 +1,5 @@
 """`--help` of a run: every setting with its default, by what it is about."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """Hyperparameters of a run's method: from a command line to what the method is called with."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType

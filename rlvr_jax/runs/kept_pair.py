@@ -1,7 +1,5 @@
 """The answers of two policies to the same prompts, as they are kept in a folder and read again."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A policy folder, loaded with a task's prompts in its tokens; and other folders as teachers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """The training loop: sample, verify, update, and once in a while evaluate and save."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Whether a policy fits into memory, said before any of it is allocated."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

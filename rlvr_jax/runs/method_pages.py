@@ -1,7 +1,5 @@
 """A page for each method, made of its card, its defaults and its presets; and an index of them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Parts that a command line names: what is no number and no text is found by its name."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import sys

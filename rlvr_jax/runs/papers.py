@@ -1,7 +1,5 @@
 """Published settings as experiments: run on a slice, compiled for one, or tried on a laptop."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

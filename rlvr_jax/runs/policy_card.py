@@ -1,7 +1,5 @@
 """The page that lies beside the weights of a trained policy: what it is and how it came to be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Two policy folders and a task: answers are drawn from both and scored under both."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import tempfile

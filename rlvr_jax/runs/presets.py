@@ -5,8 +5,6 @@ what is given on the command line wins. The published token quotas (2e-4 of a ba
 millions of tokens; on a task with a few thousand per update they choose nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where the time of a computation goes, operation by operation, from JAX's own profiler."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What a person sees while a run goes on: settings first, then one line that moves."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping

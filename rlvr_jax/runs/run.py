@@ -1,7 +1,5 @@
 """What a run is made of: the policy, the prompts, the sampler, the compiled programs."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Writes a run directory: settings, curves, samples, summary. Plain files, flushed line by line."""
 
-from __future__ import annotations
-
 import json
 import math
 import warnings

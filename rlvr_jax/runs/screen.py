@@ -1,7 +1,5 @@
 """What a run says before its first step: who trains what, in six lines."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from typing import Any

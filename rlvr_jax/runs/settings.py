@@ -1,7 +1,5 @@
 """Settings of a run: what they came to, how they are shown, and whether two runs have the same."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -1,7 +1,5 @@
 """One step of a run: collect rollouts, learn from them (`learning`), keep some to look at."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

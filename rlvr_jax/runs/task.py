@@ -1,7 +1,5 @@
 """The task of a run: made as the command line says, less the prompts that are too long."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ gives the same bytes on a machine of any number of cores: a sum that is split ov
 rounded in another order.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import errno

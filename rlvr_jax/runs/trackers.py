@@ -1,7 +1,5 @@
 """Where else the curves of a run go: trackers of other people, and functions of one's own."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence

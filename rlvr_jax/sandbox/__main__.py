@@ -4,8 +4,6 @@ Lists the layers that could be put on and those that could not, with the reason,
 hostile programs behind them and says who got out. The exit code is 0 if nobody did.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

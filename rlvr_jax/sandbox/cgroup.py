@@ -1,7 +1,5 @@
 """A control group for the memory of a tree of processes, where the machine lets us make one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

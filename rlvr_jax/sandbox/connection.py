@@ -1,7 +1,5 @@
 """The caller's handle on one server: start it, have it run a program, end it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A work folder on the disk, where a program cannot have a file system of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -6,8 +6,6 @@ program gives up the rest and only then reads what it is to run, so that nothing
 ever in the memory that the next one is forked from.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

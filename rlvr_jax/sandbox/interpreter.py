@@ -4,8 +4,6 @@ Read off the running process: the folders of the libraries that it has mapped ar
 the system keeps libraries, and the others that its modules ask for lie beside them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -5,8 +5,6 @@ made and denies its rights), so an empty program is run with all layers, and wit
 fail, until it runs.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """What a program may use, and what became of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from pathlib import Path
 

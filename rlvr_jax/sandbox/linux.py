@@ -1,7 +1,5 @@
 """The C library and the constants of Linux that Python's own modules do not have."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -4,8 +4,6 @@ The hostile ones print `ESCAPED` where they get what they want. They take two ar
 of a process and the port of a listener on 127.0.0.1, both of this machine.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["ESCAPED", "HONEST", "HOSTILE", "Program"]

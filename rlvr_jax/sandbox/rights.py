@@ -1,7 +1,5 @@
 """What a process gives up for good: its user, its capabilities, and its share of the machine."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

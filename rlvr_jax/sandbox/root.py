@@ -1,7 +1,5 @@
 """A root of its own: a small file system in memory that holds what a program needs and no more."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """Runs a Python program in the interpreter that was forked for it, as if it were a new one."""
 
-from __future__ import annotations
-
 import _sitebuiltins
 import atexit
 import builtins

@@ -4,8 +4,6 @@ What `syscalls` lists is allowed or refused; a few calls depend on an argument. 
 numbers that a call is given and not the memory behind them, so only integers can have rules.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import struct

@@ -4,8 +4,6 @@ It has one thread and one channel, to the caller; when the channel closes, it en
 itself. It never reads what a program is to do: the handles go on to the program.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

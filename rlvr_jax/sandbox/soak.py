@@ -7,8 +7,6 @@ hostile ones that got out, processes, descriptors, mounts and folders. The exit 
 nothing was.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

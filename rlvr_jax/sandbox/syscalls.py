@@ -7,8 +7,6 @@ filter cannot read them; glibc falls back to `clone`).
 Source: the kernel's asm/unistd_64.h and asm-generic/unistd.h, Linux 6.1.
 """
 
-from __future__ import annotations
-
 __all__ = ["ALLOWED", "OWN_FILES", "REFUSED", "RULED", "SIGNALS", "numbers"]
 
 # name:x86_64:aarch64, "-" where the machine has no such call.

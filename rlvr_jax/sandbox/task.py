@@ -1,7 +1,5 @@
 """What a program is given: checked, and as handles that are passed on and stay as they are."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

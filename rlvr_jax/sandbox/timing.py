@@ -4,8 +4,6 @@ An empty program in a warm sandbox and in a bare interpreter (`-I -S`), in turns
 the machine does meets both.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import subprocess

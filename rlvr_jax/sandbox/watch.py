@@ -1,7 +1,5 @@
 """The processes of a run, seen from outside: who they are, what they use, and their end."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

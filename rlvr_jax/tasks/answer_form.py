@@ -7,8 +7,6 @@ r"""Where a question asks for its answer: in a box, on a line of its own, behind
 A question that asks for nothing gets the task's instruction.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -13,8 +13,6 @@ out, so 7 times 8 and 8 times 7 are in the same split.
 has two steps, the question said again and the answer.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -9,8 +9,6 @@ of a choice. A letter is right if it is the last one that stands alone, a number
 one. `format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import replace

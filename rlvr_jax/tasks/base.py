@@ -1,7 +1,5 @@
 """What a task is: prompts of two splits, and a function that grades responses."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

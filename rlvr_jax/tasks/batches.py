@@ -12,8 +12,6 @@ Two choices are independent of each other:
   kinds do not disturb each other's order.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import math

@@ -7,8 +7,6 @@ An equation is right if its two operands give the number behind `=`; a pair of b
 the number that it was said to be. What is not of this form is wrong.
 """
 
-from __future__ import annotations
-
 import re
 
 from rlvr_jax.tasks.base import Prompt, StepScore

@@ -1,7 +1,5 @@
 """The equations of a brackets trace, each right if a solution of the prompt begins so."""
 
-from __future__ import annotations
-
 from rlvr_jax.tasks.base import Prompt, StepScore
 from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import legal_attempts

@@ -15,8 +15,6 @@ which solves two thirds of the prompts; the rest needs the form it rarely uses.
 is its gold word by word, `meta["solutions"]` all attempts that reach the target.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -6,8 +6,6 @@ python -m experiments.train --task brackets --method rubric_rewards --hyperparam
 with criteria named `right` and `legal`, each of 1 point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from rlvr_jax.tasks.base import Response

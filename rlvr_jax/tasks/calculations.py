@@ -16,8 +16,6 @@ its head and cannot multiply them, and asks one time in ten, whatever the questi
 `call_cost` of the reward, so it is worth its while where the policy would be wrong.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Catalogue: what a task is, in a few lines: prompts, verifier, what it needs, its self-check."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib.util

@@ -1,7 +1,5 @@
 """The `verify` of a task from a check: its gold is the prompt's answer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ prompt     the problem, a candidate solution, and the request to criticise it
 solution   the critique, which ends with "Conclusion: right [END]" or "Conclusion: wrong [END]"
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Dialogues that a generator imagines: personas, both sides' turns, and whose token is whose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

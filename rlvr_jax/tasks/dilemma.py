@@ -1,7 +1,5 @@
 """Dilemma: two players may cooperate or not, again and again, for payoffs that the prompt says."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from random import Random

@@ -4,8 +4,6 @@ Its tasks (0.4.0, `verifiers.v1`) are objects with `data` and methods that are m
 metrics. Nothing of it is imported here: what looks like one of its tasks is one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Prompts of two splits: from a generator and a seed, or members that are all known, parted."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from random import Random

@@ -4,8 +4,6 @@ A reward is the part of a run that its user wrote last. What is wrong with it is
 prompt and the response that brought it out, and where in the user's file.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

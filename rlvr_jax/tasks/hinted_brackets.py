@@ -12,8 +12,6 @@ of its own, because another model reads another vocabulary: results of the two d
 `hints` of a prompt has one: the first word of a solution, which says its form and no more.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from pathlib import Path

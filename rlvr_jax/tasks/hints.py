@@ -1,7 +1,5 @@
 """Hints as texts: whether one gives an answer away, and prompts made longer by one."""
 
-from __future__ import annotations
-
 import re
 
 from rlvr_jax.tasks.base import Prompt

@@ -10,8 +10,6 @@ that is judged is left out. Of the 294 prompts of version 26.3, 269 remain, and 
 instructions are judged. There are no right answers to show.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import json

@@ -6,8 +6,6 @@ together. `compose` gives the prompt, the checks, a text that follows all of the
 does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple

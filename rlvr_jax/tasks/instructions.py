@@ -7,8 +7,6 @@ that is. How each is read says `verifiers.texts.instruction_checks`. Nothing say
 is about its subject: the samples show it. `meta["level"]` is the number of instructions.
 """
 
-from __future__ import annotations
-
 import functools
 from random import Random
 

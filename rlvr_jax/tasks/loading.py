@@ -1,7 +1,5 @@
 """Which task a name means: built in, of files, of a package, or of one's own."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import difflib

@@ -1,7 +1,5 @@
 """Lookup: questions about a made world, whose facts stand in texts that have to be found."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from random import Random

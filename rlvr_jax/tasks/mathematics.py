@@ -5,8 +5,6 @@ policy is asked for its answer in a box, unless a question asks for another form
 (`answer_form`), which is then read, too.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace

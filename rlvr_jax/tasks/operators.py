@@ -15,8 +15,6 @@ common skill solves every prompt, so the task shows the collapse of entropy, and
 that explores could find.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ one of some texts.
 What a function hands on (`takes_options_of`) is read by the annotations there.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

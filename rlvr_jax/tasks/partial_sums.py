@@ -8,8 +8,6 @@ error, up to the line that it is in: "calculation", a result that is off; "reaso
 adds the next number instead of its own. `meta["level"]` is the number of lines.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Sequence

@@ -20,8 +20,6 @@ letter_counting, count_bits and number_sorting have a worked solution (`solution
 itself, whose last step is the answer in its tags.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import json

@@ -4,8 +4,6 @@ Each function says whether an answer is the gold in another spelling. Both are t
 space around it, and nothing beside the answer is allowed: it could be a second answer.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

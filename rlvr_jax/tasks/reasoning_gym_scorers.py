@@ -5,8 +5,6 @@ the answer is right. Nothing is executed: an expression is read by a grammar, a 
 They run where the package's scorers would, in a worker that is killed at a time limit.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ the right one; they are shown in another order at every visit, and the answer is
 other has a "text", and an "answer" where that is not the prompt's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -10,8 +10,6 @@ reward may be any number; the outcome, which pass rates read, is the reward cut 
 no verdict.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

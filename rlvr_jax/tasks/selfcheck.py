@@ -4,8 +4,6 @@ A run whose reward is always 0 (an answer format that the verifier does not read
 empty answer that passes) looks like a run that does not learn. The check costs a second.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ a network; some need TensorFlow for that. Prepared files need neither. Answers a
 questions whose answer cannot be graded dropped, as `mathematics` says.
 """
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import importlib

@@ -8,8 +8,6 @@ experiments.traces` writes such files. Prompts without a trace are left out; wha
 the verifier, are the task's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

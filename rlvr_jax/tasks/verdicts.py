@@ -4,8 +4,6 @@ The answer is the label, true or false, and a response gives it in its last \con
 (`rlvr_jax.verifiers.texts.critique_rl`).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Objects with `reset` and `step`: other people's as environments, and ours as such objects."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

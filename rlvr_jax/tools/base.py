@@ -1,7 +1,5 @@
 """What a tool is: text in, text out, limited in time and size."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import inspect

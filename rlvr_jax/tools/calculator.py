@@ -1,7 +1,5 @@
 """Exact arithmetic as a tool."""
 
-from __future__ import annotations
-
 from rlvr_jax.tools.base import Tool, ToolError
 from rlvr_jax.verifiers.exact import DECIMALS, evaluate, plain_signs, tokens
 

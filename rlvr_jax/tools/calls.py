@@ -1,7 +1,5 @@
 """How a call is written in a response, and how the reply to it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

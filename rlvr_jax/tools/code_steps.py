@@ -1,7 +1,5 @@
 """Reasoning in steps with code between them, which is run after each step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

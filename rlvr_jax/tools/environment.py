@@ -1,7 +1,5 @@
 """What answers a policy in the middle of its response."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

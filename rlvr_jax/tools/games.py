@@ -1,7 +1,5 @@
 """Games of two players who choose at the same time, again and again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """InterCode's SQL environment: queries until one action is "submit", which is paid for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """InterCode's shell environment: commands in a folder until one is "submit", which is paid for."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

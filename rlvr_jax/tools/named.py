@@ -1,7 +1,5 @@
 """Tools and ways to call them by name, for command lines."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """An interpreter as a tool: its state is the calls so far, run again in a fresh sandbox."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

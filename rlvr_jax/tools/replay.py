@@ -4,8 +4,6 @@ A call that is run again reads the random numbers and the clock of its first run
 program that `python` runs there, and needs nothing but the standard library.
 """
 
-from __future__ import annotations
-
 import ast
 import atexit
 import contextlib

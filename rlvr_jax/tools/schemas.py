@@ -5,8 +5,6 @@ Unlike that one, an argument without a type is a text, and one without a descrip
 Source: https://github.com/huggingface/transformers (utils/chat_template_utils.py).
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

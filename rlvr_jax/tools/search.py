@@ -1,7 +1,5 @@
 """Search in a corpus of texts as a tool (BM25)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

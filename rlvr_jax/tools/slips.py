@@ -1,7 +1,5 @@
 """What a user's own code raises, told in one sentence with the part, the file and the line."""
 
-from __future__ import annotations
-
 import sysconfig
 import traceback
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Queries on a database that they cannot change, as a tool."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

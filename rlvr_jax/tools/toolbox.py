@@ -1,7 +1,5 @@
 """An environment of tools: finds a call in what the policy wrote, makes it, and says what came."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ other prompts, more rows or fewer) is dealt out group by group and filled up wit
 that an update is compiled for a few numbers of rows only.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ all its weights, also where the policy gets adapters; or of the policy (`Critic.
 the head is fitted with an optimizer of its own while no gradient of it flows into the policy.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the fit of a critic, or of a learned scorer in its place, changes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -11,8 +11,6 @@ own statistics alone, so each micro-batch is pulled back as soon as it is scored
 cotangents are all 0 is not pulled back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs that the runs of a process share, where what they are made of is alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """Where the arrays of a run lie: its meshes, and the shardings of what is trained."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

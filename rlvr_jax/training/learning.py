@@ -1,7 +1,5 @@
 """All updates of one step: what is measured before them, what is decided once, the updates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

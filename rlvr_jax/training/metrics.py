@@ -1,7 +1,5 @@
 """Default curves: numbers about a batch of rollouts and its token statistics."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 

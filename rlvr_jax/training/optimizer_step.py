@@ -1,7 +1,5 @@
 """The optimizer's step, which a gradient that is of no use does not take."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows of an update in pieces: micro-batches of which every device holds its share."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

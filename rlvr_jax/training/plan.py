@@ -1,7 +1,5 @@
 """How a batch of rollouts is split: into updates, and these into what the model sees at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["BatchPlan"]

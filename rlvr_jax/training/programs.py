@@ -1,7 +1,5 @@
 """The compiled programs of a run: the scorer, what is decided once per batch, the updates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """What is measured of rows, by name: taken apart, joined, written into rollouts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import jax

@@ -4,8 +4,6 @@ Its state is a `CriticState`: parameters of its own as the head, and a trunk whe
 checkpointed, and fitted with the optimizer and in the passes of a critic.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

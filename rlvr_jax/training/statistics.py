@@ -1,7 +1,5 @@
 """Token statistics of an update: what is measured of which rows, in which context, beside whom."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

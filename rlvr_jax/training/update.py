@@ -1,7 +1,5 @@
 """One optimizer update of a policy: the exact gradient of its objective, applied."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Lines of a rubric, by which a judge scores responses."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

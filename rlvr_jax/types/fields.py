@@ -1,16 +1,12 @@
 """Dataclasses of arrays as pytrees, and what their annotations say of shapes."""
 
-from __future__ import annotations
-
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
+from typing import get_args, get_type_hints
 
 import jax
 
 __all__ = ["axes_of", "fits", "pytree"]
-
-_ANNOTATION = re.compile(r"""(Float|Int|Bool)\[Array, ["']([^"']+)["']\]""")
 
 
 def pytree(cls):
@@ -21,8 +17,12 @@ def pytree(cls):
 
 def axes_of(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Kind ("Float", "Int" or "Bool") and axes of every array field, as they are annotated."""
-    found = {f.name: _ANNOTATION.match(str(f.type)) for f in dataclasses.fields(cls)}
-    return {name: (match[1], tuple(match[2].split())) for name, match in found.items() if match}
+    found = {}
+    for name, hint in get_type_hints(cls).items():
+        for array in (hint, *get_args(hint)):
+            if hasattr(array, "dim_str"):
+                found[name] = (array.__name__.partition("[")[0], tuple(array.dim_str.split()))
+    return found
 
 
 def fits(shape: Sequence[int], axes: Sequence[str], sizes: Mapping[str, int]) -> bool:

@@ -1,7 +1,5 @@
 """What somebody gives as records of rollouts: labels, masks, arrays, or a sentence about them."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

@@ -7,8 +7,6 @@ that is out of range. The method's page and `python -m rlvr_jax.methods NAME` pr
 description.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ other `keep_top_entropy(fraction=0.2)`, and is a static argument of a compiled f
 cell that is run again makes other parts, as its maker is another function.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """A published method: what it changes of a step, and the card that tells of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """What a policy says about tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jaxtyping import Array, Float, Int

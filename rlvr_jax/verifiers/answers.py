@@ -3,8 +3,6 @@
 Each takes the last one that is closed, in time linear in the text, and returns None without one.
 """
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["after_thinking", "in_fence", "in_tag"]

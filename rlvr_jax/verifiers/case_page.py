@@ -1,7 +1,5 @@
 """The page "What the maths verifier accepts": cases by kind, with their verdicts and reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rlvr_jax.verifiers.cases import Case

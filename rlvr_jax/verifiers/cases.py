@@ -1,7 +1,5 @@
 """Cases of the mathematics verifier in files: a response, a gold and the verdict that is wanted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ runs in this process, in a worker that is killed at a time limit, or in a notebo
 `WorkerPool` calls; `rlvr_jax.tasks.verifier` makes the `verify` of a task from a check.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Nothing is handed to Python's own parser. One stack and no recursion, so that de
 nothing, and no number larger than `MAX_BITS` is ever made, so that no tower of powers does.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from fractions import Fraction

@@ -3,8 +3,6 @@
 Linear in the text, and never raises. Thinking that does not end has no answer.
 """
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["behind_thinking", "fences", "last_fence"]

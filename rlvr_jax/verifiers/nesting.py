@@ -1,7 +1,5 @@
 """Brackets of a text: where they close, how deep they go, what stands outside of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

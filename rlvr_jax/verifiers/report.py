@@ -11,8 +11,6 @@ differs; with --markdown it is a page of examples by kind. A response without a 
 box.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """The caller's handle on one supervisor process of a pool (see `pool`): start, wait, end."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

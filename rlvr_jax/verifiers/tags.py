@@ -13,8 +13,6 @@ https://github.com/wenquanlu/prompt-augmentation-GRPO (share of tags),
 https://github.com/LeapLabTHU/Absolute-Zero-Reasoner (floor).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ an orphan becomes its child, so that one which left its group by setsid is found
 that failed, or left a process or a thread behind, is replaced before the next job.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib

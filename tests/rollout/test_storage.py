@@ -1,8 +1,5 @@
 """Rollouts in a file: what comes back, and what is said about a file that is not one."""
 
-import dataclasses
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,16 +7,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rlvr_jax.rollout import load_rollouts, save_rollouts
-from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types import Rollouts, TokenStats, axes_of, replace
 
 ROWS, WIDTH, BUDGET = 3, 2, 4
 TEXTS = {"prompt": ["1 + 1", "1 + 1", ""], "response": ["2\0", "zwei ½\n\ud800", "=" * 9]}
 
 
-def values(random, annotation):
-    """Random values of the kind and the axes that a field of a data class names."""
-    kind, axes = re.match(r"(\w+)\[Array, ['\"](.+?)['\"]\]", annotation).groups()
-    sizes = {"B": (ROWS,), "B P": (ROWS, WIDTH)}
+def values(random, kind, axes):
+    """Random values of the kind and the axes of an array field."""
+    sizes = {("B",): (ROWS,), ("B", "P"): (ROWS, WIDTH)}
     dtype = {"Int": np.int32, "Bool": np.bool_, "Float": np.float32}[kind]
     return random.normal(0, 3, sizes.get(axes, (ROWS, BUDGET))).astype(dtype)
 
@@ -27,7 +23,7 @@ def values(random, annotation):
 def batch(seed=0):
     random = np.random.default_rng(seed)
     rollouts, stats = (
-        cls(**{field.name: values(random, field.type) for field in dataclasses.fields(cls)})
+        cls(**{name: values(random, *field) for name, field in axes_of(cls).items()})
         for cls in (Rollouts, TokenStats)
     )
     return replace(rollouts, reference_logp=None), replace(stats, p_squared_logp=None)

@@ -11,8 +11,6 @@ victim but the ones that `suite` starts. Programs find those in `HOST`:
   mark: a name for processes that outlive the run.
 """
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@
 Prints a line of JSON for each program that is not where it should be, and one for all.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -12,8 +12,6 @@ A crossing that is read off few samples is noise: near k = n the curves hang on 
 Equal temperature is not equal entropy; the paper also raises RL's temperature until both agree.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

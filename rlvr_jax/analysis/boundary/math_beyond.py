@@ -9,8 +9,6 @@ base got right in none of n = 1024 samples,
 under every expansion rate. Verifier errors are the whole signal here: read every new solution.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

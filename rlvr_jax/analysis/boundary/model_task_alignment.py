@@ -7,8 +7,6 @@ a model on a task; pass@16 is unbiased, on the training prompt and at the traini
 The cuts are ours. Correlations over a handful of cells are weak evidence: show the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 

@@ -8,8 +8,6 @@ Sources: McNemar 1947, https://doi.org/10.1007/BF02295996; Holm 1979,
 https://www.jstor.org/stable/4615733; the exact two-sided forms are the textbook's.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

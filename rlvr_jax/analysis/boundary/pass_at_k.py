@@ -14,8 +14,6 @@ Source: Chen et al. 2021 (the estimator), https://arxiv.org/abs/2107.03374; Yue 
 k = 1024, remarks on variance), https://arxiv.org/abs/2504.13837.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

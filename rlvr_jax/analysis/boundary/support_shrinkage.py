@@ -19,8 +19,6 @@ disjoint draws of k ≤ n / 2 of them, on average over all ways to choose these,
 That floor is ours: the paper compares single draws.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ new. A right response is out of reach of the other policy here if it holds a tok
 less than 1 %: the bound is ours.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ What the run did not write is said to be missing, with what it would take. Nothi
 scored here, and no device is used.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rlvr_jax.analysis.diagnosis.parameters import parameters

@@ -1,7 +1,5 @@
 """A diagnosis as one HTML page that loads nothing, and as JSON values."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two policies by their answers to the same problems, from arrays alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.analysis.diagnosis.answers import Answers

@@ -1,7 +1,5 @@
 """The weights of two policy folders: how far they moved, where, and how much storage hid."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

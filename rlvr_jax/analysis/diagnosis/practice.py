@@ -1,7 +1,5 @@
 """Training prompts: what came of them over a run, visit by visit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

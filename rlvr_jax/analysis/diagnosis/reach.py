@@ -6,8 +6,6 @@ what two draws of the first policy would differ by. A floor at a larger k needs 
 second draw of the first policy it is counted at k = n.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

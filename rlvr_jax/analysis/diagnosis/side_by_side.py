@@ -4,8 +4,6 @@ A number of each problem has a paired bootstrap over problems. The floor is the 
 between two independent draws of the first policy: what is not above it is the dice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ the tokens hardly change their probability (Deng et al. 2025, https://arxiv.org/
 what "hardly" is, less than .01 here, is ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One subject of a diagnosis: sentences, the numbers behind them, a table and plots."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Entropy over a run: how much was spent, how early, and what it bought."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.analysis.curves import thinned

@@ -5,8 +5,6 @@ a teacher wrote is left out. They are few and answer other prompts, so what is s
 these texts; the held-out numbers are what a verdict rests on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -11,8 +11,6 @@ The reason, for independent logits z and one state (one step of natural policy g
     H' - H ≈ -η Cov_{v ~ π}(log π(v), A(v))
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

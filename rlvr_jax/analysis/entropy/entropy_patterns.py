@@ -12,8 +12,6 @@ would compare nothing. In float32 a token within rounding of the threshold may c
 masks by the share in which they differ.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple

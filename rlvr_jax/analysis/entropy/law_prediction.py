@@ -13,8 +13,6 @@ A run whose objective controls entropy leaves the curve, so such runs stand apar
 different entropies among its first points is undefined, and counted.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -9,8 +9,6 @@ their probability. Where one stage ends is not defined there. Here it is the τ 
 with the least squared error; a run has stages if shuffled steps hardly ever fit as well.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ which a policy looks at its own work; the rest. The lists are ours and English, 
 were found. A token is classed by itself, so a word that a tokenizer cuts into pieces is semantic.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -12,8 +12,6 @@ A sampler's log-prob is not the recomputed one: both are kept, under their own n
 items and gold answers where a run held them: `held_out` marks them.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

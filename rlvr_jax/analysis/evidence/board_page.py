@@ -1,7 +1,5 @@
 """The page of the leaderboard: a table and a picture for each board, from its lines alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

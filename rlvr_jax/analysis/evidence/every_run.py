@@ -1,7 +1,5 @@
 """Every run of a board: what it came to, and from when on its entropy or its pass@1 was low."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the leaderboard has of one method: a table, and its curve beside the baseline's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

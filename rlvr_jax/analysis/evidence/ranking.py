@@ -7,8 +7,6 @@ rank: prompts and draws are the same there, and elsewhere numbers round differen
 step on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

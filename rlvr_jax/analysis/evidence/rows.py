@@ -1,7 +1,5 @@
 """A run as one line of `results.jsonl`: what it was, what it came to, and how to find it again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

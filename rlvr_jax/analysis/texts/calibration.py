@@ -15,8 +15,6 @@ similar lengths. A vote share counts the rollout itself and is never below 1 / N
 Textbook definitions; ties of the adaptive form keep the order of the rows.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

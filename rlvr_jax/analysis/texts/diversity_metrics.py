@@ -16,8 +16,6 @@ self-BLEU differ between codes; ours: orders as far as the text has them, unifor
 order 1 (hits + 1) / (total + 1), brevity by the closest reference length, the shorter one on ties.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -11,8 +11,6 @@ A format is told by a rule that does not look at correctness; "none of them" is 
 take-over may be over within tens of steps: count from step 0, over hundreds of rollouts.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

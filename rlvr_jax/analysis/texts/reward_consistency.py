@@ -11,8 +11,6 @@ parsed answers are equal (1/2 and 0.5) say nothing and are not valid. A reconstr
 abstract; the remedies that it names (ConvexDA, RewardFusion) are not specified there.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

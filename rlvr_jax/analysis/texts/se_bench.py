@@ -11,8 +11,6 @@ begins at 1; that the responses were drawn from another context is not corrected
 truncated weight against `behaviour_logp` would be). Closed SFT imitates the right rows instead.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Iterable, Mapping

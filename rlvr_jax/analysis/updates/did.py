@@ -19,8 +19,6 @@ For long responses one sample carries all the weight: `effective_samples` says s
 the sampled set itself is the sturdier one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special

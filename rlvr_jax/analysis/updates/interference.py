@@ -18,8 +18,6 @@ Winner takes all: the slope of the gain of log π on log π before, over problem
 positive means that the likely became likelier still.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

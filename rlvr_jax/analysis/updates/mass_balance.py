@@ -13,8 +13,6 @@ adds to Q⁺ (R_c ≥ S ≥ R_w, which needs R_c ≥ 0 ≥ R_w); what was not ma
 everything is sampled. The factor 1/N is the average over samples: the statement is about signs.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -11,8 +11,6 @@ Group-normalized advantages are steeper still: they divide by the standard devia
 that differs by 1e-3 from otherwise equal ones becomes a signal of full size.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special

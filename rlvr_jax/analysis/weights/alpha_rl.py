@@ -16,8 +16,6 @@ not: a small m gives huge steps; `largest` caps ‖â‖ in units of the last �
 MLP matrices only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

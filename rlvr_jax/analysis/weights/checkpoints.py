@@ -5,8 +5,6 @@ What storage hid is told by the dtype that the folder holds: its equal entries a
 bit, and for float32 folders those of a bfloat16 copy beside them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -12,8 +12,6 @@ Singular vectors of close singular values are arbitrary: compare subspaces, and 
 subspace itself is ill defined where σ_r ≈ σ_{r+1}.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

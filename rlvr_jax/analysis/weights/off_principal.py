@@ -10,8 +10,6 @@ arithmetic. Compare with `random_update` of the same size, stored in the same dt
 float32 master weights, before anything is said about learning.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -13,8 +13,6 @@ linearity); Rajani et al. 2025, https://arxiv.org/abs/2507.10616 (which matrices
 Products u₁v₁ᵀ need no alignment of signs. Embeddings and norms are no matrices in this sense.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

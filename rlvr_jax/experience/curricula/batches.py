@@ -1,7 +1,5 @@
 """The plain curriculum: whole epochs over the train prompts, kinds in the shares of the task."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 

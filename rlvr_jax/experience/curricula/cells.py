@@ -1,7 +1,5 @@
 """Labels of prompts that their rows carry."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rlvr_jax.experience.parts import Curriculum

@@ -1,7 +1,5 @@
 """What is known of each train prompt from its visits: the state that several curricula share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Orders of prompts that a pick goes through: pure functions of weights and a generator."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience.parts import Turn

@@ -1,7 +1,5 @@
 """A pool of prompts that shrinks: to its hardest ones, or to those that are not yet solved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

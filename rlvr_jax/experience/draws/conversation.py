@@ -1,7 +1,5 @@
 """Answers on their way through an environment, turn by turn: what the draw `turns` is made of."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections import Counter
 from collections.abc import Sequence

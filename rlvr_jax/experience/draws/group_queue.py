@@ -1,7 +1,5 @@
 """Groups whose rows finish in any order: quotas, staleness, and who is trained next."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

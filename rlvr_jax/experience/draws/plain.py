@@ -1,7 +1,5 @@
 """Plain sampling: each response from its prompt to its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Groups whose rows are written over several steps, and trained as soon as they are complete."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

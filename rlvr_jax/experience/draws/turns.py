@@ -1,7 +1,5 @@
 """Answers that are written in turns with an environment: tools, searches, games."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence

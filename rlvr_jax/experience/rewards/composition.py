@@ -1,7 +1,5 @@
 """Rewards made of rewards: sums, gates, bounds, factors that change with the step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import jax

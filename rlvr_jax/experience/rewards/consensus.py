@@ -5,8 +5,6 @@ with no other. Sources:
 https://github.com/QingyangZhang/EMPO and https://github.com/PRIME-RL/TTRL.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int

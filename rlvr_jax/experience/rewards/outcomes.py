@@ -4,8 +4,6 @@ They read `rollouts.outcome` (or the rewards of which it is one) and leave it al
 pass rates keep seeing what the verifier said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp

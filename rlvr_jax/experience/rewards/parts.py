@@ -7,8 +7,6 @@ a verdict does. Rows without a verdict come in groups of their own, without toke
 rows of the batch counts those of `judged_rows`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A table of scores [B, K] is in [0, 1]; NaN is a criterion that nobody could scor
 and a row without any score has no reward (NaN). Who scores (a judge, a check) is not known here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax.numpy as jnp

@@ -4,8 +4,6 @@ A round is a sequence of (first, second, score of the first, score of the second
 scores are NaN moves nobody up or down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

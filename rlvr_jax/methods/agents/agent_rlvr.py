@@ -15,8 +15,6 @@ the initial policy (`experiments.evaluate --scorer implicit_prm`). Sums over tho
 saturate σ.
 """
 
-from __future__ import annotations
-
 from rlvr_jax.experience import PLAIN, all_wrong, experience, redraw, turns
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.views import with_note

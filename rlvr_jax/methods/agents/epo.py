@@ -20,8 +20,6 @@ update; the authors' change once per batch and once per epoch. Their κ is 0.8 /
 w on by a flag; here it always acts.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import jax

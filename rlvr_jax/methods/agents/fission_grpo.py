@@ -15,8 +15,6 @@ Recoveries are on-policy, however old the failed response is. Groups of recoveri
 outcomes are dropped.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -17,8 +17,6 @@ Without tools the penalty is the sum of missed rewards of the task other than th
 (`missed_rewards`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

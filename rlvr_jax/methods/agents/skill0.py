@@ -20,8 +20,6 @@ episodes with the task's environment; an action is invalid if it is malformed or
 contexts are images. Contexts are text here, whose compression is 1 and whose bonus is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple

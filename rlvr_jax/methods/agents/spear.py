@@ -18,8 +18,6 @@ In the authors' branch for mathematics the thresholds for replayed tokens are co
 loop over small batches replays the last new one; their sum is not divided by the rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

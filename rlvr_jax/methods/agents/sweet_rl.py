@@ -14,8 +14,6 @@ the sum over the turns of A_n (`score=turn_sum_score`). β is the authors'. The 
 `sweet_rl_policy`.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 

@@ -13,8 +13,6 @@ turn of each group is sampled again in a step, by the current policy; the author
 once.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated
 

@@ -11,8 +11,6 @@ Two switches take rows out of the loss, whose rewards stay in their groups: trun
 with neither a call nor an answer.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience import experience, mask_truncated, turns

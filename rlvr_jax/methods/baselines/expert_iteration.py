@@ -16,8 +16,6 @@ paper samples 96 responses to every question at the beginning of a round. Return
 same loss over all responses with their quality in the prompt, is not built.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

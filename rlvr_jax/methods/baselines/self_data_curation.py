@@ -15,8 +15,6 @@ the reference. The released script has no KL; β is ours. Remaining groups may b
 solved prompts teaches nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -18,8 +18,6 @@ rare events less. A reconstruction from the abstract and a note: λ, c, the clip
 form are ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple

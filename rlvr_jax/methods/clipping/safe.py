@@ -20,8 +20,6 @@ of their own is ours. They are fitted after each batch, with weight ½ and witho
 policy. In the authors' code they read the last column, even if it is padding.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

@@ -15,8 +15,6 @@ tokens. A reconstruction from abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 
 quarter of the budget are ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax.numpy as jnp

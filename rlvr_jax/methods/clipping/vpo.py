@@ -14,8 +14,6 @@ reviews and our own derivation: β, α and the calibration rows are ours. The de
 initial policy's responses to `rated` prompts; `chosen_rows` is the other natural choice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxtyping import Array, Bool

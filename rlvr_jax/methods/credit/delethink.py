@@ -14,8 +14,6 @@ which it was sampled. C is `response_tokens` of the run. The authors use I = 5 c
 or 23 (96k), C = 8192, and temperature 0.6 for sampling and for the log-probs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -15,8 +15,6 @@ that the outcome dominates. The scores are those of the task (`score_steps`), th
 model.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 

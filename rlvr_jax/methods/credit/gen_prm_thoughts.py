@@ -15,8 +15,6 @@ of the task (`score_steps`, correct if above 0). Theirs are those of a model tha
 response corrects itself.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 

@@ -18,8 +18,6 @@ any difference of scores in [0, 1]. The paper's scores are those of a process re
 those of the task, such as each equation of a brackets trace.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience import experience, score_steps

@@ -15,8 +15,6 @@ the authors use 1e-4, and 1e-6 for the policy). For a row without padding the re
 the second smallest score as the smallest; ours takes the smallest of the response.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

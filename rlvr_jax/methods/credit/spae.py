@@ -16,8 +16,6 @@ probe is measured at the tokens of the reference answer (`probe_steps`); the aut
 short answers. The text after the last separator is a step of its own.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 

@@ -14,8 +14,6 @@ group is dropped. The second version of the paper also trains the rewriting; its
 known.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

@@ -14,8 +14,6 @@ above 0.3, and guessing among four options earns 0.45. The variants come with th
 `weights` are those of the task's rewards, accuracy and format. The token mean is ours.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace

@@ -16,8 +16,6 @@ follow the text. Without `meta["difficulty"]`, the initial policy is the referen
 `rlvr_jax.tasks.synthesis.coverage.most_new_ngrams` selects responses to imitate before training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

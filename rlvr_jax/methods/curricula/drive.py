@@ -17,8 +17,6 @@ GRPO is not stated. Stage 1 matters: from the small set only, their run collapse
 seen many times, so watch the held-out rates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

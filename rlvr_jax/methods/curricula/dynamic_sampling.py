@@ -19,8 +19,6 @@ correct ones with probability 0.37, and is excluded. `refill(outside(low, high),
 OpenRLHF's form of the filter, on the mean outcome.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -17,8 +17,6 @@ The weights are the paper's. The authors' code differs in four points: it scales
 (`diversity_weight=0`); N is 8; and its n-grams include padding.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable

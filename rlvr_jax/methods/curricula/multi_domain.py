@@ -13,8 +13,6 @@ curves are per kind. `rlvr_jax.tasks.rewards.blanks_reward` has the rewards that
 for puzzles of N blanks. β is verl's 0.001.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 

@@ -16,8 +16,6 @@ and the entropy have a gradient, and held-out accuracy still improves for a long
 coefficient is the default of the code that they built on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -15,8 +15,6 @@ without templates, but accuracy does not collapse with it. Tags and phrases are 
 other words are ours.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace

@@ -16,8 +16,6 @@ an environment. The authors give malformed responses the reward -1; here they ha
 task. The cap C is verl's.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

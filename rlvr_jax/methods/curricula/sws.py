@@ -15,8 +15,6 @@ accuracy (`outside`). They come with the task as `Prompt.meta["synthetic"]`. A k
 problems repeats its failed prompts. The fraction of weak prompts and T1 are ours.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -13,8 +13,6 @@ clip on the token mean with A = (R_i - mean) / (std + 1e-6). λ and one pair per
 paper's values are not known. Imitating its own text sharpens the policy: watch the entropy.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

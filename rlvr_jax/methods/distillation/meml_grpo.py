@@ -16,8 +16,6 @@ baseline over all experts would punish the weaker style. λ₁, λ₂ and the ex
 theirs are system prompts of styles that the policy was fine-tuned on before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

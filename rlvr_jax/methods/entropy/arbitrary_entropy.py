@@ -18,8 +18,6 @@ qualifies the authors' code fails; ours trains on the own rows. Their log-space 
 function.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

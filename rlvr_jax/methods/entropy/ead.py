@@ -19,8 +19,6 @@ The README writes exp(n / d) without the factor 20, which the sampler has; so do
 own correction, which then disagrees with the sampler. Ours has one schedule.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience import experience, plain

@@ -16,8 +16,6 @@ the group's mean and std are taken with one virtual reward of 0, so that an all-
 pushed up a little; off by default.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

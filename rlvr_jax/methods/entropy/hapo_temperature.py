@@ -15,8 +15,6 @@ has the opposite sign below c, by which the most certain tokens are sampled hott
 one of four parts of HAPO, the others are `hapo`; the loss here is DAPO's, our choice.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import numpy as np

@@ -18,8 +18,6 @@ The clip is ours. In the authors' code the second call samples with the validati
 both sample at the training temperature. Their form for normalized advantages is not implemented.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

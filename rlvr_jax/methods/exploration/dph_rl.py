@@ -22,8 +22,6 @@ responses, the script at 4 of 4. The reverse KL on fresh rollouts, which the pap
 `kl_penalty` with `k3`. JS by its definition, on own and rehearsed rows, is not implemented.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

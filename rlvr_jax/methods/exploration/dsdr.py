@@ -14,8 +14,6 @@ the formulas (`equations`). The clip is that of DAPO. In a group of only correct
 advantages consist of d alone, and the division by the standard deviation scales them to full size.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated

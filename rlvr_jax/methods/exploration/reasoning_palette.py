@@ -13,8 +13,6 @@ frozen. By default it is random; `soft_prefixes` also takes a trained one
 late phase without any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

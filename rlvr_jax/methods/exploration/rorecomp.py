@@ -14,8 +14,6 @@ Ours are: α, the size of the buffer, the moment of a compensation, and that adv
 before the selection.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

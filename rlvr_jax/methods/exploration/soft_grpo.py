@@ -13,8 +13,6 @@ probable tokens, cut to mass 0.95 and mixed at temperature 0.1. A response uses 
 `end`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax.numpy as jnp

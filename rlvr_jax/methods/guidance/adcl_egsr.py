@@ -15,8 +15,6 @@ prompt, so that their ratio crosses prompts, as in `guide`. They are the policy'
 ratio are ours, as the paper does not state them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -16,8 +16,6 @@ solution weighs as much as a short one. Solutions are those of `Prompt.meta["sol
 answer is their last step. The score of the code includes the format with a tenth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

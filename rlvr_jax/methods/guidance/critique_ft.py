@@ -13,8 +13,6 @@ verifier. The test prompts are problems to solve. Choose the step by held-out ac
 loss. Run it with one sample per prompt: responses are sampled and graded for metrics only.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -13,8 +13,6 @@ curves report both. Fractions, truncation and clip are ours. Tasks have the begi
 `Prompt.meta["flawed"]`, as `partial_sums` does; a prompt without one is shown unchanged.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

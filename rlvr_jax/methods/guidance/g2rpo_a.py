@@ -15,8 +15,6 @@ group's size; here they are the first rows of every group. β is that of their t
 With a budget below 3072 tokens, a guided row begins with all that fits before its last token.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

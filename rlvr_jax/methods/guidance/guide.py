@@ -16,8 +16,6 @@ released script processes one row at a time, which gives the mean over rows. Its
 padding; ours is over response tokens. The hint is the first part of the worked solution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax

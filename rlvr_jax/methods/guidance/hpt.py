@@ -16,8 +16,6 @@ reference policy in the denominator, advantage, stability mask. Soft gates and a
 off-policy RL on demonstrations are disabled in the scripts and not part of this recipe.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int

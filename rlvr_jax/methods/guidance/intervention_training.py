@@ -14,8 +14,6 @@ the notes the policy finds t* itself; here it is the first step that the task sc
 over the original step t*, as the notes print it, would imitate the error.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

@@ -13,8 +13,6 @@ the answer worst. The step of the switch, the test for leaks and the rule for so
 ours; GRPO is PPO's clip on the token mean. A group that stays all wrong has no gradient.
 """
 
-from __future__ import annotations
-
 from rlvr_jax.experience import all_wrong, experience, redraw
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool

@@ -13,8 +13,6 @@ missing standard deviation and the fraction of prefixed requests (from their 3k 
 our readings. Prefixes end between tokens of the policy's tokenizer.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import replace
 

@@ -14,8 +14,6 @@ asynchronous, decoupled PPO, rewards times 5 and no normalization within groups.
 prompts whose solution contains the answer, which `rlvr_jax.tasks.hints.augment` tests.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -15,8 +15,6 @@ multiply its loss by 5, which has no effect on our critic with its own optimizer
 solutions in words, 0.01 for programs.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax.numpy as jnp

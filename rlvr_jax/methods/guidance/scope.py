@@ -16,8 +16,6 @@ advantages would be 0. Step scores locate the error and are not a reward. The te
 that is shown the worked solution. Bound, number of responses, teacher and shaping are ours.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

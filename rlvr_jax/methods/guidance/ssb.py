@@ -14,8 +14,6 @@ replies with the current weights, and the teacher has the initial weights. Their
 `--lora-rank 32`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

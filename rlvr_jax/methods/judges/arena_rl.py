@@ -20,8 +20,6 @@ reads whole trajectories in both orders, and count its failure as 5 against 5. H
 draw, and a response without any readable comparison has no reward.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -20,8 +20,6 @@ predicts a correct response, and s weights votes. This follows the authors' code
 against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int

@@ -15,8 +15,6 @@ A reconstruction: f is taken from readers' notes, and γ, the weights of the cri
 over tokens are ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp

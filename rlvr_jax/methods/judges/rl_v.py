@@ -13,8 +13,6 @@ with it (`vote_sum`). A reconstruction from the abstract and summaries. λ is ou
 REINFORCE with a group mean as one of the algorithms that the paper combines with.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from rlvr_jax.experience import ask_verdict, experience

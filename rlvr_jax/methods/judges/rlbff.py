@@ -13,8 +13,6 @@ confident judge: `bound` is ours. The judge is trained by `verdict_loss` (RL^V),
 of its token over the whole vocabulary. The constants of RL were not found and are GRPO's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -19,8 +19,6 @@ score leaves the mean, and a response without any leaves its group. Flattery hac
 veto is against that.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated

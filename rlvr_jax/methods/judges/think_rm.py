@@ -14,8 +14,6 @@ without any readable comparison leaves the loss. Each pair is compared in one or
 use a model that RL trained to think before its verdict.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float
 

@@ -13,8 +13,6 @@ over the two ratings and the constants of the clip are ours; τ is recollected. 
 so ratings in the middle of the scale earn nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax.numpy as jnp

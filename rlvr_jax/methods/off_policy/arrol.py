@@ -13,8 +13,6 @@ head has reached an area under its curve of 0.6 on the last batch, and one group
 pruned. The baseline is that of the remaining rows, not of the policy: this is the intention.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

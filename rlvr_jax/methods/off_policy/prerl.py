@@ -15,8 +15,6 @@ P(y|x), with the reference reset to the weights at the switch. Constants are tho
 code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience import experience

@@ -21,8 +21,6 @@ back: with many prompts and few steps nothing is reused. The authors use the sam
 every step; here they are fresh.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -14,8 +14,6 @@ nothing. In a group of correct responses the evidence alone decides, at full str
 is a reward of the task (`column`); `reached_share` computes it from judged rubrics.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape

@@ -15,8 +15,6 @@ verdict leaves its group. H is the fraction of the checks on a task like
 H. The authors' average of the clipped loss was not found; it is GRPO's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from rlvr_jax.experience import experience, shape

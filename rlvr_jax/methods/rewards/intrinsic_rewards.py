@@ -18,8 +18,6 @@ The reward rises and then accuracy falls: certainty sharpens the initial policy.
 TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -15,8 +15,6 @@
 - The linear form is ours: target is 0.75 L, and r is 1 / (L - target).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

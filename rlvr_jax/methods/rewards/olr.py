@@ -13,8 +13,6 @@ falling slope, so late repair stops by itself. Answers are equal if the task giv
 name (`Grade.answer`). The authors' scripts use a slope of 0.025 as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Sequence

@@ -22,8 +22,6 @@ imitate correct and incorrect rollouts alike.
 - The authors hide patches of 14 pixels with probability 0.6. We hide words of the prompt.
 """
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

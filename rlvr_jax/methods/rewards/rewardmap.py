@@ -13,8 +13,6 @@ cancels it. The authors' detail term charges the only leg of a direct route. The
 clipped loss was not found; it is GRPO's.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

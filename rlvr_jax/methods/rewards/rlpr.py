@@ -12,8 +12,6 @@ begins at step 11; the authors sample further prompts in place of the dropped gr
 round p to bfloat16. Without the tags, the answer is scored at the end of the response.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -19,8 +19,6 @@ Deviations:
 - A truncated response earns at most the e of the shortest finished one.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 

@@ -16,8 +16,6 @@ without it (`clipped=False`). Run this control with several seeds before you bel
 of another reward.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float

@@ -17,8 +17,6 @@ groups are not compared, and a multiple of six prompts. Values are compared as v
 with one program and without seed batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax.numpy as jnp

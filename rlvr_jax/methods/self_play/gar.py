@@ -18,8 +18,6 @@ third that translates statements into Lean; here one policy writes and proves. T
 deviation with n - 1 and its ε are ours.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

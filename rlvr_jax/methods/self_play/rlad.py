@@ -15,8 +15,6 @@ reward is mostly noise. Their warm start, on abstractions of a stronger model, i
 `imitate_solutions`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

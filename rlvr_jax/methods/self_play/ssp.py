@@ -18,8 +18,6 @@ requires two different searches; without, they write in one turn. The judge that
 search results, noise passages, and the check that a search found anything are left out.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

@@ -18,8 +18,6 @@ last three rounds. Similarity is that of mean hidden states. Seconds are those t
 must use are not separated.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

@@ -15,8 +15,6 @@ not measured. `sources` bounds the rows of a step, which the authors do not; so 
 batches are split over devices. Without prompts in the band it is dynamic sampling without refills.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

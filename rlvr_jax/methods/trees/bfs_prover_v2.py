@@ -13,8 +13,6 @@ as many rows as a group. The task's environment is the checker, and its replies 
 (`prove_statements`).
 """
 
-from __future__ import annotations
-
 import concurrent
 import heapq
 from collections.abc import Callable, Hashable, Sequence

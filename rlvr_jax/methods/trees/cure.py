@@ -17,8 +17,6 @@ question; here a branch shares its parent's budget. Their overlong penalty count
 a branch, ours the whole response. Use `barred_characters=0` for vocabularies of single characters.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import replace

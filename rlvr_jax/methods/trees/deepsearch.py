@@ -15,8 +15,6 @@ reward and confidence, so the rows are not samples of the policy; nothing correc
 default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax.numpy as jnp

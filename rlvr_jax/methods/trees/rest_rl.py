@@ -15,8 +15,6 @@ targets of their value model. That model, a second one with a head of its own, a
 it train no policy and are not part of a run.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace

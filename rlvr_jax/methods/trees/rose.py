@@ -15,8 +15,6 @@ the metric `branch_position`. Their verl divides by L only, so its loss is B tim
 the default of the code is 1 (no branches).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax

@@ -1,7 +1,5 @@
 """The policies that a run computes with, which its continuation must find as they were."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memory of a run: what is known of it before the first step, and sentences where it runs out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

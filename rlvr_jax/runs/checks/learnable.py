@@ -1,7 +1,5 @@
 """Ends a run in which nothing can be learned, as almost nothing is graded."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

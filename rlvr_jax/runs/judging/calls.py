@@ -1,7 +1,5 @@
 """Who is asked: the policy itself, another folder, a server, or a function of one's own."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

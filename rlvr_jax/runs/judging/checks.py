@@ -1,7 +1,5 @@
 """What of a judge cannot work, said before the first step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The judge that settings name: what it is asked, how it is read, what it may cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The stage of a run that asks its judge."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

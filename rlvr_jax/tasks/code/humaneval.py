@@ -9,8 +9,6 @@ A problem's tests run in the judge's process and its function in another (`verif
 what the prompt defines beside the function is the prompt's, whatever the response says.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import importlib.util

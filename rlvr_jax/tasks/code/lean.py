@@ -8,8 +8,6 @@ no notation, can check them (`verifiers.programs.lean_verifier`). One of the two
 `meta["level"]` counts the uses of hypotheses and rules in the right proof, 3 of them a level.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os

@@ -8,8 +8,6 @@ problem's own is not looked at: who knows the optimum can write it down. `meta["
 continuous variables, 2 for whole ones, 3 for the kinds where each choice is a variable.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from random import Random

@@ -4,8 +4,6 @@ A step changes a value `x`: a list of integers, a text or an integer. Functions 
 in which each begins with what the one before it gives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Programs: write a small Python function that takes some steps one after the other."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os

@@ -8,8 +8,6 @@ nothing; a question is kept only if its rows are some, and differ between the fi
 `meta["level"]` is 1 for one table, 2 for grouping, 3 for two tables.
 """
 
-from __future__ import annotations
-
 import functools
 from random import Random
 

@@ -1,7 +1,5 @@
 """Databases to ask about: a table of things, a table of what happened to them, and their rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple

@@ -8,8 +8,6 @@ sandbox. One of the two must be here: `pip install pyosys`. `meta["level"]` is t
 bits, 4 of them a level.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Sequence

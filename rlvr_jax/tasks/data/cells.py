@@ -4,8 +4,6 @@ Values are those of JSON, of tables and of numpy. None, an empty text and NaN ar
 of another kind than is wanted is a `ValueError`, whose text says what it is.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

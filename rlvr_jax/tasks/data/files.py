@@ -16,8 +16,6 @@ the answer. Rows that cannot be used and questions that repeat others are left o
 count them.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

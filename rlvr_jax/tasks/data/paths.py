@@ -9,8 +9,6 @@ In a folder or a pattern the names tell the splits, as on the Hugging Face hub: 
 files of `train` and of `test` (or `validation`), the latter are to evaluate.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

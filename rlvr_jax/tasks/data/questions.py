@@ -6,8 +6,6 @@ elsewhere has a meaning in programs and grids. A question with two answers that 
 contradicts itself.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

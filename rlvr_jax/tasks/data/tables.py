@@ -4,8 +4,6 @@ Text files are UTF-8 (with or without a byte order mark) or, with one, UTF-16; f
 compressed by gzip are read as they are, whatever their name. Rows are read one after the other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import gzip

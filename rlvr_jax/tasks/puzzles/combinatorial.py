@@ -4,8 +4,6 @@ A response gives the size as \answer{…} and the optimum as \ids{…}; both hav
 is worth stands in the grade's info as `answer`, `exact` and `prefix`, rewards of their own.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from random import Random

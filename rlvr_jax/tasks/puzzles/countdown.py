@@ -1,7 +1,5 @@
 """Countdown: reach a number with + - * / and each of some numbers once."""
 
-from __future__ import annotations
-
 import functools
 from random import Random
 

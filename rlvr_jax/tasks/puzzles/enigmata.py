@@ -10,8 +10,6 @@ Source: https://github.com/BytedTsinghua-SIA/Enigmata; mixed evenly over puzzles
 is our choice.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import itertools

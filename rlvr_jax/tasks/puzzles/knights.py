@@ -1,7 +1,5 @@
 """Knights and knaves: find out who always tells the truth and who always lies."""
 
-from __future__ import annotations
-
 import functools
 from random import Random
 

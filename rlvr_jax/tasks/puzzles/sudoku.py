@@ -1,7 +1,5 @@
 """Sudoku of 4 × 4 or 9 × 9 cells, with one solution each."""
 
-from __future__ import annotations
-
 import functools
 from random import Random
 

@@ -1,7 +1,5 @@
 """Answers that independent solutions agree on, and questions that are hard enough."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

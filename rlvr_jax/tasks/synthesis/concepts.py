@@ -1,7 +1,5 @@
 """What a new problem is to be about: budgets of kinds, and concepts that go together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

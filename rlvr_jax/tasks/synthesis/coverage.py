@@ -1,7 +1,5 @@
 """Responses that together have the most different n-grams."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 __all__ = ["most_new_ngrams", "ngrams"]

@@ -1,7 +1,5 @@
 """Questions that are like one of a benchmark: by nearest neighbours, and a judge of each pair."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Sequence

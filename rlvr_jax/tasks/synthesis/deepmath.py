@@ -11,8 +11,6 @@ at those). What was dropped is counted by its gate. Embeddings and judge are our
 characters, and of words.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Rewrites of a question that are harder and keep its answer, as far as a policy can tell."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

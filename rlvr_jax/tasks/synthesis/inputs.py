@@ -1,7 +1,5 @@
 """Inputs of a problem over all scales, from a generator and a validator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from random import Random
 from typing import TypeVar

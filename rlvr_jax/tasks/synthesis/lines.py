@@ -1,7 +1,5 @@
 """Files of JSON lines, as the commands read and write them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

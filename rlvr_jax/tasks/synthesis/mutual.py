@@ -1,7 +1,5 @@
 """Labels of inputs by agreement of independent programs: mutual verification."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -10,8 +10,6 @@ programs of the largest class, which are verified against their own labels alone
 time are the limit of a run: it is part of what a label says.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ a judge, of 10), in the order in which they were made. Written are the seeds wit
 one, as {"question", "answer", "count", "of"}; `of` is the seed's question.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

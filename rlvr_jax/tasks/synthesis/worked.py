@@ -5,8 +5,6 @@
 They are worked out here and do not look at the data set's answer: whoever shows them compares.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import operator

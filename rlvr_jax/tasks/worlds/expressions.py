@@ -11,8 +11,6 @@ the way are 0 to 99, else it is not allowed. The shipped base model answers and 
 wrongly. `train` and `test` are questions of all three kinds from random programs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from pathlib import Path

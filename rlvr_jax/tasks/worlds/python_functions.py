@@ -5,8 +5,6 @@ a deduction or abduction in an ```output or ```input fence, inputs of a proposal
 one for each. Values are compared as JSON values, types included: 1 is not 1.0 and not true.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ worked out by sympy first. Both packages are trusted with the trees that `formul
 a text.
 """
 
-from __future__ import annotations
-
 import functools
 from fractions import Fraction
 from typing import Any

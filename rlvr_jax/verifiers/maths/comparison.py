@@ -5,8 +5,6 @@ container of values are never equal, also where the container has one entry. Of 
 names a value ("x = 5") the value counts, where the other side is no equation.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -5,8 +5,6 @@ minutes behind hours are no part of them. A comma or "and" joins times and angle
 are two lengths.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -6,8 +6,6 @@ variable, as C in y = Cx. Names of physics and parameters are none: the c of mc^
 of hc/λ.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ last digit, rounded or cut. A sum or a power (x² + y² = 4) says more than its 
 is the gold, the value alone is not enough.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

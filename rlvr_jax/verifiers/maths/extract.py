@@ -6,8 +6,6 @@ of which has to be right, and `final_answer` the last one if they are plainly eq
 linear in the text.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, get_args
 

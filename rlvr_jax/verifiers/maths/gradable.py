@@ -1,7 +1,5 @@
 """Can a gold be graded? That depends on the gold alone: that it is read and has a value."""
 
-from __future__ import annotations
-
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, number, parts

@@ -4,8 +4,6 @@ A vector is a tuple, however it is written. Two entries may be an interval, so t
 tell; more are a tuple in any brackets.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -5,8 +5,6 @@ tell: next to the ends on both sides, at the ends themselves, between them, at w
 their halves, and far out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Truth with a third value: None is not known yet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 __all__ = ["all_of", "any_of", "paired"]

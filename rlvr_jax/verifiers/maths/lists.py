@@ -5,8 +5,6 @@ binds less than a comma where equations stand on its sides. Inequalities of one 
 by a comma to what lies in all of them, or to a union if that is empty.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Sequence

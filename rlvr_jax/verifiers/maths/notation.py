@@ -6,8 +6,6 @@ number stays as the currency it is. Patterns are linear in the text; Unicode's N
 callers give it no more than MAX_CHARACTERS.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import unicodedata

@@ -5,8 +5,6 @@ Takes what `notation.normalise` writes. A decimal keeps the worth of its last di
 exactly it was written, and a number of another base its digits.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from fractions import Fraction

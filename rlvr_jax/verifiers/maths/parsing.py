@@ -5,8 +5,6 @@ brackets at a time, each part read once; what would take long to work out is ref
 what stands beside each other, `grouped` what stands in brackets.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Answers in words: times of day, option letters, named sets, and what is only compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ missing on one side; where both are given they agree. A letter that runs may hav
 condition that cuts something off ("y = 2x, x > 0") is no domain: it is read as a statement.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Numbers with units: when two are equal, exactly or as near as a decimal gold is written."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction

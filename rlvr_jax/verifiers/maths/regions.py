@@ -4,8 +4,6 @@ Ends are put in order by their size in double precision; ends that are no number
 they were written.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Equations, inequalities and ratios as wholes: what differs by a factor only is the same."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas import identity

@@ -1,7 +1,5 @@
 """Names in the TeX of a value: which there are, and the value with other names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

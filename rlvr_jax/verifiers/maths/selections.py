@@ -4,8 +4,6 @@ A selection takes no more than there is, so that C_1^2 remains a square. C(6,2) 
 `formulas.symbols` reads.
 """
 
-from __future__ import annotations
-
 import re
 
 from rlvr_jax.verifiers.maths.formulas.names import TOTALS

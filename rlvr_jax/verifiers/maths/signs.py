@@ -1,7 +1,5 @@
 r"""Tables of `notation`: Unicode's signs as TeX, and TeX's many commands for one thing as one."""
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["CHARACTERS", "REWRITES", "SIGNS", "SUPERSCRIPT"]

@@ -1,7 +1,5 @@
 """Systems of assignments, x = 2, y = 3: their values in the order of the names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rlvr_jax.verifiers.maths.values import Container, Equation, Value

@@ -6,8 +6,6 @@ and other words, of which `words` says which may not be dropped. `factor` compar
 prefixes of one unit, units of time and cents of a dollar are the only conversions.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from fractions import Fraction

@@ -5,8 +5,6 @@ scale (million, half), an operator (squared, times), a comparison (more, at leas
 or so), a time of day, or what joins it to something else (or, if, not).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Runs inside the sandbox. Whatever the program does to this process, all that lea
 program that writes the answers of `Side` itself has only returned values in another way.
 """
 
-from __future__ import annotations
-
 import asyncio
 import builtins
 import contextlib

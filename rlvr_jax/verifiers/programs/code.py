@@ -13,8 +13,6 @@ https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, each of which runs tests a
 process; this reading keeps them apart.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

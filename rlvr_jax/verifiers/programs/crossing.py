@@ -6,8 +6,6 @@ Functions, iterators and other objects stay where they are, and a handle crosses
 inside the sandbox and needs nothing but the standard library.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping

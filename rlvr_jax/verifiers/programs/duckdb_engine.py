@@ -11,8 +11,6 @@ integer (sqlite: reads 3); dates have other functions; PRINTF works (ours of sql
 same query may match on one and fail on the other.
 """
 
-from __future__ import annotations
-
 import threading
 
 from rlvr_jax.verifiers.programs.result_tables import Table, cell

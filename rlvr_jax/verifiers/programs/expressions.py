@@ -8,8 +8,6 @@
 evaluates it says what names and calls mean. Reading is linear in the text and its depth is bounded.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import NamedTuple

@@ -5,8 +5,6 @@ runs are in the sandbox, twice; what differs between the two, does not end, or i
 outputs. What is expected is never in the sandbox.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

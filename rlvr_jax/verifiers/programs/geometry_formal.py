@@ -20,8 +20,6 @@ is an error. The language is ours: the paper ("Bridging Formal Language with Cha
 Reasoning to Geometry Problem Solving", GF-Reasoner) has published neither its own nor code.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -9,8 +9,6 @@ arrays and instances of the prompt's classes among them are changed accordingly.
 program arrives as the nearest built-in one; a program that ends, ends the test.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

@@ -10,8 +10,6 @@ instances that make the goal trivial, sorry behind a macro, native_decide, a goa
 Source: https://github.com/kfdong/STP (`RL/utils/prover/lean/verifier.py`); the guard is ours.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -12,8 +12,6 @@ among the three that all of Lean uses. One that uses up its CPU time or memory i
 crashes or does not answer, twice, there is no verdict.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

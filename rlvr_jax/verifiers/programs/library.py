@@ -4,8 +4,6 @@ Each kind says what its values are made of, and makes them of it. A module is im
 value of it crosses. This file runs inside the sandbox and needs nothing but the standard library.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import importlib

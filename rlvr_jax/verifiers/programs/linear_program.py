@@ -19,8 +19,6 @@ variables and numbers on both sides, `l <= sum <= u`. Variables are at least 0 u
 otherwise. Products of variables, and more than a thousand variables or constraints, are refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

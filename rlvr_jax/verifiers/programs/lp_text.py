@@ -4,8 +4,6 @@ Line ends matter where CPLEX's own reader does without: as people write variable
 relation, a statement ends with the line once it has a relation and what stands behind it.
 """
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["Token", "Unreadable", "sections", "statements"]

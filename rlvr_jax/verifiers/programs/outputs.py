@@ -4,8 +4,6 @@ Both sides are data by now. Time is linear in their length: values are JSON, who
 keys but texts.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Points, lines and circles of the plane, and what can be constructed from them, in floats."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

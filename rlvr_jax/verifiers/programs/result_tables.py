@@ -4,8 +4,6 @@ A number that is whole is an integer, other numbers are equal within 6 significa
 relative 1e-6; a number and a text are never equal, nor NULL and ''. Names of columns do not count.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ be looked into, and the sandbox's filter, which has no ptrace, no limits of othe
 others.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import json

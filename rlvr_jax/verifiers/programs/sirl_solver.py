@@ -16,8 +16,6 @@ Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a right objecti
 and 1e-5 is read as 1; here not.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -16,8 +16,6 @@ Sources: Databricks, "A State-of-the-Art SQL Reasoning Model using RLVR" (the re
 https://github.com/snowflakedb/ArcticTraining (execution).
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,6 @@ One instruction of sqlite can run for minutes (LIKE with many %), so a time limi
 is needed besides: a `WorkerPool`.
 """
 
-from __future__ import annotations
-
 import functools
 import sqlite3
 import time

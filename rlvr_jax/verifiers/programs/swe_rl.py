@@ -29,8 +29,6 @@ its limit.
 Source: https://github.com/facebookresearch/swe-rl, `core/reward.py`.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

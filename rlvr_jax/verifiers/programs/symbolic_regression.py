@@ -13,8 +13,6 @@ Constants are fitted to the training part by least squares from three starts (al
 Source: SR-Scientist, https://github.com/GAIR-NLP/SR-Scientist (reward); the grammar is ours.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 A right program and one that never ends, for each kind of test, several at a time.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

@@ -5,8 +5,6 @@ what is hostile has the sandbox's limits. Where the machine has nothing to keep 
 runs and there is no verdict.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

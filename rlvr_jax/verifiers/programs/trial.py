@@ -15,8 +15,6 @@ took all their time no other is run, and none of those is passed: a program that
 for in every test.
 """
 
-from __future__ import annotations
-
 import binascii
 import functools
 import json

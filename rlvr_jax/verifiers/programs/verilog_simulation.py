@@ -7,8 +7,6 @@ The verdict is printed behind a secret, and modules and instances have secret na
 answer can neither print it nor read the gold's outputs.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 import shutil

@@ -6,8 +6,6 @@ answer any $name but $signed, $unsigned and $clog2 is refused, any directive but
 linear in the text, as it is done in the caller's process.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -12,8 +12,6 @@ text (`verilog_text`) is worth 0 without any.
 Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ difference is looked for in `_STEPS` steps from undefined registers, then tempor
 to prove that there is none. What neither settles is undecided.
 """
 
-from __future__ import annotations
-
 import secrets
 
 from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder

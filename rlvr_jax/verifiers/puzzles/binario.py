@@ -1,7 +1,5 @@
 """Binario: instance {"task", "grid"}, null is an open cell. Every solution counts."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What puzzles on boards share: a cell, its neighbours, connected sets, Latin squares."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from random import Random
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ Source: Limits of Generalization in RLVR, of which the measures are; the share o
 is LCP / longer length, our reading of its length penalty.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ Source: the task is that of https://github.com/Jiayi-Pan/TinyZero, whose scorer 
 with Python and pays a tenth for whatever it can read; here `parses` stands apart from the grade.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, NamedTuple
 

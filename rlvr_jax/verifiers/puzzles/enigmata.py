@@ -7,8 +7,6 @@ Source: https://github.com/BytedTsinghua-SIA/Enigmata (the tasks; its verifiers 
 as code in eleven of them, and none of theirs is used here).
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

@@ -4,8 +4,6 @@ Edges have no direction. Every path counts; "no path" is right where there is no
 generator proves by dynamic programming over sets of nodes.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from random import Random

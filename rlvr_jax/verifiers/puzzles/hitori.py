@@ -1,7 +1,5 @@
 """Hitori: instance {"task", "grid"} of numbers. Every solution counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any

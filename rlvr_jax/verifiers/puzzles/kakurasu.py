@@ -1,7 +1,5 @@
 """Kakurasu: instance {"task", "rows", "cols"}, the wanted sums. Every solution counts."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

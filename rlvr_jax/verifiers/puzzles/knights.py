@@ -6,8 +6,6 @@ Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is 
 grade is the answer alone, in 0 and 1, and the format is a verifier of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from random import Random

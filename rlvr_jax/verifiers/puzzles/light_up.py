@@ -1,7 +1,5 @@
 """Light up: instance {"task", "grid"}, . is free, # and digits are walls. Every solution counts."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Magic squares: instance {"task", "grid"}, 0 is an open cell. Every solution counts."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mazes: instance {"task", "grid"}, rows of # . S G; the moves are played and every way counts."""
 
-from __future__ import annotations
-
 import itertools
 from random import Random
 from typing import Any

@@ -3,8 +3,6 @@
 Every placement counts that fits the digits and has as many mines as are said.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

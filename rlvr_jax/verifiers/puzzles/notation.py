@@ -4,8 +4,6 @@ Nothing is evaluated. Each reader takes the text of a block and returns None whe
 form; they are linear in the text, and numbers have at most six digits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any

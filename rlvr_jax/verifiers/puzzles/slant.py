@@ -3,8 +3,6 @@ r"""Slant: instance {"task", "clues"}, numbers at the corners of the cells, null
 Every solution counts.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

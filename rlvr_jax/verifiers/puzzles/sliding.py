@@ -1,7 +1,5 @@
 """Sliding tiles: instance {"task", "start", "goal"}, 0 is the blank. Every way counts."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stack permutations: instance {"task", "input", "output"}; the operations are played."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Star battle: instance {"task", "regions"}, a letter a cell. Every solution counts."""
 
-from __future__ import annotations
-
 import itertools
 from random import Random
 from typing import Any

@@ -5,8 +5,6 @@ be read off (no other number fits it, or the number fits no other cell of a row,
 that a solution of the puzzle with it is one of the puzzle before.
 """
 
-from __future__ import annotations
-
 import functools
 from random import Random
 from typing import Any

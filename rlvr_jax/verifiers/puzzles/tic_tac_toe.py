@@ -1,7 +1,5 @@
 """Tic-tac-toe: instance {"task", "board", "turn"}. Every best move counts, by full search."""
 
-from __future__ import annotations
-
 import functools
 from random import Random
 from typing import Any

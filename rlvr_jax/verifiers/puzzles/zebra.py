@@ -7,8 +7,6 @@ Source: https://github.com/Leey21/A-Data-Centric-Study for the share of right ce
 wants all rows and no more, where Enigmata's accepts any table that contains them.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

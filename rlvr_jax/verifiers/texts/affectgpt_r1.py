@@ -7,8 +7,6 @@ Source: AffectGPT-R1, whose formula for the penalty on long lists is not publish
 `rate` for each word more than the reference has.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Set
 

@@ -7,8 +7,6 @@ One to three different dimensions, a line each, a bullet or number before it dro
 is not empty; each tag exactly once. The tags are ours, the released environment was not available.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -7,8 +7,6 @@ Source: https://github.com/TIGER-AI-Lab/Critique-Coder, whose rule is `released`
 conclusion is a yes ("NOT SURE" is), true in small letters is none.
 """
 
-from __future__ import annotations
-
 import re
 
 from rlvr_jax.verifiers.answers import after_thinking

@@ -9,8 +9,6 @@ https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_share`),
 https://github.com/huggingface/trl (`think_format`).
 """
 
-from __future__ import annotations
-
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.tags import prefilled_tags, tags
 

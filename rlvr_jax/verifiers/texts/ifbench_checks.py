@@ -7,8 +7,6 @@ of stop words or syllables, or knowledge of the world; `rlvr_jax.tasks.ifbench` 
 Source: https://github.com/allenai/IFBench (the instructions); the code is ours.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import string

@@ -8,8 +8,6 @@ Source: the constraints of IFEval, as VerIF and open-instruct train on them
 (https://github.com/THU-KEG/VerIF, https://github.com/allenai/open-instruct); the rules are ours.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

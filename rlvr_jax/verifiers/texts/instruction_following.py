@@ -12,8 +12,6 @@ Source: VerIF, https://github.com/THU-KEG/VerIF (which runs generated Python in 
 a fixed registry); open-instruct, https://github.com/allenai/open-instruct (`IFEvalVerifier`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source: https://github.com/princeton-nlp/intercode (envs/bash, envs/sql).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

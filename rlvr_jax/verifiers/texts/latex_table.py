@@ -6,8 +6,6 @@ and environments and not escaped. An empty row at the end does not count, nor an
 lies under a \multirow. One pass, linear in the text.
 """
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["spans"]

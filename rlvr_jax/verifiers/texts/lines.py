@@ -1,7 +1,5 @@
 """The line of a judge's answer that counts."""
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["decimal_of", "last_line"]

@@ -9,8 +9,6 @@ Each block is matched exactly once, else the format is broken. Ids are the numbe
 Source: https://github.com/real-absolute-AI/LongRLVR, whose spellings of the tag differ.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -6,8 +6,6 @@ The last non-empty line of an answer is an integer of up to six digits, 0 … th
 Source: https://github.com/minnesotanlp/mpo, where an unreadable item is 0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: https://github.com/RUCAIBox/R1-Searcher (train/reward_server_qwen_zero.py).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -7,8 +7,6 @@ behind a word, a command, a word such as "times", a sign of mathematics, the res
 as 1,000. What is said to be false is to be false, whatever else is missed.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 import re

@@ -12,8 +12,6 @@ that is the release.
 Source: https://github.com/fscdc/RewardMap, whose cleaning of station names is left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Answers of a few words, as questions about facts have them: equal, or how far, in normal form."""
 
-from __future__ import annotations
-
 import string
 from collections import Counter
 

@@ -12,8 +12,6 @@ counts, and LaTeX is read as it stands (`latex_table`).
 Source: Table2LaTeX-RL, https://github.com/newLLing/Table2LaTeX-RL, `plugin.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from rlvr_jax.verifiers.checks import Finding

@@ -8,8 +8,6 @@ does not, no verdict on an ERROR, which must leave the group and not count as 0.
 Source: Theorem Prover as a Judge for Synthetic Data Generation (RLTPF); the arithmetic is ours.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple

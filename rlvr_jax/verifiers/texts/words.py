@@ -4,8 +4,6 @@ Prompts and checks must count alike, and libraries differ; these are ours, witho
 function is linear in the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Search over whole answers, each written under a prompt that was edited after the one before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

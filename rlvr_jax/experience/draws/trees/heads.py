@@ -1,7 +1,5 @@
 """Heads that guess from a hidden state: whether a response will be right, how good a step is."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch

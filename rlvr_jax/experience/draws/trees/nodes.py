@@ -5,8 +5,6 @@ of (tokens, a tactic, an answer) is kept by its row, in arrays or lists beside t
 are functions of arrays, of one path at a time: they are not commutative.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Responses that are written piece by piece, and share their beginnings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

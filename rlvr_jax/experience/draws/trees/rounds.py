@@ -1,7 +1,5 @@
 """Responses that branch after rounds that the policy was less sure of than of the first one."""
 
-from __future__ import annotations
-
 from rlvr_jax.experience.draws.trees.branching import Branches, Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.parts import Draw

@@ -1,7 +1,5 @@
 """Responses that branch where an environment answers, after turns of more entropy."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections import Counter
 from dataclasses import replace

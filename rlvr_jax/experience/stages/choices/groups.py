@@ -1,7 +1,5 @@
 """Tests of groups by their outcomes: (outcomes [G, N], NaN without a verdict) -> bool [G]."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.types.parts import Function, part

@@ -1,7 +1,5 @@
 """Stages that take rows out of the loss."""
 
-from __future__ import annotations
-
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.types.parts import part
 

@@ -1,7 +1,5 @@
 """A right and a wrong answer to one prompt, beside each other."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which rows of a group are learned from, chosen before the advantage is estimated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

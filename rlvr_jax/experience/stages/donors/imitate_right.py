@@ -1,7 +1,5 @@
 """Right answers that are kept, and imitated in later rounds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch

@@ -1,7 +1,5 @@
 """The worked solutions of the step's prompts, played with their environment, as rows to imitate."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from dataclasses import replace
 

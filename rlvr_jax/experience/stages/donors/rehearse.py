@@ -1,7 +1,5 @@
 """Answers of an earlier policy that join every batch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a teacher is shown of a row's group: an answer to the same prompt that was right."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Worked solutions among the policy's own answers: rows that a teacher wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The policy judges its own answers: shown one, does it give it again?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rlvr_jax.experience.parts import Stage

@@ -1,7 +1,5 @@
 """A second verifier grades answers: its numbers are further rewards."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import replace

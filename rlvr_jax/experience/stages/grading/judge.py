@@ -1,7 +1,5 @@
 """A judge is asked about answers: by themselves, or about two at a time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the policy says about its own answers: one token behind each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

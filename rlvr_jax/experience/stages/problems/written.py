@@ -1,7 +1,5 @@
 """Problems that a policy writes: how it is asked for them, and how they are read and asked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

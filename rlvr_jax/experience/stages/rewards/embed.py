@@ -1,7 +1,5 @@
 """What a response is like, as numbers."""
 
-from __future__ import annotations
-
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.types.parts import part
 

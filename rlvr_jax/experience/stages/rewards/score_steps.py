@@ -1,7 +1,5 @@
 """Scores of the steps of responses, by the task."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rewards made of what is known of a batch."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience.grades import with_grades

@@ -1,7 +1,5 @@
 """Answers to one prompt are compared with each other, pair by pair."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

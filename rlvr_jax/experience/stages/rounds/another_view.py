@@ -1,7 +1,5 @@
 """Rows that are learned from under another view of their prompts than they were drawn from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

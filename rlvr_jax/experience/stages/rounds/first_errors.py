@@ -1,7 +1,5 @@
 """Wrong answers of which the beginning is right: where the first wrong step stands."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch

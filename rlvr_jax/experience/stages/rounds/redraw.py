@@ -1,7 +1,5 @@
 """Groups that are drawn again: under another view of their prompts, or for other prompts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Derivatives, integrals, limits and endless sums: worked out by sympy, in a worker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 r"""Reads what begins with a backslash in a formula: \frac, \sqrt, \sum, \int, accents, names."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Each takes the evaluation that asks, and the values of its arguments.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction

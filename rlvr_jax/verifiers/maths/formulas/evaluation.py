@@ -4,8 +4,6 @@
 (`algebra`). What is undefined, or too large to be worked out in moderate time, is an exception.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Mapping

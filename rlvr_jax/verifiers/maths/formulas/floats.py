@@ -1,7 +1,5 @@
 """The arithmetic of this process: complex numbers of double precision."""
 
-from __future__ import annotations
-
 import cmath
 import math
 from collections.abc import Callable, Mapping

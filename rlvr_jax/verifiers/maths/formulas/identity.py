@@ -10,8 +10,6 @@ In this process doubles refute, and rational numbers confirm; what agrees in dou
 None here, for a worker with more digits (`algebra`).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from fractions import Fraction

@@ -5,8 +5,6 @@ word, whose order counts. Bold and roman type, and a bar, an arrow or an angle o
 are decoration; any other accent, prime or star is part of the name.
 """
 
-from __future__ import annotations
-
 import re
 
 __all__ = [

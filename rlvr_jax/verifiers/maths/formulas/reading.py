@@ -10,8 +10,6 @@ unreadable, as do dots and relations. `symbols` reads names, `commands` what beg
 backslash.
 """
 
-from __future__ import annotations
-
 import functools
 
 from rlvr_jax.verifiers.maths.formulas.commands import COMMANDS, derivative

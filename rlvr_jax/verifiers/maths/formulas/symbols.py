@@ -1,7 +1,5 @@
 r"""Reads the names of a formula, and what stands behind them: primes, indices, arguments."""
 
-from __future__ import annotations
-
 from rlvr_jax.verifiers.maths.formulas import names
 from rlvr_jax.verifiers.maths.formulas.tokens import CLOSING, Token, Tokens
 from rlvr_jax.verifiers.maths.formulas.trees import (

@@ -1,7 +1,5 @@
 r"""The tokens of a formula, and a reader that walks along them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -24,8 +24,6 @@ from rlvr_jax.kernels.plan import (
     is_at_once,
 )
 
-__all__ = ["Numbers", "gradients"]
-
 
 class Numbers(NamedTuple):
     """All numbers per token of the logit gradient; None where nothing was asked."""

@@ -10,8 +10,6 @@ from jaxtyping import Array, Float
 from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Tokens
 from rlvr_jax.types import TokenStats
 
-__all__ = ["statistics"]
-
 
 def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: Tokens) -> TokenStats:
     """Computes the statistics `plan.needs` from full arrays of logits in `plan.dtype`."""

@@ -28,8 +28,6 @@ from rlvr_jax.kernels.plan import (
 )
 from rlvr_jax.types import TokenStats, replace
 
-__all__ = ["RowStats", "sweep"]
-
 
 class RowStats(NamedTuple):
     """Statistics of rows, [n] each, and what their backward pass has to know; None if not needed.

@@ -22,8 +22,6 @@ from jaxtyping import Array, Float
 from rlvr_jax.kernels.algebra import LOWEST
 from rlvr_jax.types import TokenStats, replace
 
-__all__ = ["DIVERGENCES", "Coefficients", "coefficients", "divergences", "logit_gradient"]
-
 DIVERGENCES = ("kl", "reverse_kl", "js")
 
 

@@ -22,8 +22,6 @@ from rlvr_jax.kernels.operation import on_mesh
 from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens
 from rlvr_jax.types import TokenStats
 
-__all__ = ["IMPLEMENTATIONS", "STATISTICS", "token_stats"]
-
 STATISTICS = (*STREAMING, *ROWS)
 IMPLEMENTATIONS = ("reference", *dispatch.SUMS)
 

@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["Coefficients", "add_gradient", "coefficients", "largest"]
-
 
 class Coefficients(NamedTuple):
     """Numbers per token of the backward pass: the ids, and what their logits are given."""

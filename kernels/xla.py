@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from rlvr_jax.kernels import algebra, tiles
 from rlvr_jax.kernels.plan import Plan, Policy, Tiles, Tokens, by_platform, is_at_once
 
-__all__ = ["sums"]
-
 
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
     """Sums of the active tokens over the vocabulary; the others keep their empty sums.

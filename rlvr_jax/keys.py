@@ -5,8 +5,6 @@ import zlib
 import jax
 import jax.numpy as jnp
 
-__all__ = ["GENERATOR", "checked_key", "named_key", "plain_key"]
-
 GENERATOR = "threefry2x32"
 """Whatever JAX_DEFAULT_PRNG_IMPL says: with `rbg` what a row draws depends on the other rows."""
 

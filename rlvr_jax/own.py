@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["own", "own_function"]
-
 
 def own(caller: str, name: str, unknown: Callable[[str], str] | None = None) -> Any:
     """The object that a module of the user has under a name.

@@ -6,8 +6,6 @@ import select
 import sys
 from collections.abc import Iterator
 
-__all__ = ["quiet_pipe"]
-
 _LEFT = 141
 """What a shell says of a program that wrote to nobody: 128 and the number of SIGPIPE."""
 

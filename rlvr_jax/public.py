@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["public_names"]
-
 
 def public_names(namespace: Mapping[str, Any]) -> list[str]:
     """The `__all__` of a module that takes over those of others by `from … import *`.

@@ -4,16 +4,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-__all__ = [
-    "histogram_entropy",
-    "log_softmax",
-    "masked_mean",
-    "perplexity",
-    "row_mean",
-    "row_sum",
-    "share",
-]
-
 
 def log_softmax(logits: ArrayLike, axis: int = -1) -> np.ndarray:
     """log p of logits along an axis, float64."""

@@ -10,8 +10,6 @@ from rlvr_jax.analysis.prompt_bootstrap import PromptInterval
 from rlvr_jax.analysis.run_directory import Run
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
-__all__ = ["Comparison", "View"]
-
 
 @dataclass(frozen=True)
 class View:

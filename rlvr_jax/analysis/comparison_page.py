@@ -15,8 +15,6 @@ from rlvr_jax.analysis.curves import held_out_ks, thinned
 from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
-__all__ = ["write_comparison"]
-
 _COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#3d3d3d", "#c2436b", "#3b9aa3")
 _MOST_POINTS = 150
 _BLOCK = 10  # training steps per point, at least

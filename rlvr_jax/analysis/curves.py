@@ -10,8 +10,6 @@ from rlvr_jax.analysis.law_section import LAW_STEPS, law_section
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 
-__all__ = ["held_out_ks", "held_out_note", "sections", "thinned"]
-
 _MOST_POINTS = 400
 _FEWEST_POINTS = 10
 _SMOOTHED = 5 * LAW_STEPS  # from as many steps on a curve is drawn with its moving mean

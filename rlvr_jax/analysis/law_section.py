@@ -9,8 +9,6 @@ from rlvr_jax.analysis.entropy.entropy_law import fit_entropy_law
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 
-__all__ = ["LAW_STEPS", "law_section"]
-
 LAW_STEPS = 10  # steps per point
 _FEWEST_POINTS = 4
 

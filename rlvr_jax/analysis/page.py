@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["embedded_json", "fill", "rounded", "table"]
-
 _HERE = Path(__file__).parent
 
 

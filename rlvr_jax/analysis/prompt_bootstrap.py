@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
-__all__ = ["PromptInterval", "bootstrap_mean", "estimates"]
-
 
 @dataclass(frozen=True)
 class PromptInterval:

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Run", "flatten", "load_run", "read_json_lines"]
-
 
 @dataclass(frozen=True)
 class Run:

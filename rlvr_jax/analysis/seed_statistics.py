@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-__all__ = ["LEVEL_ROUNDING", "Interval", "crossing", "mean_interval", "value_at"]
-
 LEVEL_ROUNDING = 1e-9  # a mean of shares that is so close to a level is at it
 _ROUNDING = 1e-12  # float64 differences of numbers of order 1, or of values that are larger
 

@@ -9,8 +9,6 @@ import numpy as np
 from rlvr_jax.experience.batch import GIVEN
 from rlvr_jax.types import Rollouts, axes_of
 
-__all__ = ["behind_given", "rows_of_responses", "with_given"]
-
 
 def with_given(
     tokens: np.ndarray, length: np.ndarray, given: Sequence[Sequence[int]], most: int

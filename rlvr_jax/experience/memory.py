@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from rlvr_jax.objectives.arguments import check_count
 
-__all__ = ["Insights"]
-
 
 @dataclass(frozen=True)
 class Insights:

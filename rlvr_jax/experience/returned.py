@@ -8,8 +8,6 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 
-__all__ = ["OF_APPLY", "answer_of", "check_batch", "keep_state", "like"]
-
 OF_APPLY = "batch", "state", "metrics"
 
 

@@ -12,8 +12,6 @@ from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.tasks import Task
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Sampler", "occurrences"]
-
 
 @dataclass(frozen=True)
 class Sampler:

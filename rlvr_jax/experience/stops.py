@@ -8,8 +8,6 @@ from typing import Any
 
 from rlvr_jax.rollout import Stops, find_stops
 
-__all__ = ["completes", "stops_of", "token_bytes"]
-
 _UNKNOWN = "\ufffd"
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")  # a byte where a tokenizer falls back to bytes
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Told"]
-
 
 class Told:
     """Replies by (step, key), in memory and in a file of JSON lines.

@@ -6,9 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["OVER_BUDGET", "Call", "Message", "Question", "Reply", "Spending"]
-__all__ += ["by_function", "one_by_one"]
-
 Message = Mapping[str, str]
 """{"role": "system", "user" or "assistant", "content": text}."""
 

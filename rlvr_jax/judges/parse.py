@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from rlvr_jax.types import Criterion
 from rlvr_jax.verifiers.texts.lines import last_line
 
-__all__ = ["Parse", "as_shares", "number", "points", "two_numbers", "yes_or_no"]
-
 Parse = Callable[[str], "tuple[float, ...] | None"]
 """(words) -> numbers, NaN for one that is not told; None: they cannot be read."""
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from rlvr_jax.judges.calls import Question, Reply
 
-__all__ = ["Known", "Replies", "key_of"]
-
 
 class Known(NamedTuple):
     """A reply with the step in which it came."""

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from rlvr_jax.types import Criterion
 
-__all__ = ["check_rubric", "read_rubric"]
-
 _FIELDS = ("name", "text", "weight", "maximum", "kind")
 
 

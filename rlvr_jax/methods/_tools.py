@@ -7,8 +7,6 @@ from rlvr_jax.experience import branch_rounds, branch_turns, turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.tools import named_toolbox
 
-__all__ = ["named_branches", "named_turns"]
-
 
 def named_turns(
     tools: Sequence[str] | None, style: str, limit: int, reply_tokens: int, describe: bool

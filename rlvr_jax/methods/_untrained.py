@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["UNTRAINED", "Untrained"]
-
 
 class Untrained(NamedTuple):
     """A paper whose parts are functions.

@@ -4,15 +4,6 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
-__all__ = [
-    "check_at_least",
-    "check_bound",
-    "check_count",
-    "check_finite",
-    "check_positive",
-    "check_within",
-]
-
 
 def check_finite(function: str, /, **numbers: float) -> None:
     """Refuses what is infinite; for factors of any sign."""

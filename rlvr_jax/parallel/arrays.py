@@ -12,8 +12,6 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Sharding
 
-__all__ = ["bytes_per_device", "distribute", "fetch", "placed_shapes"]
-
 
 def distribute(tree: Any, sharding: Sharding) -> Any:
     """Global arrays of numpy arrays that every process has, each putting its own part on devices.

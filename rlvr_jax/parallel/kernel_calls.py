@@ -11,8 +11,6 @@ from rlvr_jax.parallel.roofline import Work, share_visited
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.flash import flash_pairs
 
-__all__ = ["kernel_work"]
-
 _PRODUCTS = {"splash_mqa_fwd": 2, "splash_mqa_dq": 3, "splash_mqa_dkv": 4}
 """Of queries and keys with the entries of a head; scores are made anew for a gradient."""
 

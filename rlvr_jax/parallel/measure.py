@@ -17,8 +17,6 @@ from rlvr_jax.parallel.roofline import Work
 from rlvr_jax.parallel.topologies import Chip, Topology
 from rlvr_jax.policy import ModelConfig
 
-__all__ = ["measured"]
-
 _LONGEST = 10
 _NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds")
 _UNITS = {unit: 1024**power for power, unit in enumerate("KMGT", start=1)}

@@ -11,8 +11,6 @@ from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.attention import QUERIES
 from rlvr_jax.policy.cached import SLOTS, cached_heads
 
-__all__ = ["cache_bytes", "sample_buffers", "update_buffers"]
-
 _LANES = 128  # the last axis of an array in a TPU's memory is filled up to whole lanes
 
 

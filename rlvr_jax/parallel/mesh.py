@@ -9,8 +9,6 @@ import numpy as np
 from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh
 
-__all__ = ["MESH_AXES", "make_mesh", "mesh_sizes", "one_device_mesh", "regrouped"]
-
 MESH_AXES = ("data", "fsdp", "tensor")
 
 _TYPES = (AxisType.Auto,) * len(MESH_AXES)

@@ -5,8 +5,6 @@ from rlvr_jax.parallel.roofline import computed_bytes, num_parameters
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy import ModelConfig
 
-__all__ = ["sample_mesh", "train_mesh"]
-
 
 def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, held: int) -> str:
     """All devices on fsdp, as far as it divides the width, the rest on data.

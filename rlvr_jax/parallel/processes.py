@@ -16,9 +16,6 @@ from jax.experimental import multihost_utils
 
 from rlvr_jax.parallel.programs import keep_programs
 
-__all__ = ["barrier", "check_alone", "first_says", "gather", "has_accelerator", "is_first"]
-__all__ += ["must_stop", "num_cores", "start"]
-
 _ADDRESS, _COUNT, _INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 _FORCED = "xla_force_host_platform_device_count"
 _MOST_CPU_DEVICES = 8

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import jax
 
-__all__ = ["keep_programs", "programs_directory"]
-
 _SECONDS = 0.2
 """What compiles faster is not kept: reading it takes as long."""
 _BYTES = 2**31

@@ -5,8 +5,6 @@ from typing import Any
 
 from rlvr_jax.parallel.topologies import TESTED
 
-__all__ = ["describe_report"]
-
 _STAGES = {
     "sample": "sampling",
     "score": "scoring (the old or reference log-probs)",

@@ -20,18 +20,6 @@ from rlvr_jax.policy import Model, ModelConfig, lora
 from rlvr_jax.policy.cached import mean_slots_read
 from rlvr_jax.policy.flash import BLOCK, flash_pairs
 
-__all__ = [
-    "WIDE",
-    "Work",
-    "computed_bytes",
-    "num_parameters",
-    "num_trained",
-    "sample_work",
-    "score_work",
-    "share_visited",
-    "update_work",
-]
-
 WIDE = 4  # bytes of a number in float32
 _LANES = 128  # the kernel writes the logarithm of a softmax's sum into whole lanes
 

@@ -9,9 +9,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rlvr_jax.policy import ModelConfig, ParameterEntry, lora, parameter_table
 from rlvr_jax.policy.layout import ROWS
 
-__all__ = ["LOGICAL_TO_MESH"]
-__all__ += ["adapter_shardings", "parameter_shardings", "replicated", "row_sharding"]
-
 LOGICAL_TO_MESH: Mapping[str, str | None] = {
     "vocab": "tensor",
     "heads": "tensor",

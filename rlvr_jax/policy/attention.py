@@ -19,9 +19,6 @@ from rlvr_jax.policy import products
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.flash import flash_attention, flash_serves
 
-__all__ = ["NOWHERE", "QUERIES", "Groups", "attend", "attend_in_groups", "attend_in_order"]
-__all__ += ["by_token", "grouped_heads"]
-
 QUERIES = 256
 """Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
 

@@ -21,9 +21,6 @@ from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain, partition
 
-__all__ = ["OWN_SLOTS", "SLOTS", "LayerCache", "SharedCache", "attend_to_cache"]
-__all__ += ["cached_heads", "mean_slots_read", "written"]
-
 SLOTS = 1024
 """Slots of a block. For two layers of Qwen2.5-7B on v5e-16, 16 rows a device and 8192 slots, the
 compiler estimates 13.5, 11.1, 10.5 and 10.1 s with blocks of 512, 1024, 2048 and 4096 if all are

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-__all__ = ["ADAPTABLE", "REMAT_POLICIES", "SIZES", "LoraConfig", "ModelConfig", "RopeScaling"]
-__all__ += ["named_config", "wide_dtype"]
-
 ADAPTABLE = ("query", "key", "value", "attention_output", "gate", "up", "mlp_output")
 """The matrices of a layer that may be given a low-rank adapter."""
 

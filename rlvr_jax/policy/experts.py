@@ -14,8 +14,6 @@ from rlvr_jax.policy import products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, on_tpu, partition
 
-__all__ = ["mixture"]
-
 
 def mixture(
     x: Float[Array, "n D"],

@@ -15,8 +15,6 @@ from rlvr_jax.policy.tensors import StoredTensor
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import opened
 
-__all__ = ["SET_BY_RUNS", "fingerprint"]
-
 SET_BY_RUNS = frozenset({"max_positions", "compute_dtype", "remat", "lora"})
 """Fields of a model's configuration that may differ where the same weights are read."""
 

@@ -18,8 +18,6 @@ from rlvr_jax.policy.config import ModelConfig, RopeScaling
 from rlvr_jax.policy.rope import stretched
 from rlvr_jax.policy.tensors import StoredTensor
 
-__all__ = ["open_gguf", "read"]
-
 # What sets the architectures apart.
 _ARCHITECTURES: Mapping[str, Mapping[str, Any]] = {
     "llama": {},

@@ -16,8 +16,6 @@ from tokenizers.models import BPE
 
 from rlvr_jax.policy.gguf import open_gguf
 
-__all__ = ["gguf_tokenizer"]
-
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4  # kinds of token in `tokenizer.ggml.token_type`
 _QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"

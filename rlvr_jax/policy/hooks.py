@@ -19,8 +19,6 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.policy import products
 
-__all__ = ["Codes", "Hook", "code_logp", "code_loss", "controlled", "switched_codes"]
-
 
 @dataclass(frozen=True)
 class Hook:

@@ -6,8 +6,6 @@ from typing import Any
 
 from rlvr_jax.policy.config import ModelConfig, RopeScaling
 
-__all__ = ["FAMILIES", "from_hugging_face", "to_hugging_face"]
-
 FAMILIES: Mapping[str, str] = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-__all__ = ["json_object"]
-
 
 def json_object(text: str | bytes, source: Any) -> dict[str, Any]:
     """Reads one JSON object.

@@ -11,8 +11,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.kernels.tpu_blocks import device
 
-__all__ = ["HEADS", "ROWS", "WIDTH", "constrain", "on_tpu", "partition", "split_rows"]
-
 ROWS = ("data", "fsdp")
 """Mesh axes over which rows (rollouts, prompts, sequences) are split."""
 

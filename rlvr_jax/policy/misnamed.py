@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-__all__ = ["told_instead"]
-
 _OF_A_HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 

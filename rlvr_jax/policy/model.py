@@ -18,8 +18,6 @@ from rlvr_jax.policy.hooks import Hook
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
-__all__ = ["Model", "Params", "check_opening"]
-
 Params = Any
 
 

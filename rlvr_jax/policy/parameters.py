@@ -10,8 +10,6 @@ import jax
 from rlvr_jax.policy.config import ModelConfig
 from rlvr_jax.policy.model import Model
 
-__all__ = ["ParameterEntry", "parameter_at", "parameter_shapes", "parameter_table"]
-
 
 class ParameterEntry(NamedTuple):
     """Where one parameter lives on both sides.

@@ -11,8 +11,6 @@ from jax.experimental import multihost_utils
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_at
 from rlvr_jax.policy.tensors import StoredTensor
 
-__all__ = ["on_host", "place", "tensor_shape"]
-
 
 def place(
     table: list[ParameterEntry],

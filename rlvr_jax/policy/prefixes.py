@@ -15,15 +15,6 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.policy import products
 
-__all__ = [
-    "PrefixVAE",
-    "decode_prefix",
-    "encode_latent",
-    "gaussian_kl",
-    "new_prefix_vae",
-    "vae_loss",
-]
-
 
 class PrefixVAE(NamedTuple):
     """Weights.

@@ -16,15 +16,6 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy.layout import on_tpu
 
-__all__ = [
-    "compiler_options",
-    "einsum",
-    "gradient_of_matrices",
-    "gradient_of_rows",
-    "matmul",
-    "ragged_dot",
-]
-
 
 def compiler_options(dtype: str, mesh: Mesh | None = None) -> dict[str, bool | int] | None:
     """Options of `jax.jit` for a program whose products are of arrays of this type on this mesh; of

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 
 from rlvr_jax.policy.config import ModelConfig
 
-__all__ = ["PUBLISHED"]
-
 
 def _qwen(width, num_layers, num_heads, num_kv_heads, mlp_width, head_size, **more) -> ModelConfig:
     """A dense Qwen; what all of them share is given here."""

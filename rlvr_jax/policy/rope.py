@@ -11,8 +11,6 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.policy import products
 from rlvr_jax.policy.config import ModelConfig, RopeScaling, wide_dtype
 
-__all__ = ["RotaryTable", "rotary", "rotary_tables", "stretched"]
-
 RotaryTable = tuple[Float[Array, "B S 1 h"], Float[Array, "B S 1 h"]]
 """Cosine and sine of the angle of every pair at every position."""
 

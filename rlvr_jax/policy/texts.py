@@ -13,8 +13,6 @@ from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.scoring import score
 from rlvr_jax.types import Rollouts
 
-__all__ = ["ScoredText", "score_texts"]
-
 _PIECE = 64
 """Texts are padded to a multiple of it, so that few lengths are compiled."""
 

@@ -9,8 +9,6 @@ from rlvr_jax.policy.gguf_tokenizer import gguf_tokenizer
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.misnamed import told_instead
 
-__all__ = ["templated", "tokenizer"]
-
 # transformers says at its import that torch is missing; nothing here needs torch.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 

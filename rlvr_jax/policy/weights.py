@@ -20,8 +20,6 @@ from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter
 from rlvr_jax.policy.placement import on_host, place, tensor_shape
 from rlvr_jax.policy.tensors import StoredTensor, stored_tensors, write_tensors
 
-__all__ = ["load", "opened", "save"]
-
 _DTYPES = ("float32", "bfloat16")
 _EMBEDDING, _UNEMBEDDING = "model.embed_tokens.weight", "lm_head.weight"
 # Buffers that old files hold; the model makes them of its config.

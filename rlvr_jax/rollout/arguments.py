@@ -7,8 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-__all__ = ["row_mask", "stop_ids", "temperatures", "token_table", "whole_numbers"]
-
 
 def _on_host(values: Any) -> bool:
     """Whether values can be looked at for nothing; a list may hold what is traced."""

@@ -13,8 +13,6 @@ from rlvr_jax.rollout.pool import Pool, empty
 from rlvr_jax.rollout.processors import Processor
 from rlvr_jax.types.parts import part
 
-__all__ = ["Delta", "combine_logits", "with_deltas"]
-
 
 @dataclass(frozen=True)
 class Delta:

@@ -3,8 +3,6 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["chosen", "entropy", "tiled"]
-
 _TILE = 512  # tokens of the vocabulary that one uniform number chooses among
 
 

@@ -23,8 +23,6 @@ from rlvr_jax.rollout.pool import (
     truncate,
 )
 
-__all__ = ["prefill", "probe", "reset", "verify"]
-
 
 def prefill(
     model: Model,

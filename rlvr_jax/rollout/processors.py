@@ -24,17 +24,6 @@ from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.rollout.stops import Stops
 from rlvr_jax.types.parts import Part, part
 
-__all__ = [
-    "LEAST_TEMPERATURE",
-    "Processor",
-    "Sampling",
-    "StepContext",
-    "compose",
-    "keep_min_p",
-    "keep_top_k",
-    "keep_top_p",
-]
-
 
 class StepContext(NamedTuple):
     """What a processor may know besides the logits.

@@ -9,8 +9,6 @@ from rlvr_jax.policy import Model
 from rlvr_jax.rollout.pool import Pool
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Processor, Sampling
 
-__all__ = ["with_records"]
-
 
 def with_records(
     model: Model,

@@ -21,8 +21,6 @@ from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
 
-__all__ = ["decode_in_turn"]
-
 
 class _Seats(NamedTuple):
     """Where rows are computed: caches and the processor's carry are those of the seats.

@@ -19,8 +19,6 @@ from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.rollout.pool import FINISHED, STOPPED, Pool
 
-__all__ = ["Stops", "find_stops"]
-
 _CELLS = 2**22  # states × tokens that are computed at a time
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-__all__ = ["waves"]
-
 
 def waves(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
     """Ways to draw a batch in equal waves, from one wave to the most: (prompts, samples) of a wave.

@@ -43,8 +43,6 @@ from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, check_needs, old_shapes
 from rlvr_jax.types import Recipe, Rollouts, axes_of, replace
 
-__all__ = ["AbstractRun", "abstract_run"]
-
 
 @dataclass(frozen=True)
 class AbstractRun:

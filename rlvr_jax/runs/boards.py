@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["BOARDS", "Board"]
-
 
 @dataclass(frozen=True)
 class Board:

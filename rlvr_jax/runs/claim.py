@@ -10,8 +10,6 @@ from typing import TextIO
 
 from rlvr_jax import parallel
 
-__all__ = ["LOCK", "claimed"]
-
 LOCK = ".lock"
 """Name of the file in a run directory that its job holds; no part of the run."""
 

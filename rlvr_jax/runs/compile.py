@@ -31,8 +31,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.types import replace
 
-__all__ = ["main"]
-
 
 def _shape_of(model: str) -> ModelConfig:
     """The shape of a model: one of `PUBLISHED`, a config.json, or a folder that has one."""

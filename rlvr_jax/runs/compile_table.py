@@ -17,9 +17,6 @@ from typing import Any, NamedTuple
 from rlvr_jax.analysis.evidence.rows import append_row
 from rlvr_jax.analysis.run_directory import read_json_lines
 
-__all__ = ["PAPERS", "ROWS", "Row", "fill_table", "table_page"]
-
-
 _PAPER = "a paper's run"
 
 

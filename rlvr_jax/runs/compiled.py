@@ -29,8 +29,6 @@ from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import old_shapes
 from rlvr_jax.types import replace
 
-__all__ = ["compile_run"]
-
 _ATTEMPTS = 3  # waves that are compiled before sampling is said not to fit
 
 

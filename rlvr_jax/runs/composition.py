@@ -18,8 +18,6 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of", "with_environment"]
-
 
 def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     """The recipe of a run: with the experience that its settings ask for.

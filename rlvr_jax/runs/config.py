@@ -15,8 +15,6 @@ from rlvr_jax.rollout import Sampling, waves
 from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.plan import BatchPlan
 
-__all__ = ["TrainConfig"]
-
 
 @dataclass(frozen=True)
 class TrainConfig:

@@ -9,8 +9,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
 
-__all__ = ["check_config"]
-
 _AT_LEAST_ONE = (
     "steps",
     "prompts_per_step",

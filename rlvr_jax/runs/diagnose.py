@@ -35,8 +35,6 @@ from rlvr_jax.runs.held_out import evaluation_settings
 from rlvr_jax.runs.kept_pair import load_answers
 from rlvr_jax.runs.policy_pair import compare_policies, policy_folder
 
-__all__ = ["main"]
-
 _NAMES = ("the start", "the end")
 
 

@@ -9,8 +9,6 @@ from rlvr_jax import methods
 from rlvr_jax.runs.command import parse_config
 from rlvr_jax.runs.config import TrainConfig
 
-__all__ = ["entry_config"]
-
 
 def entry_config(
     entry: str, shared: Mapping[str, Any], lists: Mapping[str, Sequence[str]] = {}

@@ -19,8 +19,6 @@ from rlvr_jax.runs.command import RunsFailed
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.tools.slips import own_place, sentence
 
-__all__ = ["guarded"]
-
 
 def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     """Runs a command; what a user can mend ends in one sentence, not in a traceback.

@@ -18,8 +18,6 @@ from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import make_reshard
 
-__all__ = ["HeldOut", "evaluation_settings", "load_held_out"]
-
 
 @dataclass(frozen=True)
 class HeldOut:

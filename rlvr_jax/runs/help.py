@@ -14,8 +14,6 @@ from rich.table import Table
 
 from rlvr_jax.runs.config import TrainConfig
 
-__all__ = ["GROUPS", "described", "print_help"]
-
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "run": (
         *("method", "hyperparameters", "experience", "stage", "model", "run_dir", "steps"),

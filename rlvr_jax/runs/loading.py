@@ -33,8 +33,6 @@ from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 
-__all__ = ["LoadedPolicy", "StartWeights", "load_policy", "other_teacher", "teacher_decay"]
-
 
 @dataclass(frozen=True)
 class LoadedPolicy:

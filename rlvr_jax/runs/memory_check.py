@@ -16,9 +16,6 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic import critic_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
 
-__all__ = ["cache_bytes", "check_memory", "describe_memory", "free_bytes", "gibibytes"]
-__all__ += ["least_bytes"]
-
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
 # File with the limit, file with what is used, and the name there of what cannot be given back.

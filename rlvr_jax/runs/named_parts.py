@@ -9,8 +9,6 @@ from typing import Any
 from rlvr_jax import experience, objectives
 from rlvr_jax.own import own
 
-__all__ = ["named_part"]
-
 
 def named_part(owner: str, recipe: Callable, text: str) -> Any:
     """The object that a text names for a method, such as a reward or a divergence.

@@ -18,8 +18,6 @@ from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 
-__all__ = ["Paper", "Setting", "compiled", "laptop", "run_paper", "settings"]
-
 # Of a run that only shows that it works: sums and products of two-digit numbers, and their base.
 _LAPTOP = {
     "task": "calculations",

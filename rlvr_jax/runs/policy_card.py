@@ -6,8 +6,6 @@ from typing import Any
 
 from rlvr_jax import methods
 
-__all__ = ["policy_card"]
-
 _SHOWN = (
     "held_out_pass_at_1",
     "held_out_pass_at_8",

@@ -11,8 +11,6 @@ from typing import Any
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.tasks import without_options
 
-__all__ = ["preset"]
-
 _TASKS: dict[str, dict[str, Any]] = {
     "brackets": dict(
         steps=300,

@@ -11,8 +11,6 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-__all__ = ["Operation", "profiled"]
-
 # They last as long as what runs within them.
 _CONTAINERS = ("while", "call", "conditional")
 

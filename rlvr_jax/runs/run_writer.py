@@ -11,8 +11,6 @@ from rlvr_jax.analysis.report import write_report
 from rlvr_jax.experience import Batch
 from rlvr_jax.runs.trackers import Tracker
 
-__all__ = ["NoWriter", "RunWriter", "write_json"]
-
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file so that a reader sees the old one or the new one, never half of it."""

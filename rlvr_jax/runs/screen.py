@@ -13,8 +13,6 @@ from rlvr_jax.runs.memory_check import describe_memory
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.settings import plain
 
-__all__ = ["differences", "run_lines"]
-
 
 def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Hyperparameters of a run that are not the method's own defaults: (the run's, the method's).

@@ -19,8 +19,6 @@ from rlvr_jax.training.learning import learn
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
-__all__ = ["Taken", "collect", "sample_row", "sample_rows", "take_step"]
-
 
 @dataclass(frozen=True)
 class Taken:

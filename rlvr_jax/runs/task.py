@@ -12,8 +12,6 @@ from rlvr_jax.experience.prompts import prompt_lengths
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.tasks import Prompt, Task
 
-__all__ = ["Load", "load_task", "load_tokenizer"]
-
 Load = Callable[..., Task]
 """(name, options, columns) -> task, such as `tasks.load_as_written`."""
 

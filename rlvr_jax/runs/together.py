@@ -33,8 +33,6 @@ from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings
 from rlvr_jax.runs.task import Load
 
-__all__ = ["check_together", "default_jobs", "train_together"]
-
 _MOST_JOBS = 8
 
 

@@ -15,8 +15,6 @@ from rlvr_jax.sandbox.layers import LAYERS, holds
 from rlvr_jax.sandbox.limits import Limits
 from rlvr_jax.sandbox.programs import ESCAPED, HONEST, HOSTILE
 
-__all__ = ["main"]
-
 _LIMITS = Limits(wall_seconds=2.0, cpu_seconds=1.0, memory_mb=256, processes=12, disk_mb=16)
 
 

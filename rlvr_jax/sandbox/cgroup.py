@@ -5,8 +5,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["Group", "remove"]
-
 _NAME = "rlvr_jax_sandbox_"
 _PATIENCE = 2.0  # seconds
 _SLACK_MB = 16  # what the server itself may come to need, and page tables

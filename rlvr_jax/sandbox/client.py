@@ -18,8 +18,6 @@ from rlvr_jax.sandbox.layers import holds
 from rlvr_jax.sandbox.limits import Limits, Outcome
 from rlvr_jax.sandbox.task import written
 
-__all__ = ["Sandbox", "allow_unsafe_local", "run", "run_command"]
-
 _allowed = threading.Event()
 
 

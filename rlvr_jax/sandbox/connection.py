@@ -16,8 +16,6 @@ from rlvr_jax.sandbox.limits import Limits, Outcome
 from rlvr_jax.sandbox.server import KILL
 from rlvr_jax.sandbox.task import sealed
 
-__all__ = ["Server"]
-
 _GRACE = 30.0  # seconds a server may be late before it is taken for lost
 _START = 60.0  # seconds for the start of a server
 _CHUNK = 65536  # bytes read from a program at a time

@@ -5,8 +5,6 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["make", "remove", "size"]
-
 _MOST_ENTRIES = 2048  # looked at for a size; more count as too large
 
 

@@ -20,8 +20,6 @@ from typing import Any, NoReturn
 
 from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
 
-__all__ = ["ENDED", "FAILED", "INSIDE_USER", "MAIN", "Plan", "first"]
-
 INSIDE_USER = 1000
 MAIN = "main.py"
 ENDED, FAILED = b"E", b"F"  # the first byte of what the first process reports

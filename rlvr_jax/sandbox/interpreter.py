@@ -10,8 +10,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["find_package", "hidden", "resolved", "shown", "singly", "without_nested"]
-
 _FOREIGN = ("site-packages", "dist-packages")  # installed packages: nobody's unless they are named
 _LOADER = re.compile(rb"/lib[\w./-]*/ld[\w.-]+\.so\.\d+")
 _LOADER_WITHIN = 4096  # bytes of a program in which the path of its loader stands

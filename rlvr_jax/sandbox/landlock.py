@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from rlvr_jax.sandbox import linux
 
-__all__ = ["SIGNALS", "restrict", "version"]
-
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 
 _EXECUTE, _WRITE, _READ, _LIST, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14

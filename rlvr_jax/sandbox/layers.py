@@ -14,8 +14,6 @@ from typing import Any
 from rlvr_jax.sandbox import cgroup, folder, inside, interpreter, landlock, linux, seccomp, watch
 from rlvr_jax.sandbox.task import sealed
 
-__all__ = ["LAYERS", "NAMESPACES", "Layers", "Refused", "holds"]
-
 # In the order in which they are put on, and what each is.
 LAYERS = {
     "uid": "a user of its own",

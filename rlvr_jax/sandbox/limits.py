@@ -3,8 +3,6 @@
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-__all__ = ["Limits", "Outcome"]
-
 _MOST, _MOST_SECONDS = 2**31 - 1, 1e6
 _LEAST = {"memory_mb": 16, "processes": 1, "disk_mb": 1, "file_mb": 0, "open_files": 16}
 

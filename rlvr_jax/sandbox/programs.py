@@ -6,8 +6,6 @@ of a process and the port of a listener on 127.0.0.1, both of this machine.
 
 from dataclasses import dataclass
 
-__all__ = ["ESCAPED", "HONEST", "HOSTILE", "Program"]
-
 ESCAPED = "ESCAPED"
 
 

@@ -8,8 +8,6 @@ import struct
 
 from rlvr_jax.sandbox import linux
 
-__all__ = ["become", "drop_capabilities", "limit", "no_new_privileges"]
-
 _LAST_CAPABILITY = 63  # later kernels may add some; the others do not exist
 _PENDING = 256  # signals and timers that wait: they lie in the kernel's memory
 _MB = 2**20

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from rlvr_jax.sandbox import linux
 
-__all__ = ["WORK", "enter", "sources"]
-
 WORK = "/sandbox"  # no folder of this name is likely to be shown
 _NEW = "/proc"  # where the root is put together: a folder that every machine has
 _DEVICES = ("null", "random", "urandom", "full")

@@ -11,8 +11,6 @@ import threading
 import types
 from typing import Any, NoReturn
 
-__all__ = ["run"]
-
 
 def run(source: str, path: str) -> NoReturn:
     """Runs a program as `python path` would. Does not return.

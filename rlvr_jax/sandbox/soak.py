@@ -25,8 +25,6 @@ from rlvr_jax.sandbox.limits import Limits
 from rlvr_jax.sandbox.programs import ESCAPED, HONEST, HOSTILE
 from rlvr_jax.sandbox.watch import descendants
 
-__all__ = ["main", "soak"]
-
 # Small: hostile programs run into them, and eight at a time are to fit on two cores.
 _LIMITS = Limits(wall_seconds=6.0, cpu_seconds=1.0, memory_mb=256, processes=12, disk_mb=16)
 _LATE = 5.0  # seconds beyond the wall limit that count as a hang, on a machine that is busy

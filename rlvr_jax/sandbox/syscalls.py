@@ -7,8 +7,6 @@ filter cannot read them; glibc falls back to `clone`).
 Source: the kernel's asm/unistd_64.h and asm-generic/unistd.h, Linux 6.1.
 """
 
-__all__ = ["ALLOWED", "OWN_FILES", "REFUSED", "RULED", "SIGNALS", "numbers"]
-
 # name:x86_64:aarch64, "-" where the machine has no such call.
 ALLOWED = """
 access:21:- alarm:37:- arch_prctl:158:- brk:12:214 capget:125:90 chdir:80:49 clock_getres:229:114

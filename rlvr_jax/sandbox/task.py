@@ -9,8 +9,6 @@ from pathlib import PurePosixPath
 
 from rlvr_jax.sandbox.inside import MAIN
 
-__all__ = ["sealed", "written"]
-
 _SHOWN = 80  # characters of a value that an error shows
 
 

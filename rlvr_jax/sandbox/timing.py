@@ -13,8 +13,6 @@ from collections.abc import Callable
 from rlvr_jax.sandbox.client import Sandbox
 from rlvr_jax.sandbox.interpreter import resolved
 
-__all__ = ["main", "measured"]
-
 
 def measured(rounds: int) -> dict[str, list[float]]:
     """Seconds of every round, for the sandbox and the bare interpreter."""

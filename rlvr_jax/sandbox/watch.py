@@ -7,16 +7,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "Usage",
-    "address_space",
-    "children_are_listed",
-    "descendants",
-    "end",
-    "proportional_memory",
-    "usage",
-]
-
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOST = 100_000  # processes that are looked at

@@ -8,19 +8,6 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tools import Environment, Game
 
-__all__ = [
-    "AFTER",
-    "Comparison",
-    "Grade",
-    "Prompt",
-    "ReadProblem",
-    "Response",
-    "ScoreSteps",
-    "Show",
-]
-__all__ += ["StepScore", "Task", "Verify", "is_prefill"]
-
-
 AFTER = "after"
 """Key of a message of a prompt that follows the user's."""
 

@@ -22,8 +22,6 @@ import numpy as np
 
 from rlvr_jax.tasks.base import Task
 
-__all__ = ["Batches"]
-
 # Shares such as 1/3 come as floats; this finds the fraction that was meant.
 _LARGEST_DENOMINATOR = 1_000_000
 

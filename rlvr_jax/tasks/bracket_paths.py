@@ -4,8 +4,6 @@ from rlvr_jax.tasks.base import Prompt, StepScore
 from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import legal_attempts
 
-__all__ = ["path_scores"]
-
 
 def path_scores(prompt: Prompt, text: str) -> list[StepScore]:
     """The steps of `equation_scores`, with score 1 where the attempt up to its end is how one

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from rlvr_jax.tasks.base import Response
 from rlvr_jax.tasks.brackets import brackets, problem_of
 
-__all__ = ["points"]
-
 
 def points(messages: Sequence[Mapping[str, str]]) -> str:
     """The points of both criteria, as a judge with a rubric writes them.

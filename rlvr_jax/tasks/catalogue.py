@@ -17,8 +17,6 @@ from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.grading import verifier_name
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 
-__all__ = ["Entry", "entry", "needs_of", "runs_programs"]
-
 # Checks and jobs are named so, as texts; the module may stand in a text of its own.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")

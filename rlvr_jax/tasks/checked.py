@@ -11,8 +11,6 @@ from rlvr_jax.verifiers.checks import Check, run
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 from rlvr_jax.verifiers.tags import prefilled_tags
 
-__all__ = ["verifier"]
-
 _MAX_WORKERS = 8
 
 

@@ -16,8 +16,6 @@ from typing import Any
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.grading import GradingError
 
-__all__ = ["from_verifiers"]
-
 _GIVEN = ("task", "trace")
 
 

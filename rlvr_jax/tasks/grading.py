@@ -11,8 +11,6 @@ from typing import Any
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
 from rlvr_jax.tools.slips import own_place, where_raised
 
-__all__ = ["GradingError", "grades_of", "no_verdict_on_error", "shortened", "verifier_name"]
-
 
 class GradingError(ValueError):
     """A `verify` raised, or gave something else than grades; nothing was learned from it yet."""

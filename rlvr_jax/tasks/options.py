@@ -13,8 +13,6 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["known_options", "pairs_of", "parts_of", "read_option", "takes_options_of"]
-
 _KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
 _BORDER = re.compile(r",(?=\w+=)")
 _TRUTH = {"true": True, "false": False}

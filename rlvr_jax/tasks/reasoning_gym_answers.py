@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-__all__ = ["EQUAL", "is_padded"]
-
 
 def _whole_numbers(answer: str, gold: str) -> bool:
     """28080, $28,080 and 28080.0; the package takes the first number of a text, without a sign."""

@@ -19,8 +19,6 @@ from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
 from rlvr_jax.tasks.grading import GradingError, shortened
 from rlvr_jax.tools.base import awaited
 
-__all__ = ["blanks_reward", "from_trl", "from_verl", "graded_one_by_one"]
-
 _OF_TRAINERS = ("completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
 _OF_TRAINERS += ("reward_router_address", "reward_model_tokenizer")
 

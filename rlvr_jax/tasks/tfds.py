@@ -24,8 +24,6 @@ from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
-__all__ = ["gsm8k", "tfds"]
-
 _FOLDERS = ("question_answering", "text")
 # A host that has not answered by then is taken for out of reach; the package would try for minutes.
 _SECONDS_TO_ANSWER = 5.0

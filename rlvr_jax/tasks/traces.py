@@ -17,8 +17,6 @@ from rlvr_jax.tasks import Prompt, Response, Task, load
 from rlvr_jax.tasks.base import StepScore
 from rlvr_jax.tasks.synthesis.lines import read_lines, wanted, wanted_list
 
-__all__ = ["steps_of", "trace_row", "traces"]
-
 
 def _lines(text: str) -> list[StepScore]:
     ends = [place + 1 for place, letter in enumerate(text) if letter == "\n"]

@@ -8,8 +8,6 @@ from typing import Any
 from rlvr_jax.tools.base import Lost, as_text, awaited, in_time
 from rlvr_jax.tools.environment import Environment, Reply
 
-__all__ = ["Episode", "Stepped", "episode", "stepped"]
-
 
 @dataclass(frozen=True)
 class _Played:

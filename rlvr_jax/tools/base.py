@@ -12,8 +12,6 @@ from typing import Any
 
 from rlvr_jax.tools.schemas import caller, described, named, parameters_of
 
-__all__ = ["Lost", "Tool", "ToolError", "as_text", "awaited", "in_time", "shown", "tool"]
-
 _SHOWN = 80  # characters of a value that an error shows
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 

@@ -3,8 +3,6 @@
 from rlvr_jax.tools.base import Tool, ToolError
 from rlvr_jax.verifiers.exact import DECIMALS, evaluate, plain_signs, tokens
 
-__all__ = ["calculator"]
-
 _LONGEST = 1000
 
 

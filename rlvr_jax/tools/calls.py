@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Call", "Style", "between", "calls_in", "fenced", "json_calls", "tags"]
-
 
 class Call(NamedTuple):
     """A call that was found.

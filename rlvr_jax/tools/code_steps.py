@@ -9,8 +9,6 @@ from rlvr_jax.tools.base import Lost, ToolError, as_text
 from rlvr_jax.tools.environment import Reply
 from rlvr_jax.tools.python import LIMITS, run_calls
 
-__all__ = ["CodeSteps", "code_steps"]
-
 
 @dataclass(frozen=True)
 class CodeSteps:

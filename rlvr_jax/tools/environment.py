@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Environment", "Game", "Replies", "Reply", "World", "before_stop"]
-
 
 @dataclass(frozen=True)
 class Reply:

@@ -6,8 +6,6 @@ from typing import Any
 
 from rlvr_jax.tools.environment import Replies, Reply
 
-__all__ = ["DILEMMA", "Payoffs", "RepeatedGame", "repeated_game"]
-
 Payoffs = Mapping[tuple[str, str], float]
 
 DILEMMA = {

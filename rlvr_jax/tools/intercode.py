@@ -9,8 +9,6 @@ from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.tools.sql import sql
 from rlvr_jax.verifiers.texts.intercode import sql_reward
 
-__all__ = ["SqlEpisodes", "sql_episodes"]
-
 
 @dataclass(frozen=True)
 class SqlEpisodes:

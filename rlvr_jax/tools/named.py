@@ -12,8 +12,6 @@ from rlvr_jax.tools.search import search
 from rlvr_jax.tools.sql import sql
 from rlvr_jax.tools.toolbox import Toolbox, toolbox
 
-__all__ = ["named_toolbox"]
-
 _TOOLS: dict[str, Callable[[], Tool]] = {"calculator": calculator, "python": python}
 _WITH_PATH: dict[str, Callable[[str], Tool]] = {
     "search": search,

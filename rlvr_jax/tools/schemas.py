@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-__all__ = ["caller", "described", "named", "parameters_of"]
-
 _TYPES: dict[Any, str] = {
     int: "integer",
     float: "number",

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from rlvr_jax.tools.base import Tool, ToolError
 
-__all__ = ["read_corpus", "search"]
-
 _WORD = re.compile(r"\w+")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["names_own", "own_place", "sentence", "where_raised"]
-
 _PART = "part_that_called"
 
 # Python's own, what is installed, and this package with the folders that it links to.

@@ -7,8 +7,6 @@ from rlvr_jax.tools.base import Lost, Tool, ToolError
 from rlvr_jax.verifiers.pool import WorkerPool
 from rlvr_jax.verifiers.programs.sqlite_engine import FAILURES, run_sqlite
 
-__all__ = ["answer", "sql"]
-
 _MOST_ROWS, _MOST_BYTES = 50, 20_000
 
 

@@ -9,8 +9,6 @@ from rlvr_jax.tools.base import Lost, Tool, ToolError, as_text, awaited, in_time
 from rlvr_jax.tools.calls import Style, json_calls
 from rlvr_jax.tools.environment import Reply
 
-__all__ = ["Toolbox", "toolbox"]
-
 
 @dataclass(frozen=True)
 class Toolbox:

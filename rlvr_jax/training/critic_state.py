@@ -5,8 +5,6 @@ from typing import Any
 
 import jax
 
-__all__ = ["CriticState"]
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)

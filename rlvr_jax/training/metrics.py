@@ -12,8 +12,6 @@ from rlvr_jax.objectives.statistics.masked import (
 from rlvr_jax.objectives.transforms.corrections import sampler_divergence
 from rlvr_jax.types import Rollouts, TokenStats
 
-__all__ = ["LOW_ENTROPY", "sampler_metrics", "token_metrics"]
-
 LOW_ENTROPY = 0.01
 """Nats below which a token counts as decided."""
 

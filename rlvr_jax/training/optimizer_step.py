@@ -8,8 +8,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
-__all__ = ["step_where"]
-
 
 def step_where(
     usable: Bool[Array, ""],

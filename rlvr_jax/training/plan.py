@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BatchPlan"]
-
 
 @dataclass(frozen=True)
 class BatchPlan:

@@ -7,8 +7,6 @@ import numpy as np
 
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Records", "joined_records", "prompts_where", "rows_of", "with_old"]
-
 Records = dict[str, np.ndarray]
 
 

@@ -21,8 +21,6 @@ from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["fit_scorer", "head_shapes", "initial_head", "scorer_needs", "seen_by"]
-
 
 def scorer_needs(critic: Critic | Scorer | None) -> frozenset[str]:
     """Records that are measured for a recipe's scorer; none for a critic."""

@@ -24,15 +24,6 @@ from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.statistics import MEASURED, statistics
 from rlvr_jax.types import Recipe, Rollouts
 
-__all__ = [
-    "TrainState",
-    "check_needs",
-    "objective_gradient",
-    "old_shapes",
-    "scoring_options",
-    "update",
-]
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Criterion"]
-
 
 @dataclass(frozen=True)
 class Criterion:

@@ -6,8 +6,6 @@ from typing import get_args, get_type_hints
 
 import jax
 
-__all__ = ["axes_of", "fits", "pytree"]
-
 
 def pytree(cls):
     """Registers a dataclass as a pytree whose fields are all children."""

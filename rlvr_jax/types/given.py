@@ -9,8 +9,6 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-__all__ = ["as_array", "as_mask", "numbered"]
-
 
 def numbered(group: Any) -> Any:
     """Labels of groups that int32 cannot hold as numbers 0, 1, …; others as they are."""

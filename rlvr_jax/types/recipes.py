@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Method", "Recipe"]
-
 
 @dataclass(frozen=True)
 class Recipe:

@@ -13,8 +13,6 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.types.fields import axes_of, fits, pytree
 from rlvr_jax.types.given import as_array, as_mask, numbered
 
-__all__ = ["Rollouts", "is_correct"]
-
 
 @pytree
 @dataclass(frozen=True)

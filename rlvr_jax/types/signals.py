@@ -10,8 +10,6 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.types.fields import pytree
 
-__all__ = ["Signals"]
-
 
 @pytree
 @dataclass(frozen=True)

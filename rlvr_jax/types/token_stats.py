@@ -6,8 +6,6 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.types.fields import pytree
 
-__all__ = ["TokenStats"]
-
 
 @pytree
 @dataclass(frozen=True)

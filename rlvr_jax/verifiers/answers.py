@@ -5,8 +5,6 @@ Each takes the last one that is closed, in time linear in the text, and returns 
 
 import re
 
-__all__ = ["after_thinking", "in_fence", "in_tag"]
-
 # The line that opens a block holds the fence and a language; what it holds beside is no answer.
 _FENCE = re.compile(r"(```|~~~)[^`\n]*\n(.*?)\1", re.DOTALL)
 

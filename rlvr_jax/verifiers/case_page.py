@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from rlvr_jax.verifiers.cases import Case
 from rlvr_jax.verifiers.nesting import closing
 
-__all__ = ["markdown"]
-
 _MOST = 8  # examples of a verdict and a kind
 _VERDICTS = {1: "accepted", 0: "refused", None: "ungraded"}
 _LONGEST = 70  # characters of an answer or a gold; longer ones are no examples

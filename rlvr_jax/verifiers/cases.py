@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Case", "read_cases"]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Check", "Finding", "examine", "run"]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -5,8 +5,6 @@ Linear in the text, and never raises. Thinking that does not end has no answer.
 
 import re
 
-__all__ = ["behind_thinking", "fences", "last_fence"]
-
 _MARKS = ("```", "~~~")
 
 

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 
-__all__ = ["closing", "depths", "enclosed", "split"]
-
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 

@@ -39,8 +39,6 @@ from typing import Any
 from rlvr_jax.verifiers import worker
 from rlvr_jax.verifiers.supervisor import Supervisor, stop
 
-__all__ = ["Result", "WorkerPool"]
-
 
 @dataclass(frozen=True)
 class Result:

@@ -11,8 +11,6 @@ from typing import Any
 
 from rlvr_jax.verifiers import worker
 
-__all__ = ["Supervisor", "stop"]
-
 _START = 120.0  # seconds for the import of the function
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")  # of the environment
 

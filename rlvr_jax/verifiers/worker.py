@@ -22,8 +22,6 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["ERROR", "GRACE", "KILLED", "TIMEOUT", "VALUE", "Channel", "descendants", "kill"]
-
 GRACE = 5.0  # seconds a supervisor may be late before it is taken for lost
 VALUE, ERROR, TIMEOUT, KILLED = b"V", b"E", b"T", b"K"  # the first byte of a reply
 _TICK = 0.02  # seconds between two looks at the tree of a running job

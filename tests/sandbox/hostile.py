@@ -14,8 +14,6 @@ victim but the ones that `suite` starts. Programs find those in `HOST`:
 import textwrap
 from dataclasses import dataclass
 
-__all__ = ["HOSTILE", "LIMITS", "MARK", "PRELUDE", "SECRET", "WON", "Hostile"]
-
 WON = "ESCAPED"
 SECRET = "a secret of the host"
 MARK = "hostile_orphan"  # at most 15 characters: the name of a process

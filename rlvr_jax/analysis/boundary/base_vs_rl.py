@@ -21,8 +21,6 @@ from rlvr_jax.analysis.arrays import share
 from rlvr_jax.analysis.boundary.paired_problems import PairedTable, paired_table
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
-__all__ = ["BaseVsRL", "Crossing", "base_vs_rl", "crossing_interval", "crossing_k", "solve_rates"]
-
 
 class BaseVsRL(NamedTuple):
     """A base policy and a trained one on the same problems.

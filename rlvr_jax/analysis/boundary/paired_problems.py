@@ -17,8 +17,6 @@ from scipy import special
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
-__all__ = ["PairedTable", "changed_problems", "holm", "paired_gap", "paired_table", "sign_test"]
-
 # Tables as likely as the one seen count as such in spite of rounding.
 _TIE = 1e-9
 

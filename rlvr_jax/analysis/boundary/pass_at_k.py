@@ -22,19 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-__all__ = [
-    "PassAtK",
-    "all_at_k",
-    "best_of_k",
-    "majority_answer",
-    "majority_at_k",
-    "mean_pass_at_k",
-    "pass_at_k",
-    "pass_at_k_curve",
-    "pass_at_k_variance",
-    "plug_in_pass_at_k",
-]
-
 # C(n, k) of larger n does not fit into float64.
 _LARGEST_MAJORITY = 1000
 

@@ -28,17 +28,6 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.arrays import histogram_entropy, share
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
-__all__ = [
-    "Support",
-    "answer_entropy",
-    "expansion_rate",
-    "expected_support",
-    "noise_floor",
-    "support",
-    "support_kinds",
-    "unseen_mass",
-]
-
 
 class Support(NamedTuple):
     """How many problems (or completions) are preserved, expanded, shrunk and out of support.

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.arrays import row_sum
 from rlvr_jax.types import Rollouts, TokenStats
 
-__all__ = ["Answers"]
-
 _RIGHT = 0.5
 _TOKENS = ("tokens", "mask", "logp", "entropy", "other_logp", "other_entropy")
 _TOKENS += ("branching", "other_branching")

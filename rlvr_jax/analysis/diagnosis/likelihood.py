@@ -25,8 +25,6 @@ from rlvr_jax.analysis.entropy.entropy_patterns import (
 )
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
-__all__ = ["likelihood"]
-
 _RARE = 0.01  # probability of a token that is as good as out of reach
 _PARTS = 10
 

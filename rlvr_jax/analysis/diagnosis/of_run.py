@@ -14,8 +14,6 @@ from rlvr_jax.analysis.diagnosis.uncertainty import uncertainty
 from rlvr_jax.analysis.diagnosis.writing import writing
 from rlvr_jax.analysis.run_directory import Run, load_run
 
-__all__ = ["diagnose_run"]
-
 
 def diagnose_run(
     run: str | Path, against: str | Path | None = None, weights: bool = True

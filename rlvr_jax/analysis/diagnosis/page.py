@@ -9,8 +9,6 @@ from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.page import embedded_json, fill, table
 from rlvr_jax.analysis.samples import shown_samples
 
-__all__ = ["as_json", "write_page"]
-
 _LEAD = (
     "Square brackets hold 95 % bootstrap intervals over problems. They cover the choice of problems"
     " and the sampling, not the seed: another seed of the same run may end elsewhere."

@@ -8,8 +8,6 @@ from rlvr_jax.analysis.diagnosis.reach import reach
 from rlvr_jax.analysis.diagnosis.side_by_side import side_by_side
 from rlvr_jax.analysis.diagnosis.topics import Topic
 
-__all__ = ["diagnose_answers"]
-
 
 def diagnose_answers(
     before: Answers,

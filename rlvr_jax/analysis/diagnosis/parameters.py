@@ -12,8 +12,6 @@ from rlvr_jax.analysis.weights.checkpoints import (
     repeated_unembedding,
 )
 
-__all__ = ["parameters"]
-
 
 def parameters(before: Path, after: Path) -> Topic:
     """What two folders say, matrix by matrix.

@@ -10,8 +10,6 @@ from rlvr_jax.analysis.diagnosis.topics import Topic, curve
 from rlvr_jax.analysis.prompt_order import read_histories
 from rlvr_jax.analysis.run_directory import Run, read_json_lines
 
-__all__ = ["practice"]
-
 _FIFTH = 0.2
 _MOST_POINTS = 300
 

@@ -39,8 +39,6 @@ from rlvr_jax.analysis.diagnosis.topics import (
 )
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
-__all__ = ["Counts", "reach"]
-
 Counts = Mapping[str, Any]
 """A line of `held_out.jsonl`: step, n, prompts, correct, weights."""
 

@@ -21,8 +21,6 @@ from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
 from rlvr_jax.analysis.texts.diversity_metrics import answer_diversity
 
-__all__ = ["side_by_side"]
-
 _BINS = 10
 _FEWEST_ROWS = 20  # right and wrong answers together, for a calibration that is worth a sentence
 _MOST_WANTED = 1e6

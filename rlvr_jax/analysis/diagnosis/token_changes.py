@@ -17,8 +17,6 @@ from rlvr_jax.analysis.entropy.stages import change_by_outcome, outcome_entropy
 from rlvr_jax.analysis.entropy.token_classes import mean_by_class
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean
 
-__all__ = ["token_changes"]
-
 _HARDLY = 0.01  # of probability
 
 

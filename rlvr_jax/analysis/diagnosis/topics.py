@@ -7,18 +7,6 @@ from typing import Any
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval
 
-__all__ = [
-    "FEWEST_PROBLEMS",
-    "FIRST",
-    "LAST",
-    "Topic",
-    "curve",
-    "direction",
-    "interval_numbers",
-    "signed",
-    "signed_number",
-]
-
 FIRST, LAST = 0, 1  # the colours of the two policies on every plot
 FEWEST_PROBLEMS = 6
 """From how many on a paired test can tell a difference at 5 %: 2 / 2⁶ is the first sign test below.

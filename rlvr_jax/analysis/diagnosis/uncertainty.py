@@ -20,8 +20,6 @@ from rlvr_jax.analysis.entropy.stages import (
 from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.run_directory import Run
 
-__all__ = ["uncertainty"]
-
 _TENTH = 0.1
 _COLLAPSED, _KEPT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
 _MOST_POINTS = 300

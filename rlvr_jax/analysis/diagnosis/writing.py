@@ -18,8 +18,6 @@ from rlvr_jax.analysis.samples import number_or
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
 from rlvr_jax.analysis.texts.diversity_metrics import distinct
 
-__all__ = ["writing"]
-
 _PARTS = 8
 _WORDS = 12
 _FEWEST = 5  # occurrences of a word that is shown

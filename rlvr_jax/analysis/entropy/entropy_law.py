@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-__all__ = ["EntropyLaw", "entropy_change", "fit_entropy_law", "token_covariance"]
-
 
 @dataclass(frozen=True)
 class EntropyLaw:

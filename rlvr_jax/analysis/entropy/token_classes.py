@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["TOKEN_CLASSES", "ClassMean", "mean_by_class", "token_class"]
-
 TOKEN_CLASSES = ("formal", "logical", "metacognitive", "semantic")
 
 # Digits and operators, with the points, commas and brackets of an expression between them; a

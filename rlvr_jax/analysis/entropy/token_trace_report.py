@@ -24,15 +24,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import log_softmax, row_mean
 
-__all__ = [
-    "SCHEMA",
-    "TokenTrace",
-    "clip_fraction",
-    "rank_and_margin",
-    "token_trace",
-    "write_traces",
-]
-
 SCHEMA = 1  # of the JSON lines; a change of a column's meaning raises it
 _DIGITS = 4
 

@@ -14,8 +14,6 @@ from matplotlib.transforms import Bbox
 from rlvr_jax.analysis.evidence.ranking import SEEDS_OF_A_CLAIM, Standing, standings
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
-__all__ = ["write_board", "write_picture"]
-
 _BESIDE = ((3, 2), "left"), ((-3, 2), "right"), ((3, -7), "left"), ((-3, -7), "right")
 _CROWD = 20  # methods, from which on a picture has a second panel
 # By whether pass@1 and pass@k rose (1), fell (-1), or neither can be told (0).

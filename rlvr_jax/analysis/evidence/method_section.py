@@ -9,8 +9,6 @@ import numpy as np
 from rlvr_jax.analysis.evidence.ranking import standings
 from rlvr_jax.analysis.seed_statistics import mean_interval
 
-__all__ = ["method_section"]
-
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 240, 44, 34, 10
 _POINTS = 25
 _COLOURS = ("#8a8a8a", "#c8501e")  # of the baseline, of the method

@@ -16,16 +16,6 @@ from scipy import stats
 
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
-__all__ = [
-    "SEEDS_OF_A_CLAIM",
-    "Standing",
-    "chosen_entries",
-    "holm",
-    "prediction_interval",
-    "rank_ranges",
-    "standings",
-]
-
 SEEDS_OF_A_CLAIM = 10
 """Pairs of runs behind which a difference may be spoken of: what looks apart with fewer was chosen
 among many for that."""

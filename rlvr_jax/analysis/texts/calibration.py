@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import row_mean
 
-__all__ = ["Calibration", "Votes", "calibration", "equal_width_bins", "token_confidence", "votes"]
-
 
 class Calibration(NamedTuple):
     """How confidence and outcome go together.

@@ -19,8 +19,6 @@ from scipy import special
 
 from rlvr_jax.analysis.arrays import histogram_entropy
 
-__all__ = ["FormatShift", "by_format", "format_shares", "format_shift"]
-
 
 class FormatShift(NamedTuple):
     """What happened to K formats.

@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import share
 
-__all__ = ["Consistency", "consistency", "false_accepts"]
-
 
 class Consistency(NamedTuple):
     """Shares of the valid pairs in which the inequalities hold; ties fail."""

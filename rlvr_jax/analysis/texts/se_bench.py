@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["rename", "renamed_module", "renamed_text", "splice"]
-
 _LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 _LENGTH = 6  # of a name; 3e8 of them
 

@@ -25,15 +25,6 @@ from scipy import special
 
 from rlvr_jax.analysis.arrays import log_softmax
 
-__all__ = [
-    "differential_information",
-    "effective_samples",
-    "prefers",
-    "rejected_distribution",
-    "sampled_entropy",
-    "set_entropy",
-]
-
 
 def differential_information(logp: ArrayLike, reference_logp: ArrayLike) -> np.ndarray:
     """log q over the responses of a prompt, [..., N] nats.

@@ -25,15 +25,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import log_softmax, row_mean
 
-__all__ = [
-    "Interference",
-    "interference",
-    "keep_hard",
-    "right_answer_logp",
-    "row_gradients",
-    "winner_slope",
-]
-
 
 class Interference(NamedTuple):
     """Influence of problems on each other.

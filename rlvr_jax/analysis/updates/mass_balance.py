@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MassBalance", "mass_balance"]
-
 
 class MassBalance(NamedTuple):
     """The change of Q⁺ in one step, in its terms.

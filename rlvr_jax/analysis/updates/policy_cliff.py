@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-__all__ = ["cliff_curve", "distance", "distance_bound", "optimum"]
-
 
 def optimum(values: ArrayLike, temperature: float) -> np.ndarray:
     """The policy over A answers that maximises E[Q] + τ H, [A].

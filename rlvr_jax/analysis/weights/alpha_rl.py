@@ -24,8 +24,6 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.weights.geometry import decompose
 
-__all__ = ["Prediction", "RankOneSeries", "predict_update", "rank_one_series"]
-
 
 class RankOneSeries(NamedTuple):
     """The top parts of a run's updates.

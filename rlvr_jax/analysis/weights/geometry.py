@@ -17,20 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "Decomposition",
-    "changed_entries",
-    "decompose",
-    "effective_rank",
-    "inside",
-    "largest_entries",
-    "principal_angles",
-    "reconstruction",
-    "replacement",
-    "smallest_entries",
-    "spectral_shift",
-]
-
 
 class Decomposition(NamedTuple):
     """W = U diag(σ) Vᵀ with columns of U and rows of Vᵀ by falling σ."""

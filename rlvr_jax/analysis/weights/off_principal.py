@@ -27,8 +27,6 @@ from rlvr_jax.analysis.weights.geometry import (
     spectral_shift,
 )
 
-__all__ = ["OffPrincipal", "off_principal", "random_update"]
-
 
 class OffPrincipal(NamedTuple):
     """One matrix before and after.

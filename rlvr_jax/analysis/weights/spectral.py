@@ -32,17 +32,6 @@ from rlvr_jax.analysis.weights.geometry import (
     spectral_shift,
 )
 
-__all__ = [
-    "Linearity",
-    "Sparsity",
-    "UpdateSpectrum",
-    "linearity",
-    "stored_sparsity",
-    "to_bfloat16",
-    "top_component",
-    "update_spectrum",
-]
-
 
 class Sparsity(NamedTuple):
     """What storage lets through of an update.

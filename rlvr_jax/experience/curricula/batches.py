@@ -8,8 +8,6 @@ from rlvr_jax.experience.parts import Curriculum, Setting, Turn
 from rlvr_jax.tasks import Batches
 from rlvr_jax.types.parts import part
 
-__all__ = ["asks_for", "order_of", "shuffled_epochs"]
-
 
 @part
 def shuffled_epochs() -> Curriculum:

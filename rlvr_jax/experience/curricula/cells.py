@@ -5,8 +5,6 @@ from dataclasses import replace
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.types.parts import part
 
-__all__ = ["cells_by_kind"]
-
 
 @part
 def cells_by_kind() -> Curriculum:

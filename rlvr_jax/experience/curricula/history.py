@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 
-__all__ = ["History", "Visit", "no_history", "rated_rates", "visited", "visits_of"]
-
 
 class History(NamedTuple):
     """Of each of P prompts, as arrays of fixed shape.

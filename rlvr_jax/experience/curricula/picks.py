@@ -4,8 +4,6 @@ import numpy as np
 
 from rlvr_jax.experience.parts import Turn
 
-__all__ = ["mixed", "of_round", "rarest_order", "weighted_order"]
-
 
 def mixed(weights: np.ndarray, explore: float) -> np.ndarray:
     """Chances (1 - ε) w / Σ w + ε / P; all equal where no weight is above 0.

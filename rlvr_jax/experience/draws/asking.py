@@ -21,8 +21,6 @@ from rlvr_jax.tools import Environment, Game, Replies, Reply
 from rlvr_jax.tools.base import in_time
 from rlvr_jax.tools.slips import names_own
 
-__all__ = ["SECONDS", "THREADS", "Driver", "Episode", "as_message", "environment_of"]
-
 THREADS = 32
 """In which a draw asks at the same time."""
 SECONDS = 600.0

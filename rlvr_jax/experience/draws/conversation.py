@@ -17,8 +17,6 @@ from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
 
-__all__ = ["Half", "PlayedHalf"]
-
 
 class Half:
     """Some answers on their way: their rows so far, and the replies that are being waited for.

@@ -6,8 +6,6 @@ from typing import Any
 
 from rlvr_jax.objectives.arguments import check_count
 
-__all__ = ["GroupQueue"]
-
 
 @dataclass
 class _Group:

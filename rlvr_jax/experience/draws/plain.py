@@ -7,8 +7,6 @@ from rlvr_jax.experience.parts import Draw, Turn
 from rlvr_jax.rollout import Processor
 from rlvr_jax.types.parts import part
 
-__all__ = ["plain"]
-
 
 @part
 def plain(

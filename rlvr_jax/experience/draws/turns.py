@@ -17,8 +17,6 @@ from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative
 from rlvr_jax.types.parts import part
 
-__all__ = ["turns"]
-
 
 @part
 def turns(

@@ -8,8 +8,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loading import teacher_decay
 from rlvr_jax.types import Recipe
 
-__all__ = ["check_computed_with", "computed_with"]
-
 
 def computed_with(config: TrainConfig, recipe: Recipe, model: str) -> dict[str, dict[str, Any]]:
     """`policy.fingerprint` of the folders that a run reads, each with its path, by what they are

@@ -8,8 +8,6 @@ from rlvr_jax.experience import Batch
 from rlvr_jax.tasks import GradingError, SelfCheck
 from rlvr_jax.tasks.grading import shortened
 
-__all__ = ["UNGRADED", "check_first_step", "check_known_answers"]
-
 UNGRADED = 0.9
 """Fraction of ungraded answers from which on a run does not go on. Chosen, not measured."""
 

@@ -18,8 +18,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 
-__all__ = ["call_of", "options_of_call"]
-
 _WORDS = 512
 """Tokens of a reply at most; of a policy that judges itself it is as many as of a response."""
 

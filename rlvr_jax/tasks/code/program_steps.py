@@ -10,8 +10,6 @@ from functools import cache
 from random import Random
 from typing import Any
 
-__all__ = ["KINDS", "Step", "all_steps", "chain", "draw_input", "program", "value"]
-
 # What a chain may begin with, and what `x` is called then.
 KINDS = {"lists": "a list of integers", "texts": "a text", "numbers": "an integer"}
 _WORDS = (

@@ -13,8 +13,6 @@ from rlvr_jax.tasks.code.program_steps import KINDS, Step, chain, draw_input, pr
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.verifiers.checks import Check
 
-__all__ = ["CODE", "programs"]
-
 CODE = "rlvr_jax.verifiers.programs.code"
 _NAME = "solve"
 _EMPTY = {"lists": [], "texts": "", "numbers": 0}

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-__all__ = ["THEMES", "Theme", "filled", "schema"]
-
 _FEWEST, _MOST = 8, 14  # rows of the first table; the second has twice as many
 
 

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.maths.extract import boxes
 
-__all__ = ["Chat", "answers", "final_part", "level", "messages", "plain", "steps", "text"]
-
 # Beyond it a number stays as it is written, 1e999999.
 _MOST_ZEROS = 1000
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "function": "tool"}

@@ -24,8 +24,6 @@ from rlvr_jax.tasks.base import AFTER, Prompt, is_prefill
 from rlvr_jax.tasks.data import cells
 from rlvr_jax.tasks.options import pairs_of
 
-__all__ = ["FIELDS", "Columns", "named_columns", "recognised"]
-
 FIELDS = ("prompt", "answer", "kind", "gold", "solution", "hints", "level")
 """What a column can be: see `Prompt`; the level goes to its meta."""
 

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ENDINGS", "Files", "find_files", "listed"]
-
 ENDINGS: dict[str, tuple[str, ...]] = {
     "jsonl": (".jsonl", ".ndjson"),
     "json": (".json",),

@@ -16,8 +16,6 @@ from typing import Any
 
 from rlvr_jax.tasks.base import Prompt
 
-__all__ = ["Collected", "Placed", "Same", "consistent", "split_off", "told_of", "without"]
-
 Placed = tuple[str, Prompt]
 """Where a prompt comes from, for people, and the prompt."""
 

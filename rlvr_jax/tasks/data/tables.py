@@ -16,8 +16,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-__all__ = ["READERS", "Row", "rows_of"]
-
 Row = tuple[str, dict[str, Any]]
 """The place of a row, for people, and its values by column."""
 

@@ -14,8 +14,6 @@ from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.combinatorial import LEVELS, generate
 
-__all__ = ["combinatorial"]
-
 _KINDS = ("lis", "schedule")
 _QUESTIONS = {
     "lis": (

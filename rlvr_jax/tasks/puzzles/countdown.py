@@ -9,8 +9,6 @@ from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.countdown import generate
 
-__all__ = ["countdown"]
-
 _MODULE = "rlvr_jax.verifiers.puzzles.countdown"
 # More numbers make an expression longer than the check reads.
 _MOST_NUMBERS = 12

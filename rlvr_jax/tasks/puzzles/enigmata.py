@@ -22,8 +22,6 @@ from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.board import Puzzle
 from rlvr_jax.verifiers.puzzles.enigmata import PUZZLES
 
-__all__ = ["CHECK", "NAMES", "enigmata", "puzzle_prompt"]
-
 CHECK = Check(
     "rlvr_jax.verifiers.puzzles.enigmata:check", "rlvr_jax.verifiers.puzzles.enigmata:extract"
 )

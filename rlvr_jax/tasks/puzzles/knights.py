@@ -9,8 +9,6 @@ from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.knights import NAMES, generate
 
-__all__ = ["knights"]
-
 _MODULE = "rlvr_jax.verifiers.puzzles.knights"
 # With two, nobody has two others to speak about; with more than this, names run out.
 _LEAST, _MOST = 3, len(NAMES)

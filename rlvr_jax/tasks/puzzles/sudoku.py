@@ -9,8 +9,6 @@ from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.tasks.puzzles.enigmata import CHECK, puzzle_prompt
 from rlvr_jax.verifiers.puzzles.sudoku import generate
 
-__all__ = ["sudoku"]
-
 _BOXES = {4: (2, 2), 9: (3, 3)}
 _KINDS = ("easy", "middle", "hard")
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["budgets", "concept_chances", "concept_scores", "draw_concepts", "failed", "slopes"]
-
 
 def slopes(accuracy: np.ndarray) -> np.ndarray:
     """Least-squares slope of each row's accuracies against 0, 1, …; 0 of fewer than two; [P].

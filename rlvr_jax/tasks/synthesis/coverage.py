@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["most_new_ngrams", "ngrams"]
-
 
 def ngrams(text: str, size: int) -> set[tuple[str, ...]]:
     """The different runs of `size` words of a text."""

@@ -22,8 +22,6 @@ from rlvr_jax.tasks.synthesis.agreement import agreement, difficulty, names_answ
 from rlvr_jax.tasks.synthesis.decontamination import contaminated_share, decontaminate
 from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, wanted_list, write_lines
 
-__all__ = ["main", "passed"]
-
 
 def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
     """The gate at which a row is dropped, "" if at none, and the row as it is kept."""

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Evolution", "evolve", "least_count"]
-
 
 class Evolution(NamedTuple):
     """Of attempts 1, 2, …: the last accepted attempt before each (0: the seed), the accepted ones,

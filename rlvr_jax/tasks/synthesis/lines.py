@@ -7,8 +7,6 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-__all__ = ["read_lines", "run_command", "wanted", "wanted_list", "write_lines"]
-
 _NAMES = {
     **{str: "a text", list: "a list", int: "a whole number", float: "a number"},
     NoneType: "null",

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Agreement", "mutual_verify", "told_apart", "votes_needed", "wrong_label_chance"]
-
 
 class Agreement(NamedTuple):
     """What programs agree on.

@@ -20,8 +20,6 @@ from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted_list,
 from rlvr_jax.tasks.synthesis.mutual import Agreement, mutual_verify
 from rlvr_jax.verifiers.programs.functions import run_programs
 
-__all__ = ["labelled", "main"]
-
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
     """What the programs of a row agree on, on its examples and then its inputs."""

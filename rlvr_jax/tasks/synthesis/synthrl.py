@@ -16,8 +16,6 @@ from pathlib import Path
 from rlvr_jax.tasks.synthesis.evolution import evolve
 from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, write_lines
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> None:
     """Reads, chooses, writes; prints counts."""

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["WORKED", "worked"]
-
 _SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 

@@ -16,8 +16,6 @@ from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
 
-__all__ = ["equal_expressions"]
-
 _SAME = 50  # agreeing digits that count as equal
 _MAX_DIGITS = 12000
 _BITS = 2**18

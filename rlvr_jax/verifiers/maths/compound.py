@@ -10,8 +10,6 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.units import factor, unit_name
 
-__all__ = ["read_compound"]
-
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(°|''?|\"|[A-Za-z]+\.?)(?:\s*,)?(?:\s+and\b)?\s*")
 _ARC = {"°": Fraction(1), "'": Fraction(1, 60), "''": Fraction(1, 3600), '"': Fraction(1, 3600)}
 _JOINED = frozenset(["°", "min", "h", "day", "week", "month", "year"])

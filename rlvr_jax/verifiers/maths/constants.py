@@ -15,8 +15,6 @@ from rlvr_jax.verifiers.maths.formulas.trees import Node, leaf, parts
 from rlvr_jax.verifiers.maths.renaming import names_in, renamed
 from rlvr_jax.verifiers.maths.values import Equation, Expression, Value
 
-__all__ = ["with_same_constants"]
-
 _NAME = re.compile(r"[CcK](?:_\{\w+\})?|[ABD]")
 _MOST = 3  # whose orders are tried
 _VARIABLES = frozenset("xyztuswr")

@@ -15,8 +15,6 @@ from rlvr_jax.verifiers.maths.parsing import parse_answer
 from rlvr_jax.verifiers.maths.prose import option_letters
 from rlvr_jax.verifiers.nesting import closing
 
-__all__ = ["BOXES", "Boxes", "agreed", "boxes", "final_answer", "spellings"]
-
 Boxes = Literal["each", "joined", "last"]
 BOXES = get_args(Boxes)
 

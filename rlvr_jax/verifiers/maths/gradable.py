@@ -19,8 +19,6 @@ from rlvr_jax.verifiers.maths.values import (
     Value,
 )
 
-__all__ = ["is_gradable"]
-
 
 def is_gradable(gold: Value, ask: Ask) -> bool | None:
     """Whether all of a gold can be read; None while an answer of `ask` is missing."""

@@ -15,8 +15,6 @@ from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols
 from rlvr_jax.verifiers.maths.values import Region, Relation, approximate
 
-__all__ = ["is_solution"]
-
 _BESIDE = Fraction(1, 10**6)  # of an end, relative to its size
 _ROUNDING = 1e-9
 

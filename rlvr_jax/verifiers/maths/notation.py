@@ -15,8 +15,6 @@ from rlvr_jax.verifiers.maths.selections import written_out
 from rlvr_jax.verifiers.maths.signs import CHARACTERS, REWRITES, SIGNS, SUPERSCRIPT
 from rlvr_jax.verifiers.nesting import closing
 
-__all__ = ["MAX_CHARACTERS", "normalise"]
-
 MAX_CHARACTERS = 512  # of an answer; a longer one is compared as it stands, and is never right
 
 

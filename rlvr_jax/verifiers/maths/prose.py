@@ -8,8 +8,6 @@ from rlvr_jax.verifiers.maths.regions import LINE, excluded
 from rlvr_jax.verifiers.maths.values import Container, Region, Text, Value
 from rlvr_jax.verifiers.maths.words import singular
 
-__all__ = ["option_letters", "read_named_set", "read_prose", "read_text", "read_time"]
-
 _TIME = re.compile(r"(2[0-3]|[01]?\d):([0-5]\d)(?::([0-5]\d))?\s*([AaPp]\.?\s*[Mm]\.?)?")
 _HOUR = re.compile(r"(\d{1,2})\s*([AaPp]\.?\s*[Mm]\.?|o'clock)")
 _ALL = re.compile(

@@ -7,8 +7,6 @@ from fractions import Fraction
 from rlvr_jax.verifiers.maths.units import factor
 from rlvr_jax.verifiers.maths.values import Number
 
-__all__ = ["NumberRules"]
-
 _TOLERANCE = Fraction(1, 10**6)
 
 

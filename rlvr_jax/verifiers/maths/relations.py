@@ -22,8 +22,6 @@ from rlvr_jax.verifiers.maths.values import (
     to_tex,
 )
 
-__all__ = ["equal_ratios", "equal_relations", "equal_statements", "has_symbols"]
-
 
 def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
     pair = []

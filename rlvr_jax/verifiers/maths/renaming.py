@@ -7,8 +7,6 @@ from dataclasses import replace
 from rlvr_jax.verifiers.maths.formulas.names import split_letters
 from rlvr_jax.verifiers.maths.values import Chain, Container, Equation, Expression, Value
 
-__all__ = ["names_in", "renamed"]
-
 _TOKEN = re.compile(r"\\[A-Za-z]+|([A-Za-z]+)(?:_(?:\{(\w+)\}|(\d)))?")
 
 

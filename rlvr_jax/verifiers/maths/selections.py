@@ -8,8 +8,6 @@ import re
 
 from rlvr_jax.verifiers.maths.formulas.names import TOTALS
 
-__all__ = ["written_out"]
-
 _PART = r"(?:\{\s*(\w+)\s*\}|(\d+|[A-Za-z]))"
 _COUNT = r"(?:\{\s*(\d+)\s*\}|(\d))"
 # A script on a base, as in x_6C_2, belongs to the base.

@@ -2,8 +2,6 @@ r"""Tables of `notation`: Unicode's signs as TeX, and TeX's many commands for on
 
 import re
 
-__all__ = ["CHARACTERS", "REWRITES", "SIGNS", "SUPERSCRIPT"]
-
 _NAMES = """
 alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma sigma tau
 upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega phi epsilon

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from rlvr_jax.verifiers.maths.values import Container, Equation, Value
 
-__all__ = ["assigned"]
-
 
 def assigned(system: Container, order: Sequence[str] | None = None) -> tuple[Value, ...]:
     """Returns one value for each name; () if an entry names none, or a name has two.

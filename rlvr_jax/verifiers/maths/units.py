@@ -12,8 +12,6 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.words import counted, singular
 
-__all__ = ["MONEY", "factor", "money", "split_unit", "unit_name"]
-
 # One unit a line: its canonical name, then the others.
 _TABLE = """
 % percent pct percents percentage

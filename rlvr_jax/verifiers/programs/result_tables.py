@@ -11,8 +11,6 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-__all__ = ["Table", "cell", "equal"]
-
 _RELATIVE = 1e-6
 _EXACT_WHOLE = 1e15  # whole floats beyond carry rounding errors of whole numbers
 _MOST_LEFT = 300  # rows without an equal key that are matched one by one

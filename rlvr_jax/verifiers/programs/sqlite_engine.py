@@ -15,8 +15,6 @@ from collections.abc import Sequence
 
 from rlvr_jax.verifiers.programs.result_tables import Table, cell
 
-__all__ = ["FAILURES", "run_sqlite"]
-
 # Warning: several statements; ValueError: a null character; UnicodeError: half of a pair.
 FAILURES = (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError)
 _ALLOWED = {

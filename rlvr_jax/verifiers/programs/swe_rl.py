@@ -36,8 +36,6 @@ from typing import Any
 
 from rlvr_jax.verifiers.checks import Finding
 
-__all__ = ["Malformed", "check", "edited", "similarity"]
-
 _TAGS = ("<think>", "</think>", "<solution>", "</solution>")
 _FENCE = "```"
 # Without the fence before it, for which a line of ticks would take quadratic time.

@@ -23,8 +23,6 @@ from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.programs.expressions import Instruction, Unreadable, postfix
 
-__all__ = ["check", "extract", "held_out_error", "reward_of_error"]
-
 _MAX_CHARACTERS = 500
 _MAX_CONSTANTS = 10
 _MAX_EXPONENT = 10

@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rlvr_jax.verifiers.programs.code import check
 
-__all__ = ["main"]
-
 _FUNCTION = "def add(a, b):\n    return a + b\n"
 _CASES = {
     "io, 1 test": ("print(int(input()) + 1)", [{"kind": "io", "in": "2\n", "out": "3\n"}]),

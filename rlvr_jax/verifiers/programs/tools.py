@@ -14,8 +14,6 @@ from typing import Any
 
 from rlvr_jax.sandbox import Limits, Outcome, Sandbox
 
-__all__ = ["in_sandbox", "limits", "package_folder"]
-
 _PATIENCE = 8
 
 

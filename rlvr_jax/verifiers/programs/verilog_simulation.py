@@ -15,8 +15,6 @@ from pathlib import Path
 from rlvr_jax.verifiers.programs.tools import in_sandbox, limits
 from rlvr_jax.verifiers.programs.verilog_text import Module, renamed
 
-__all__ = ["is_installed", "run_simulation"]
-
 _ALL_INPUTS = 12  # bits whose values are all tried
 _SEQUENCES, _LENGTH = 40, 200
 _RARELY = 16  # one step in so many has a reset

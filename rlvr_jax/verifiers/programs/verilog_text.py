@@ -9,8 +9,6 @@ linear in the text, as it is done in the caller's process.
 import re
 from typing import NamedTuple
 
-__all__ = ["Module", "modules", "plain", "refused", "renamed", "top_module"]
-
 _MAX_CHARACTERS = 50_000
 _MOST_MODULES = 50
 # A text that is not closed ends with its line.

@@ -20,8 +20,6 @@ from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs import verilog_simulation, verilog_yosys
 from rlvr_jax.verifiers.programs.verilog_text import modules, plain, refused, top_module
 
-__all__ = ["ENGINES", "check", "extract", "installed"]
-
 ENGINES = ("pyosys", "iverilog")
 _TAGS = re.compile(r"</?(?:think|answer)>")
 _WANTED = ["<think>", "</think>", "<answer>", "</answer>"]

@@ -11,8 +11,6 @@ import secrets
 
 from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
 
-__all__ = ["is_installed", "run_yosys"]
-
 _STEPS = 24
 _MEMORY_MB = 2048
 # A failed proof ends Yosys' process, hence the fork; a file says that a difference was found. What

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any, NamedTuple
 
-__all__ = ["Cell", "Puzzle", "around", "beside", "connected", "inside", "latin_square"]
-
 Cell = tuple[int, int]
 
 

@@ -32,8 +32,6 @@ from rlvr_jax.verifiers.puzzles import (
     zebra,
 )
 
-__all__ = ["PUZZLES", "check", "extract"]
-
 # Each has `LEVELS`, `generate(random, level)` and `check(answer, gold)`.
 PUZZLES: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module

@@ -12,8 +12,6 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle
 from rlvr_jax.verifiers.puzzles.notation import ask, is_word, read_numbers
 
-__all__ = ["LEVELS", "NO_PATH", "check", "find", "generate"]
-
 # The least and the largest number of nodes.
 LEVELS = ((5, 6), (7, 8), (9, 10))
 NO_PATH = "no path"

@@ -6,8 +6,6 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle
 from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
 
-__all__ = ["LEVELS", "check", "generate"]
-
 # Side of the board.
 LEVELS = (4, 5, 6)
 

@@ -6,8 +6,6 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle
 from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
 
-__all__ = ["LEVELS", "check", "generate"]
-
 # Side and the least and the largest number of open cells.
 LEVELS = ((3, 3, 6), (4, 5, 7), (4, 8, 10))
 

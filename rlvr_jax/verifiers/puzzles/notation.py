@@ -10,18 +10,6 @@ from typing import Any
 
 from rlvr_jax.verifiers.puzzles.board import Cell
 
-__all__ = [
-    "STEPS",
-    "ask",
-    "is_word",
-    "read_cells",
-    "read_grid",
-    "read_moves",
-    "read_numbers",
-    "show_cells",
-    "show_grid",
-]
-
 _NUMBER = re.compile(r"[0-9]{1,6}")
 # What the letter of a move adds to row and column.
 STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}

@@ -10,8 +10,6 @@ from typing import Any
 from rlvr_jax.verifiers.puzzles.board import Puzzle, latin_square
 from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
 
-__all__ = ["LEVELS", "check", "generate"]
-
 # Side of the board and how many of its clues are shown.
 LEVELS = ((3, 7), (4, 12), (5, 16))
 

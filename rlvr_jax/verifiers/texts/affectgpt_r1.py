@@ -14,8 +14,6 @@ from rlvr_jax.verifiers.answers import after_thinking, in_tag
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.texts.format_rewards import well_formed
 
-__all__ = ["check", "clusters", "extract", "formed", "items", "listed", "set_scores"]
-
 _SEPARATORS = re.compile(r"[,;\n\r]")
 _ENDS = " .*'\"“”‘’„«»`"
 

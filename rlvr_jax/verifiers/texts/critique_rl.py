@@ -12,8 +12,6 @@ import re
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.nesting import closing
 
-__all__ = ["check", "extract", "released"]
-
 _COMMAND = r"\conclusion{"
 _MACRO = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*(?=\{)")
 _ENDS = " \t\r\n*."

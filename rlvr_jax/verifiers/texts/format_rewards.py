@@ -12,8 +12,6 @@ https://github.com/huggingface/trl (`think_format`).
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.tags import prefilled_tags, tags
 
-__all__ = ["check", "exact_tags", "tag_share", "think_format", "well_formed"]
-
 
 def exact_tags(response: str, opened: str = "") -> bool:
     """Each of the four tags once in prompt and response, in order."""

@@ -8,8 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-__all__ = ["bash_reward", "sql_reward"]
-
 _BASE, _PART = 0.01, 0.33
 _TERM = re.compile(r"\b\w\w+\b")
 

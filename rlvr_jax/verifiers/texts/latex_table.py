@@ -8,8 +8,6 @@ lies under a \multirow. One pass, linear in the text.
 
 import re
 
-__all__ = ["spans"]
-
 _MAX_CHARACTERS = 100_000
 _TABULARS = ("tabular", "tabular*", "tabularx")
 _BEGIN = re.compile(r"\\begin\s*\{(tabular\*?|tabularx)\}")

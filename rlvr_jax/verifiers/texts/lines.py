@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["decimal_of", "last_line"]
-
 _DECIMAL = re.compile(r"(?:score\s*:\s*)?([0-9]*\.?[0-9]+|[0-9]+\.)", re.IGNORECASE)
 
 

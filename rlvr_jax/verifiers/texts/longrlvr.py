@@ -13,8 +13,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Cited", "judge", "parse", "precision_and_recall"]
-
 _CHUNK = re.compile(r"<CHUNK_([0-9]{1,9})>")
 _WORD = re.compile(r"\[\[\s*(YES|NO)\s*\]\]", re.IGNORECASE)
 

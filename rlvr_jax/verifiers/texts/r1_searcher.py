@@ -9,17 +9,6 @@ from typing import Any
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.texts.short_answers import f1, normal
 
-__all__ = [
-    "BEGIN",
-    "DOCUMENTS",
-    "DOCUMENTS_END",
-    "END",
-    "stage1",
-    "stage1_reward",
-    "stage2",
-    "stage2_reward",
-]
-
 BEGIN, END = "<|begin_of_query|>", "<|end_of_query|>"
 DOCUMENTS, DOCUMENTS_END = "<|begin_of_documents|>", "<|end_of_documents|>"
 _COUNTED = (

@@ -8,8 +8,6 @@ is an empty answer, to which a reward model would give any score (ours).
 Source: https://github.com/princeton-pli/RLMT.
 """
 
-__all__ = ["CLOSE", "NULL", "OPEN", "visible"]
-
 OPEN, CLOSE = "<response>", "</response>"
 NULL = "[NULL]"
 

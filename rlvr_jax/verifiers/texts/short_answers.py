@@ -3,8 +3,6 @@
 import string
 from collections import Counter
 
-__all__ = ["check", "f1", "normal"]
-
 _SPACED = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _VERDICTS = {"yes", "no", "noanswer"}
 

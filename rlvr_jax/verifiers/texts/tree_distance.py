@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Tree", "tree_distance"]
-
 
 class Tree(NamedTuple):
     """A node with its children in order."""

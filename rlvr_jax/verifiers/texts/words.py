@@ -7,8 +7,6 @@ function is linear in the text.
 import re
 from collections.abc import Iterator
 
-__all__ = ["bare", "enclosed", "holds", "occurrences", "paragraphs", "sentences", "words"]
-
 _STOP = re.compile(r"(?<![.!?])[.!?]++(?=\s|$)")
 _EMPTY_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _FIRST = re.compile(r"\w")

@@ -14,8 +14,6 @@ from rlvr_jax.experience.draws.trees.nodes import (
 )
 from rlvr_jax.objectives.arguments import check_count, check_within
 
-__all__ = ["Answers", "compared_value", "optimism", "search_answers"]
-
 
 class Answers(NamedTuple):
     """A tree of answers.

@@ -14,8 +14,6 @@ from rlvr_jax.experience.parts import Setting
 from rlvr_jax.objectives import num_from_prompt
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
 
-__all__ = ["Branches", "Row", "branch_probability", "first_entropy"]
-
 
 def first_entropy(
     topk_logp: np.ndarray, tokens: np.ndarray, window: int, vocabulary: int

@@ -12,8 +12,6 @@ from rlvr_jax.experience.batch import Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Actor
 from rlvr_jax.types import Rollouts, axes_of
 
-__all__ = ["Pieces", "first_samples", "kinship"]
-
 
 class Pieces:
     """What a driver has drawn so far: pieces, each behind the beginning of another.

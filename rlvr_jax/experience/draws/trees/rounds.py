@@ -6,8 +6,6 @@ from rlvr_jax.experience.parts import Draw
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
-__all__ = ["branch_rounds"]
-
 
 @part
 def branch_rounds(

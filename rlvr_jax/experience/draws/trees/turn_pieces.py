@@ -18,8 +18,6 @@ from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.tools import Environment, Reply
 from rlvr_jax.types import Rollouts
 
-__all__ = ["TurnRow", "answer_turns", "brought_by", "draw_turn", "lone_environment", "unended"]
-
 
 def lone_environment(draw: str, given: Environment | None, task: Task) -> Environment:
     """The environment that a draw was given, or else the task's, in which rows are alone.

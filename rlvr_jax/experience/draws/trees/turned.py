@@ -19,8 +19,6 @@ from rlvr_jax.experience.parts import Draw
 from rlvr_jax.tools import Environment
 from rlvr_jax.types.parts import part
 
-__all__ = ["branch_turns"]
-
 
 @part
 def branch_turns(

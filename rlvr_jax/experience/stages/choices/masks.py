@@ -3,8 +3,6 @@
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.types.parts import part
 
-__all__ = ["mask_truncated"]
-
 
 @part
 def mask_truncated() -> Stage:

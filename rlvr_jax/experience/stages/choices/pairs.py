@@ -12,8 +12,6 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.types import is_correct
 
-__all__ = ["Pair", "asked_about", "contrast_pairs", "mixed_groups"]
-
 
 class Pair(NamedTuple):
     """Rows of one group: its number, a right one and a wrong one."""

@@ -9,8 +9,6 @@ from rlvr_jax.experience.parts import Stage, Turn
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
-__all__ = ["select_rows"]
-
 
 @part(by_row=True, counts=True)
 def select_rows(

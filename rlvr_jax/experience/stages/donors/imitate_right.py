@@ -5,8 +5,6 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.types import is_correct
 
-__all__ = ["first_of_right", "to_imitate"]
-
 
 def first_of_right(batch: Batch) -> np.ndarray:
     """Right rows that are the first with their tokens in their group, bool [B]."""

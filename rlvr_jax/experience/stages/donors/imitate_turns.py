@@ -13,8 +13,6 @@ from rlvr_jax.tools import Environment
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
-__all__ = ["imitate_turns"]
-
 
 @part(reads=frozenset({"solution"}), writes=frozenset({"supervised", "origin"}), by_row=True)
 def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 512) -> Stage:

@@ -20,8 +20,6 @@ from rlvr_jax.tasks import Grade
 from rlvr_jax.types.hyperparameters import Bound, Count
 from rlvr_jax.types.parts import part
 
-__all__ = ["rehearse"]
-
 
 @part
 def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:

@@ -7,8 +7,6 @@ from rlvr_jax.experience.stages.donors.siblings import SHOWN
 from rlvr_jax.experience.views import with_answer
 from rlvr_jax.types.parts import part
 
-__all__ = ["NAME", "give_again"]
-
 NAME = "again"
 """Of the number that a grade gets."""
 

@@ -17,8 +17,6 @@ from rlvr_jax.judges.judge import alone
 from rlvr_jax.parallel import gather
 from rlvr_jax.types.parts import Function, part
 
-__all__ = ["asked_about", "compare_with", "judge", "writing"]
-
 
 @part(at_grading=True, by_row=True)
 def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:

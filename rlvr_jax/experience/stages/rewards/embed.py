@@ -3,8 +3,6 @@
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.types.parts import part
 
-__all__ = ["embed"]
-
 
 @part(writes=frozenset({"embedding"}), by_row=True)
 def embed(of: str = "start") -> Stage:

@@ -10,8 +10,6 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.tasks import Task
 from rlvr_jax.types.parts import part
 
-__all__ = ["score_steps", "scored_steps", "tokens_up_to"]
-
 
 @part(by_row=True)
 def score_steps() -> Stage:

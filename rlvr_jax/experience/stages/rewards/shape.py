@@ -8,8 +8,6 @@ from rlvr_jax.experience.rewards.outcomes import Reward
 from rlvr_jax.experience.rewards.parts import Moment, Shaping, as_shaping
 from rlvr_jax.types.parts import label_of, part
 
-__all__ = ["shape"]
-
 
 @part
 def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:

@@ -5,8 +5,6 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.types import is_correct
 
-__all__ = ["first_wrong_step", "repairable", "tokens_before"]
-
 
 def first_wrong_step(
     step: np.ndarray, score: np.ndarray, mask: np.ndarray, below: float

@@ -13,8 +13,6 @@ from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
-__all__ = ["redraw", "redrawn_rows", "refill", "refilled"]
-
 
 @part
 def redraw(

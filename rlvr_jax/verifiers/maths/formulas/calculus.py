@@ -8,9 +8,6 @@ from rlvr_jax.verifiers.maths.formulas.elementary import MAX_ARGUMENT, TooLarge,
 from rlvr_jax.verifiers.maths.formulas.names import words
 from rlvr_jax.verifiers.maths.formulas.trees import Node, call, leaf, number, parts, product
 
-__all__ = ["is_calculus", "numerator", "simplified"]
-
-
 _BITS = 2**18  # of a power
 
 

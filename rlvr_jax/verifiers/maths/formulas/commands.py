@@ -17,8 +17,6 @@ from rlvr_jax.verifiers.maths.formulas.trees import (
     quotient,
 )
 
-__all__ = ["COMMANDS", "derivative"]
-
 _MAX_ROWS = 6  # of a determinant
 
 

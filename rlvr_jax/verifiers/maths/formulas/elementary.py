@@ -8,16 +8,6 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "INVERSES",
-    "MAX_ARGUMENT",
-    "RECIPROCALS",
-    "SPECIAL",
-    "TooLarge",
-    "Undefined",
-    "exact_root",
-]
-
 MAX_ARGUMENT = 10**4  # of a factorial, and of an exponent that is worked out exactly
 
 

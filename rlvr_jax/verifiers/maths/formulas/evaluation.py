@@ -21,8 +21,6 @@ from rlvr_jax.verifiers.maths.formulas.elementary import (
 )
 from rlvr_jax.verifiers.maths.formulas.trees import Node, parts
 
-__all__ = ["Evaluation"]
-
 
 class Evaluation:
     """Values of formulas at one point.

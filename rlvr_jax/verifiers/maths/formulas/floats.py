@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge
 
-__all__ = ["Floats"]
-
 
 class Floats:
     """Complex numbers of double precision."""

@@ -7,21 +7,6 @@ are decoration; any other accent, prime or star is part of the name.
 
 import re
 
-__all__ = [
-    "ACCENTS",
-    "ELEMENTARY",
-    "FUNCTIONALS",
-    "GREEK",
-    "PREFIXES",
-    "SYMBOLS",
-    "TAKEN",
-    "TOTALS",
-    "applies",
-    "is_decorated",
-    "split_letters",
-    "words",
-]
-
 
 def words(text: str) -> frozenset[str]:
     """A table of words."""

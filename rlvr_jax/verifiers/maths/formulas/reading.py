@@ -27,8 +27,6 @@ from rlvr_jax.verifiers.maths.formulas.trees import (
     quotient,
 )
 
-__all__ = ["read_formula"]
-
 _TIMES = ("*", "\\cdot", "\\times")
 _OVER = ("/", "\\div")
 _MAX_IN_A_ROW = 16  # of slashes and of signs behind a factor, each of which is one level more

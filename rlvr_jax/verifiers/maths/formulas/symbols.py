@@ -12,8 +12,6 @@ from rlvr_jax.verifiers.maths.formulas.trees import (
     product,
 )
 
-__all__ = ["function", "letters", "named"]
-
 _CONNECTIVES = names.words(
     "if or is so at to of by in as be on we an and for the when where then thus hence not but with"
     " because since let"

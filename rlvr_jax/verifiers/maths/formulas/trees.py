@@ -7,21 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "PI",
-    "Node",
-    "Unreadable",
-    "call",
-    "free_symbols",
-    "leaf",
-    "minus",
-    "number",
-    "parts",
-    "product",
-    "quotient",
-    "unordered",
-]
-
 
 @dataclass(frozen=True)
 class Node:

@@ -9,12 +9,12 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax import methods, tasks
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.runs.boards import BOARDS
 from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.tasks import Response

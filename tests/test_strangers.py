@@ -7,13 +7,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import optax
 import pytest
 from everyday import everyday
 
 from rlvr_jax import exact_gradient, methods
 from rlvr_jax.experience import all_wrong, experience, redraw, refill, shuffled_epochs, uniform
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import Spec
 from rlvr_jax.types import Rollouts, TokenStats, axes_of

@@ -4,7 +4,8 @@ A file `<theme>/<name>.py` is read from the top: the equation, the parts that on
 the function `<name>(**hyperparameters) -> Recipe`, and its card `METHOD`. Names are unique, so a
 method is called by its name alone. A file is imported when its method is asked for.
 `python -m rlvr_jax.methods` prints the table, with the papers that have no method (`_untrained`).
-A custom method is called by `module:function`, wherever a name is expected.
+A custom method is called by `module:function`, wherever a name is expected; if its module has a
+card `METHOD`, the card holds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +121,9 @@ def _own_method(name: str) -> Method:
     from rlvr_jax.types import Method
 
     factory = own_function("method", name)
+    card = getattr(inspect.getmodule(factory), "METHOD", None)
+    if isinstance(card, Method) and card.recipe is factory:
+        return replace(card, evidence="own")
     title = (inspect.getdoc(factory) or name.rpartition(":")[2]).partition("\n")[0]
     return Method(factory, title, "", evidence="own")
 

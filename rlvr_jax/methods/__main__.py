@@ -5,6 +5,7 @@ python -m rlvr_jax.methods --theme entropy        # one theme
 python -m rlvr_jax.methods --changes surrogate    # methods that change this part of a step
 python -m rlvr_jax.methods --search "pass@k"      # words of names, titles and first lines
 python -m rlvr_jax.methods clip_cov               # one method
+python -m rlvr_jax.methods my_file:my_method --check      # custom code against the laws
 python -m rlvr_jax.methods --markdown > docs/methods.md
 """
 
@@ -202,12 +203,19 @@ def main() -> None:
     parser.add_argument("--theme", default="", help="methods of one theme")
     parser.add_argument("--changes", default="", help="methods that change one part of a step")
     parser.add_argument("--search", default="", help="methods whose name or title has a text")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="hold a method, a part or a task, by name or as my_file:name, to the laws of its kind",
+    )
     parser.add_argument("--markdown", action="store_true", help="the page docs/methods.md")
     options = parser.parse_args()
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     try:
         if options.markdown:
             print(markdown())
+        elif options.check:
+            _print_check(options.name)
         elif options.name:
             print(card(options.name))
         else:
@@ -217,6 +225,17 @@ def main() -> None:
                 print(f"\n{untrained(width)}\n\nwith a name: one method, with its equation")
     except ValueError as error:
         parser.error(str(error))
+
+
+def _print_check(name: str | None) -> None:
+    from rlvr_jax.methods._check import report
+
+    if name is None:
+        raise ValueError("--check must follow a name, such as my_file:my_method --check")
+    text, broken = report(name)
+    print(text)
+    if broken:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

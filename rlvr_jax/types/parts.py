@@ -245,7 +245,8 @@ def _bound(maker, positional, named) -> inspect.BoundArguments:
     try:
         bound = signature.bind(*positional, **named)
     except TypeError as error:
-        raise TypeError(f"{maker.__name__}: {error}; it takes {signature}") from None
+        names = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+        raise TypeError(f"{maker.__name__}: {error}; it takes {inspect.Signature(names)}") from None
     bound.apply_defaults()
     hints = _hints(maker)
     for name, value in bound.arguments.items():

@@ -1,9 +1,9 @@
 """Batches: rows keep their parents when they are numbered anew."""
 
 import numpy as np
-import numpy_actor
 
 from rlvr_jax.experience import concatenate, experience
+from rlvr_jax.experience.laws import numpy_actor
 
 
 def family():

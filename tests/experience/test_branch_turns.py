@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from everyday import everyday
@@ -14,6 +13,7 @@ from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody, Remembering
 
 from rlvr_jax.experience import Ask, RunActor, Turn, branch_turns, experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect

@@ -4,12 +4,13 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience, redraw, uniform
 from rlvr_jax.experience.curricula.history import no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import mixed, rarest_order, weighted_order
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages import all_wrong, outside
 from rlvr_jax.experience.views import hint
 from rlvr_jax.methods.baselines.w_grpo_pairing import choose_pair, rare_event_pair
@@ -163,7 +164,7 @@ def test_the_keep_rate_only_falls_and_sizes_the_next_pool():
 
 
 def test_a_round_asks_as_many_prompts_as_are_likely_to_fill_the_batch():
-    task = numpy_actor.numbered_task(prompts=24)
+    task = numbered_task(prompts=24)
     actor = Right(lambda number: 0.5 if number % 3 else 1.0)
     chain = experience(stages=[adaptive_refill(uniform, rounds=6)])
     own = numpy_actor.setting(chain, task)
@@ -272,7 +273,7 @@ class SilentOnHalf(numpy_actor.NumpyActor):
     ],
 )
 def test_prompts_that_nobody_can_grade_are_asked_as_often_as_the_others(pool):
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     known = [replace(p, meta={**p.meta, "difficulty": 0.7}) for p in task.train]
     chain = experience(pool())
     own = numpy_actor.setting(chain, task=replace(task, train=known))

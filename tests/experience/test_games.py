@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy_actor
 import pytest
-from numpy_actor import NumpyActor
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.tools import Replies, Reply, repeated_game
 

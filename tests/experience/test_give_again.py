@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import column, experience, give_again, shape
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.views import YOUR_TURN
 from rlvr_jax.tasks import Grade
 
@@ -18,7 +19,7 @@ class Stubborn(numpy_actor.NumpyActor):
     def grade(self, batch):
         grades = []
         for ask, response in zip(batch.asks, batch.responses, strict=True):
-            shown = ask.view.show(ask.prompt, numpy_actor.numbered_task()).text
+            shown = ask.view.show(ask.prompt, numbered_task()).text
             answer = None if response.truncated else (response.text.split() or [None])[0]
             if shown != ask.prompt.text:
                 before = shown.removesuffix(YOUR_TURN).split()[-1]
@@ -51,7 +52,7 @@ def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():
 
 
 def test_a_task_without_final_answers_is_refused():
-    task = replace(numpy_actor.numbered_task(), answers=False)
+    task = replace(numbered_task(), answers=False)
     chain = experience(stages=[give_again()])
     with pytest.raises(ValueError, match=r"task must name final answers .* got 'numbered'"):
         chain.init(numpy_actor.setting(chain, task))

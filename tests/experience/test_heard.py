@@ -3,10 +3,9 @@
 import dataclasses
 import json
 
-import numpy_actor
-
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.heard import MOST, WORDS, Heard, with_heard
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.tasks import Comparison, Grade
 
 

@@ -5,11 +5,11 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 from small_environments import Counting
 
 from rlvr_jax.experience import branch_turns, experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods.agents.supo import summarized_turns
 from rlvr_jax.tools import Lost, Tool, ToolError, between, named_toolbox, search, toolbox

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 from small_environments import Counting
 
 from rlvr_jax.experience import experience, imitate_turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.objectives import TOOL, own_words
 from rlvr_jax.tools import Reply
 

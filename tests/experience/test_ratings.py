@@ -1,11 +1,11 @@
 """Asks that only rate are drawn, graded and seen, and never trained."""
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import Ask, Curriculum, experience, refill, uniform
 from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.laws import numpy_actor
 
 
 def rating(trained=(0, 1), rated=(1, 2, 3)):

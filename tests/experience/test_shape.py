@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import reward_tasks
 import training_runs
 
 from rlvr_jax.experience import Shaping, agreement, column, experience, score_steps, shape, shaping
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.objectives import group_mean
 from rlvr_jax.runs.step import collect, take_step
 from rlvr_jax.tasks import Grade, StepScore
@@ -79,7 +80,7 @@ def test_rewards_and_scores_that_are_not_finite_are_refused_in_a_sentence():
         del prompt
         return [StepScore(len(text), float("nan"))] if text else []
 
-    task = dataclasses.replace(numpy_actor.numbered_task(), score_steps=unknown)
+    task = dataclasses.replace(numbered_task(), score_steps=unknown)
     chain = experience(stages=[score_steps()])
     with pytest.raises(ValueError, match=r"scores of steps must be finite, got \[nan\] for a"):
         numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, task=task))
@@ -112,7 +113,7 @@ def test_the_prompts_of_rows_and_a_state_are_told():
 )
 def test_a_task_that_does_not_give_what_is_read_is_refused(reward, message):
     chain = experience(stages=[shape(reward)])
-    task = replace(numpy_actor.numbered_task(), answers=False)
+    task = replace(numbered_task(), answers=False)
     with pytest.raises(ValueError, match=message):
         chain.init(numpy_actor.setting(chain, task))
 

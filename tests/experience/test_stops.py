@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
@@ -14,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rlvr_jax import policy
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.stops import completes, stops_of, token_bytes
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.runs.step import collect

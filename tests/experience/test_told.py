@@ -4,11 +4,11 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 from small_environments import Counting
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.tools import Reply
 

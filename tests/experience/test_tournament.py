@@ -1,10 +1,10 @@
 """Tournaments in which nobody is better, and answers that nobody can compare."""
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience, tournament
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.judges.arena_rl import ANCHOR, KNOCKOUT, ROBIN, SWISS
 
 ARENAS = [KNOCKOUT, ANCHOR, ROBIN, SWISS]

@@ -2,7 +2,6 @@
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -18,6 +17,8 @@ from rlvr_jax.experience.draws.trees.nodes import (
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples, kinship
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods.off_policy.arrol import (
     area_under_curve,
     head_gradient,
@@ -104,13 +105,13 @@ def test_a_row_branched_off_the_first_one_that_shares_most_with_it():
 
 
 def test_samples_of_a_prompt_that_is_asked_twice_are_numbered_on():
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     asks = [Ask(task.train[n], n, samples) for n, samples in ((3, 2), (1, 4), (3, 5))]
     assert_array_equal(first_samples(asks), [0, 0, 2])
 
 
 def test_responses_have_the_records_of_the_pieces_that_drew_them():
-    actor, task = numpy_actor.NumpyActor(), numpy_actor.numbered_task()
+    actor, task = numpy_actor.NumpyActor(), numbered_task()
     ask = Ask(task.train[0], 0, 3)
     pieces = Pieces(actor, jax.random.key(3), {"record_top": 2})
     first = pieces.draw([ask] * 2, [0, 1], [-1, -1], [0, 0], limit=3)

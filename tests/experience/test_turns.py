@@ -6,15 +6,16 @@ from types import SimpleNamespace
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
-from numpy_actor import NumpyActor
 from small_environments import Counting
 from transformers import AutoTokenizer
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
 from rlvr_jax.experience.draws.asking import Driver, as_message
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
+from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.methods.agents.skill0 import outcome_and_turns
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
@@ -245,7 +246,7 @@ def test_a_task_without_an_environment_is_refused_when_a_run_begins():
     chain = experience(draw=turns())
     with pytest.raises(ValueError, match="must be given for task 'numbered', which has none"):
         chain.init(numpy_actor.setting(chain))
-    own = replace(numpy_actor.numbered_task(), environment=Counting())
+    own = replace(numbered_task(), environment=Counting())
     chain.init(numpy_actor.setting(chain, own))
 
 

@@ -4,11 +4,12 @@ import dataclasses
 
 import golden_vectors as golden
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from golden_vectors import array
 
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.agent_rlvr import guidance
 from rlvr_jax.objectives.regularizers.preferences import first_pairs
@@ -99,7 +100,7 @@ def test_one_more_attempt_with_guidance_is_scored_under_the_plain_prompt():
     [(("look", "there"), True), (("first second third fourth fifth",), False)],
 )
 def test_guidance_that_holds_the_solution_is_not_used(hints, shown):
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     solution = ("first second third ", "fourth fifth")
     prompt = dataclasses.replace(task.train[0], hints=hints, solution=solution)
     text = guidance(4).show(prompt, task).text

@@ -3,11 +3,12 @@
 import dataclasses
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.ampo import (
     by_comprehension,
@@ -30,7 +31,7 @@ class Failing(numpy_actor.NumpyActor):
 
 def with_solutions(number):
     """A task whose prompts have several worked solutions, of other lengths."""
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     texts = [("a" * (1 + n), "b") for n in range(number)]
     train = [dataclasses.replace(p, meta={**p.meta, "solutions": texts}) for p in task.train]
     return dataclasses.replace(task, train=train)
@@ -74,7 +75,7 @@ def test_solutions_longer_than_the_budget_are_counted():
         def encode(self, text):
             return [1] * len(text)
 
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     texts = [("a" * 9, "b"), ("a", "b")]
     train = [dataclasses.replace(p, meta={**p.meta, "solutions": texts}) for p in task.train]
     for name, more, curve, number in (

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.arbitrary_entropy import draw_controllers
 from rlvr_jax.runs.step import collect

@@ -5,10 +5,11 @@ import dataclasses
 import critique_task
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.rounds.redraw import redrawn_rows
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, token_mean
@@ -51,7 +52,7 @@ def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
 
 
 def test_hints_that_give_the_answer_away_are_counted():
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     # Every second prompt has a hint that says its answer, and a solution that begins with it.
     told = [("no", "First I look, and then it is yes."), ("it is yes", "It is yes, as before.")]
     told += [("no", "First I look, and then it is yes."), ("it is yes", "Short: yes")]

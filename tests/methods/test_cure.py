@@ -2,10 +2,10 @@
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import Ask, Shown, Turn, View, experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.cure import (
     barred_tokens,

@@ -6,13 +6,13 @@ from itertools import pairwise
 import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
-from numpy_actor import NumpyActor
 
 from rlvr_jax.experience import experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import carried_over, chunks
 from rlvr_jax.objectives import (

@@ -1,10 +1,10 @@
 """More rows for some groups."""
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.depth_breadth_dars import budget_for_hard, draw_more
 

@@ -1,11 +1,11 @@
 """OPD, SDPO, SRPO, SSB: policies that follow a teacher, which mostly is themselves shown more."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from everyday import everyday
 
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.stages.choices.pairs import contrast_pairs, mixed_groups
 from rlvr_jax.methods import recipe
 

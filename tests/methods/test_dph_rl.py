@@ -1,11 +1,11 @@
 """DPH-RL: prompts that the first policy solves are put aside, and their answers rehearsed."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import rehearse
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.store import oldest
 from rlvr_jax.methods import recipe
 from rlvr_jax.runs import TrainConfig

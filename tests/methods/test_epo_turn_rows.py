@@ -1,13 +1,13 @@
 """Turns as rows of their own: what is learned of each, and in which context."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
-from numpy_actor import NumpyActor
 from small_environments import Answering, Counting
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.epo import turn_rows
 from rlvr_jax.runs.step import collect

@@ -1,10 +1,10 @@
 """Expert iteration: right answers are kept once, and imitated in later rounds."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.store import oldest
 from rlvr_jax.methods import recipe
 

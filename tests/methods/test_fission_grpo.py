@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import argument_f1, call_reward, experience, trained_reward
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.agents.fission_grpo import (
     empty_contexts,
     last_error,

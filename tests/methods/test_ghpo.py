@@ -1,10 +1,10 @@
 """GHPO: who is asked again, and what stays."""
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import all_wrong
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 
 FRACTIONS = (0.25, 0.5, 0.75)

@@ -1,10 +1,10 @@
 """Responses that begin with part of a solution: how long it is, and what is learned of it."""
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.g2rpo_a import Guidance, guidance_after, guide_first_rows

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from small_environments import Counting
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.grpo_roc import (
     call_penalty,

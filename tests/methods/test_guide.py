@@ -1,10 +1,10 @@
 """Guide: rows that were drawn with a hint are learned from without it."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 
 

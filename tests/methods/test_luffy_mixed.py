@@ -3,12 +3,13 @@
 import dataclasses
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from everyday import everyday
 
 from rlvr_jax.experience import add_traces, experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
 from rlvr_jax.runs import TrainConfig
 
@@ -40,7 +41,7 @@ def test_a_solution_over_the_budget_is_left_out_and_counted():
         def encode(self, text):
             return [1] * (8 if len(text) % 2 else 3)
 
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     long = [
         dataclasses.replace(prompt, solution=("a" * (1 + number % 2),))
         for number, prompt in enumerate(task.train)

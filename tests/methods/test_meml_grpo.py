@@ -1,10 +1,10 @@
 """MEML-GRPO and MEL: experts that are prompts, and texts about answers."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.distillation.meml_grpo import hard_groups, shares, teaching_rows
 

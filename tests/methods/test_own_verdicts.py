@@ -5,13 +5,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from training_runs import metrics, quietly, settings, values
 
 from rlvr_jax import policy
 from rlvr_jax.experience import ask_verdict, experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.dsdr import equations, find_formulas
 from rlvr_jax.methods.judges.rlbff import reward_odds
 from rlvr_jax.methods.rewards.ares import mark_triggers

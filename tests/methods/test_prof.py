@@ -1,10 +1,11 @@
 """Answers whose steps agree with their outcome, and the steps themselves."""
 
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience, score_steps
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.prof import consistency, consistent_rows, num_right_kept, step_means
@@ -89,7 +90,7 @@ def test_tokens_are_found_by_the_text_that_they_have_made():
 
 def test_a_task_that_scores_no_steps_is_refused():
     chain = recipe("prof").experience
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     plain = Task("plain", task.train, task.test, None)
     with pytest.raises(ValueError, match=r"task must say how steps are scored .* got 'plain'"):
         chain.init(numpy_actor.setting(chain, plain))

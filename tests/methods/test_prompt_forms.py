@@ -4,10 +4,11 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.prompt_augmentation import TEMPLATES, format_score, template_of
 from rlvr_jax.methods.guidance.flawed_prefix import exact_shares
@@ -145,7 +146,7 @@ def test_what_was_planted_is_not_learned_from():
 
 
 def test_prompts_without_a_flaw_count_as_plain():
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     bare = replace(task, train=[replace(p, meta={"chance": 0.5}) for p in task.train])
     chain = recipe("flawed_prefix", kinds=["slip"], shares=[0.5]).experience
     own = numpy_actor.setting(chain, task=bare)

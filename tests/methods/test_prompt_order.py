@@ -5,11 +5,12 @@ import itertools
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import Stage, experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.skill0 import most_skills, next_active
 from rlvr_jax.methods.curricula.cog_drift import Climb, climbed, easiest
@@ -457,7 +458,7 @@ def test_after_its_epochs_a_step_has_more_of_what_failed():
 
 def test_where_nothing_has_failed_synthetic_prompts_of_all_kinds_are_asked_alike():
     chain = recipe("sws", epochs=1, share=1.0).experience
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     made = [replace(p, meta={**p.meta, "synthetic": p.kind == "odd"}) for p in task.train]
     own = numpy_actor.setting(chain, task=replace(task, train=made))
     found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=2.0), 5, own=own)

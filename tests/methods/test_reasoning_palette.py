@@ -5,12 +5,12 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.reasoning_palette import (
     falling_share,
     prefixed_rows,

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import golden_vectors as golden
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax import methods
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import __main__ as printed
 from rlvr_jax.methods import method, names, recipe
 from rlvr_jax.methods._untrained import UNTRAINED
@@ -104,9 +105,7 @@ def test_every_method_is_fed_by_its_own_experience():
 
 
 def test_what_a_method_reads_of_a_task_is_said_of_it():
-    bare = dataclasses.replace(
-        numpy_actor.numbered_task(), answers=False, rewards=(), score_steps=None
-    )
+    bare = dataclasses.replace(numbered_task(), answers=False, rewards=(), score_steps=None)
     refused = set()
     for name in names():
         chain = recipe(name).experience

@@ -2,10 +2,11 @@
 
 import dataclasses
 
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import by_rubric, experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rgr_grpo import refine
 from rlvr_jax.runs.composition import compose
@@ -29,9 +30,7 @@ def asked_to_revise(rubric, **task):
             return super().draw(asks, key, sampling, constants)
 
     chain = experience(stages=[refine(rubric, by_rubric(rubric))])
-    own = numpy_actor.setting(
-        chain, dataclasses.replace(numpy_actor.numbered_task(), **task), samples=3
-    )
+    own = numpy_actor.setting(chain, dataclasses.replace(numbered_task(), **task), samples=3)
     numpy_actor.walk(chain, Watching(chance=0.2), steps=2, own=own)
     return found
 
@@ -62,7 +61,7 @@ def test_the_texts_of_a_judges_rubric_are_told(tmp_path):
         judge_rubric=str(rubric),
     )
     own = recipe("rgr_grpo", **config.method_arguments(8))
-    chain = compose(config, numpy_actor.numbered_task(), own).experience
+    chain = compose(config, numbered_task(), own).experience
     (stage,) = [stage for name, stage in chain.stages.items() if name == "refine"]
     wanted = recipe(
         "rgr_grpo", weights=(1.0, 1.0), factual=(0,), criteria=("Ten words.", "kind")

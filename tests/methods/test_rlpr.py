@@ -3,11 +3,12 @@
 import dataclasses
 
 import numpy as np
-import numpy_actor
 import pytest
 from part_cases import answer_alone
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods.rewards.rlpr import (
     at_last_word,
     behind_tags,
@@ -52,7 +53,7 @@ def test_the_block_of_tags_gives_way_to_the_reference(text, found):
 @pytest.mark.parametrize("splice", [at_last_word, behind_tags])
 @pytest.mark.parametrize("answer", ["", "  ", None])
 def test_a_reference_without_tokens_is_refused_before_anything_is_drawn(splice, answer):
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     last = dataclasses.replace(task.train[-1], answer=answer)
     task = dataclasses.replace(task, train=[*task.train[:-1], last])
     chain = experience(stages=[likely_answers(splice)])
@@ -61,7 +62,7 @@ def test_a_reference_without_tokens_is_refused_before_anything_is_drawn(splice, 
 
 
 def test_the_number_0_is_an_answer_and_none_is_not():
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     chain = experience(stages=[likely_answers(answer_alone)])
     assert task.train[0].answer == 0
     check_prompts_suffice(task, chain)

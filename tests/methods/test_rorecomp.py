@@ -4,10 +4,10 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.rorecomp import estimator, priority_rows
 from rlvr_jax.objectives import (

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,6 +10,7 @@ from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 from numpy.testing import assert_allclose
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.trees.rstar_math import (
     Candidate,
     pair_gradient,

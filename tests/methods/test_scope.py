@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.rounds.first_errors import (
     first_wrong_step,
     repairable,
@@ -83,7 +84,7 @@ def test_a_wrong_answer_that_stays_has_a_verdict():
 def scored(batch):
     from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 
-    step, reward, _ = scored_steps(batch, numpy_actor.numbered_task())
+    step, reward, _ = scored_steps(batch, numbered_task())
     return np.where(batch.rollouts.mask, step, -1), reward
 
 

@@ -1,10 +1,11 @@
 """Absolute Zero: questions that the policy makes up, and what they are worth."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.store import empty_store, push
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.self_play.absolute_zero import as_bytes, cell_of, to_solve
@@ -37,7 +38,7 @@ class Texts:
 
 def walked(steps, prompts=24, world=EXPRESSIONS, **hyperparameters):
     chain = recipe("absolute_zero", **hyperparameters).experience
-    task = replace(numpy_actor.numbered_task(), world=world)
+    task = replace(numbered_task(), world=world)
     own = numpy_actor.setting(chain, task, prompts=prompts, samples=1)
     return numpy_actor.walk(chain, Speaker(), steps, own=own)
 
@@ -63,7 +64,7 @@ def test_asks_are_dealt_to_six_cells_and_valid_proposals_are_kept():
         for row, ask in enumerate(batch.asks):
             kind = KINDS.index(ask.prompt.answer["kind"])
             assert rollouts.cell[row] == cell_of(kind, int(is_proposal(ask.prompt)))
-            assert ask.number >= len(numpy_actor.numbered_task().train)
+            assert ask.number >= len(numbered_task().train)
         for number, kind in enumerate(KINDS):
             known[number] += told[f"new/{kind}"]
             assert told[f"known/{kind}"] == state["propose_and_solve"][number].held
@@ -108,7 +109,7 @@ def test_programs_are_run_where_they_are_graded_alone():
 def test_a_task_without_a_world_is_refused():
     with pytest.raises(ValueError, match="propose_and_solve: task must have a world"):
         chain = recipe("absolute_zero").experience
-        chain.init(numpy_actor.setting(chain, replace(numpy_actor.numbered_task(), world=None)))
+        chain.init(numpy_actor.setting(chain, replace(numbered_task(), world=None)))
 
 
 @pytest.mark.slow

@@ -1,13 +1,13 @@
 """Responses that think in mixtures, drawn and trained by our actor."""
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from everyday import everyday
 from numpy.testing import assert_allclose
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.exploration.soft_grpo import soft_thinking
 from rlvr_jax.objectives import GumbelNoise, soft_token_logp
 from rlvr_jax.runs.step import collect

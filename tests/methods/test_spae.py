@@ -3,11 +3,11 @@
 import dataclasses
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.credit.spae import probe_steps, steps_of
 
 

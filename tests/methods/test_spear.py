@@ -5,11 +5,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.spear import (
     by_stored,

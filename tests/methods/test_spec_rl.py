@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from everyday import everyday
-from numpy_actor import NumpyActor
 
 from rlvr_jax.experience import Turn, experience, plain, redraw
 from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
+from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.methods.off_policy.spec_rl import (
     accepted_prefix,
     from_drafts,
@@ -34,7 +35,7 @@ class Moved(NumpyActor):
 
 def chain_of(lenience=0.0, **changes):
     chain = experience(draw=from_drafts(lenience), **changes)
-    return chain, numpy_actor.setting(chain, numpy_actor.numbered_task(ALL_OF_THEM))
+    return chain, numpy_actor.setting(chain, numbered_task(ALL_OF_THEM))
 
 
 def two_visits(actor, lenience=0.0):
@@ -203,7 +204,7 @@ def test_exact_responses_have_the_distribution_of_the_current_policy(selects):
 
     def visits(**how):
         chain = experience(draw=from_drafts(0.0, **how))
-        task = numpy_actor.numbered_task(3)
+        task = numbered_task(3)
         own = replace(numpy_actor.setting(chain, task, 3, SAMPLES), response_tokens=3)
         turn = Turn(0, jax.random.key(3), own, lambda count: [])
         draw = chain.draw[1]
@@ -240,7 +241,7 @@ def test_a_residual_is_what_the_drafts_lack():
 
 def test_exact_needs_the_bytes_that_it_names():
     chain = experience(draw=from_drafts(0.0, exact_mb=0.001))
-    task = numpy_actor.numbered_task(ALL_OF_THEM)
+    task = numbered_task(ALL_OF_THEM)
     with pytest.raises(ValueError, match=r"exact_mb must be at least.*6,144 bytes\), got 0.001"):
         chain.init(numpy_actor.setting(chain, task))
     with pytest.raises(ValueError, match=r"with exact_mb lenience must be 0, got 0.5"):

@@ -4,13 +4,13 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
-from numpy_actor import NumpyActor
 from small_environments import Counters, Ending
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numpy_actor import NumpyActor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods.trees.bfs_prover_v2 import prove_statements
 from rlvr_jax.methods.trees.rstar_math import rejection_sampling, step_tree

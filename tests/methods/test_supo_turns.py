@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,6 +13,7 @@ from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody, Remembering
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.supo import summaries, summarized_turns

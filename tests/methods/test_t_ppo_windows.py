@@ -4,12 +4,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.clipping.t_ppo import in_windows
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.runs.step import collect

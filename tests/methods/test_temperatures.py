@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from compiling import compilations
 
 from rlvr_jax.experience import Turn, experience, plain
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.entropy.ead import growing_horizon
 from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated, entropy_scale
 from rlvr_jax.rollout import annealed, annealed_temperature, entropy_position

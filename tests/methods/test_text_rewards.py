@@ -3,13 +3,13 @@
 import dataclasses
 
 import numpy as np
-import numpy_actor
 import pytest
 import text_tasks
 import training_runs
 from training_runs import metrics, quietly, settings, values
 
 from rlvr_jax.experience import column, experience, plain_outcome
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.rorecomp import estimator
 from rlvr_jax.methods.rewards.instruction_following import product

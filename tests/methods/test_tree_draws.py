@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import branch_rounds, experience, plain
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.off_policy.arrol import prune
 from rlvr_jax.methods.trees.deepsearch import search_tree

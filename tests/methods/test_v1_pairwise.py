@@ -5,11 +5,11 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.judges.v1_pairwise import cells_alike, rate_pairs, rating_reward
 from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, token_mean
 from rlvr_jax.types import Rollouts, TokenStats

@@ -5,11 +5,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, problem_in
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.self_play.absolute_zero import (
@@ -171,7 +172,7 @@ def test_problems_are_written_from_right_answers_and_earn_by_their_pass_rate():
 def test_a_written_problem_keeps_the_answer_of_its_prompt():
     given = {"low": 0.2, "high": 0.8, "sources": 3}
     for collected, _, _ in walked("svs", 6, numpy_actor.NumpyActor(chance=0.4), **given):
-        answers = {prompt.answer for prompt in numpy_actor.numbered_task().train}
+        answers = {prompt.answer for prompt in numbered_task().train}
         for batch in collected.seen[1:]:
             assert {ask.prompt.answer for ask in batch.asks} <= answers
             assert all(ask.prompt.text.startswith("about ") for ask in batch.asks)
@@ -334,7 +335,7 @@ class Asking(numpy_actor.NumpyActor):
 
 def searching_task():
     return dataclasses.replace(
-        numpy_actor.numbered_task(),
+        numbered_task(),
         environment=load("lookup:people=40,size=32,test_size=8").environment,
         read_problem=lookup.read_problem,
     )
@@ -374,7 +375,7 @@ def test_both_roles_search_in_turns():
 
 @pytest.mark.parametrize(("answer", "valid"), [("castle", False), ("Elbe", True)])
 def test_a_question_that_names_the_answer_is_none_whatever_the_gold_response_is(answer, valid):
-    task = numpy_actor.numbered_task()
+    task = numbered_task()
     given = {"answer": answer, "gold": f"<answer>{answer}</answer>"}
     train = [dataclasses.replace(prompt, **given) for prompt in task.train]
     task = dataclasses.replace(task, train=train, read_problem=None)

@@ -4,10 +4,10 @@ import golden_vectors as golden
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.parts import Curriculum, Draw, Stage
 from rlvr_jax.objectives import Transform, group_normalized, objective, reinforce, token_mean
 

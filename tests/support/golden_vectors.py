@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import Ask, Batch, Setting, Turn
-from rlvr_jax.objectives import Spec
+from rlvr_jax.objectives.laws.cases import array, spec
+from rlvr_jax.objectives.laws.cases import step as step
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 
@@ -156,11 +157,6 @@ def token_stats(
     )
 
 
-def array(values, dtype):
-    """A device array of the given numpy dtype; built by numpy, so that nothing is compiled."""
-    return jnp.asarray(np.asarray(values, dtype))
-
-
 @functools.cache
 def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatures=(1.2, 0.8)):
     """The input set as the record of a batch; the reward is the outcome (`soft`: graded).
@@ -287,11 +283,6 @@ def prepared(recipe, batch):
     return _prepare(recipe.experience, batch)
 
 
-def spec(batch):
-    """The sizes of a batch."""
-    return Spec(prompts=8, B=batch.mask.shape[0], T=batch.mask.shape[1])
-
-
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
     """What a recipe gives on one input set.
@@ -363,40 +354,9 @@ def signals(recipe, case, soft=False, state=None):
     return _signals(recipe.objective, stats(case), batch, state, jax.random.key(0))
 
 
-class Step(NamedTuple):
-    """What one call of an objective gives."""
-
-    loss: jax.Array
-    dstats: TokenStats
-    state: dict
-    metrics: dict
-    signals: Signals
-    token_loss: jax.Array
-
-
-def step(own, measured, batch, state=None, seed=0):
-    """Evaluates an objective on statistics, with its gradient; compiled once per shape."""
-    state = own.init(spec(batch)) if state is None else state
-    return _step(own, measured, batch, state, jax.random.key(seed))
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _signals(own, measured, batch, state, key):
     return own.signals(measured, batch, state, key)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _step(own, measured, batch, state, key):
-    gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
-    (loss, (new_state, metrics)), dstats = gradient(measured, batch, state, key)
-
-    def numeric(slope):  # that of an integer statistic has a type which numpy cannot compare
-        return jnp.zeros(slope.shape) if slope.dtype == jax.dtypes.float0 else slope
-
-    dstats = jax.tree.map(numeric, dstats)
-    signals = own.signals(measured, batch, state, key)
-    token_loss = own.token_loss(measured, batch, state, key)
-    return Step(loss, dstats, new_state, metrics, signals, token_loss)
 
 
 def experience_batch(batch):

@@ -5,11 +5,11 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import numpy_actor
 import pytest
 import training_runs
 
 from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tools import Lost, Reply, episode, stepped
 from rlvr_jax.tools.intercode import sql_episodes

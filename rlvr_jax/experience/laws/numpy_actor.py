@@ -1,10 +1,9 @@
-"""An actor that is a page of numpy: random tokens, and a rule in the place of a policy.
+"""An actor in numpy: random tokens, and a rule in place of a policy.
 
-A stranger's program has one like it, around an engine of its own. A row is a pure function of the
-key, the ask's round and number, and the number of the sample.
+An actor around another engine has the same methods. A row is a pure function of the key, the
+prompt request's round and number, and the number of the sample.
 """
 
-import functools
 import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,87 +13,16 @@ import numpy as np
 
 from rlvr_jax.experience import Ask, Batch, Setting
 from rlvr_jax.experience.given import behind_given, rows_of_responses
+from rlvr_jax.experience.laws.numbered_task import ONE_WORD, numbered_task
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.tasks import Grade, Prompt, StepScore, Task
-from rlvr_jax.tasks.worlds.triplets import Triplet, World, is_proposal, proposal_in
+from rlvr_jax.tasks import Grade, Prompt
+from rlvr_jax.tasks.worlds.triplets import is_proposal, proposal_in
 from rlvr_jax.types import Rollouts
 
 WORDS = 12
 STOP = 0
 WORD = ["<stop>", *(f"word{number}" for number in range(1, WORDS - 1)), "x"]
-
-
-def words_of(prompt, text):
-    """Every second word ends a step, which is right if that word is an even one."""
-    words = text.split()
-    ends = np.cumsum([len(word) + 1 for word in words]) - 1
-    return [
-        StepScore(int(end), float(word[-1] in "02468"))
-        for end, word in list(zip(ends, words, strict=True))[1::2]
-    ]
-
-
-def second_word(prompt, text):
-    """The problem of a text with at least two words: its second one."""
-    words = text.split()
-    return replace(prompt, text=f"about {words[1]}?", solution=()) if len(words) > 1 else None
-
-
-def _one(words):
-    """A program is a word, and gives back its input; so it is its own answer."""
-    return words.split()[0] if words.split() else None
-
-
-ONE_WORD = World(
-    "one word",
-    Triplet("word1", (1,), (1,)),
-    run=lambda pairs: [list(inputs) for _, inputs in pairs],
-    same=lambda one, two: one == two,
-    read_value=lambda text: _one(text),
-    read_program=_one,
-    read_proposal=lambda kind, text: (_one(text), [1]) if _one(text) else None,
-    show=lambda kind, triplet: f"{kind} {triplet.program}",
-    ask=lambda kind, references: f"{kind} unlike {len(references)}",
-)
-
-
-@functools.cache
-def numbered_task(prompts=12, right=0.4):
-    """A task whose answers are right by chance: more seldom for later prompts.
-
-    Every prompt has a worked solution, hints and a level, every second one an easier form; texts
-    state problems.
-    """
-
-    def made(number):
-        return Prompt(
-            f"question {number}",
-            answer=number,
-            kind="even" if number % 2 == 0 else "odd",
-            solution=("first", "second", "third", "fourth"),
-            hints=("begin", "go on"),
-            meta={
-                "level": number % 3,
-                "chance": right * 2 * (1 - number / (prompts + 4)),
-                "flawed": {"slip": "fir sec thi"},
-                **({} if number % 2 else {"variants": {"choice": {"options": ["a", "b", "c"]}}}),
-            },
-        )
-
-    every = [made(number) for number in range(prompts + 4)]
-    return Task(
-        "numbered",
-        every[:prompts],
-        every[prompts:],
-        None,
-        response_tokens=8,
-        rewards=("outcome", "ended"),
-        answers=True,
-        score_steps=words_of,
-        read_problem=second_word,
-        world=ONE_WORD,
-    )
 
 
 class Words:

@@ -8,14 +8,12 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-__all__ = ["DECIMALS", "INTEGERS", "MAX_BITS", "evaluate", "plain_signs", "tokens"]
-
 # Numbers of two grammars; a leading zero is a number of its own, which nothing may follow.
 INTEGERS = r"0|[1-9][0-9]*"
 DECIMALS = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 # Of numerator and denominator of every intermediate result.
 MAX_BITS = 20_000
-MAX_EXPONENT = 100
+_MAX_EXPONENT = 100
 
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "sign +": 3, "sign -": 3, "^": 4}
@@ -107,7 +105,7 @@ def _apply(values: list[Fraction], operator: str) -> bool:
         return True
     left = values.pop()
     if operator == "^":
-        whole = right.denominator == 1 and abs(right) <= MAX_EXPONENT
+        whole = right.denominator == 1 and abs(right) <= _MAX_EXPONENT
         if not whole or (not left and right < 0) or _bits(left) * abs(right) > MAX_BITS:
             return False
         result = left ** int(right)

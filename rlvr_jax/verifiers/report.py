@@ -21,8 +21,6 @@ from rlvr_jax.verifiers.cases import Case, read_cases
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict
 from rlvr_jax.verifiers.maths.extract import BOXES
 
-__all__ = ["Case", "differences", "main", "read_cases", "speed"]
-
 
 def differences(
     cases: list[Case], verifier: MathVerifier

@@ -16,9 +16,7 @@ https://github.com/LeapLabTHU/Absolute-Zero-Reasoner (floor).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["TagReport", "add", "floor", "gate", "prefilled_tags", "tags"]
-
-Combine = Callable[[float, float], float]
+_Combine = Callable[[float, float], float]
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def prefilled_tags(prompt_tail: str, spec: Sequence[str] = ("think", "answer")) 
     return ()
 
 
-def add(weight: float) -> Combine:
+def add(weight: float) -> _Combine:
     """Adds the format to the outcome: outcome + weight · form.
 
     The mixture (1 - w) · outcome + w · form is add(w / (1 - w)) times 1 - w.
@@ -148,7 +146,7 @@ def gate(outcome: float, form: float) -> float:
     return float(outcome) if form == 1 else 0.0
 
 
-def floor(values: tuple[float, float, float] = (-1.0, -0.5, 1.0)) -> Combine:
+def floor(values: tuple[float, float, float] = (-1.0, -0.5, 1.0)) -> _Combine:
     """Maps (malformed, well-formed but wrong, right) to three values; outcomes between lie between.
 
     Args:

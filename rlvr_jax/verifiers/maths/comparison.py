@@ -44,9 +44,7 @@ from rlvr_jax.verifiers.maths.values import (
     to_tex,
 )
 
-__all__ = ["Rules"]
-
-MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+_MAX_ITEMS = 64  # of an unordered container, where every pair is compared
 # As written this is the set of the numbers between, where x = 0, y = 1 is a point.
 _UNIT_INTERVAL = Number(Fraction(0)), Number(Fraction(1))
 _READ_AS_SIGNS = (Text, Expression, Unread)
@@ -198,7 +196,7 @@ class Rules(NumberRules):
         repeats = "set" not in (gold.kind, answer.kind)  # how often an entry is there tells as well
         if repeats and len(gold.items) != len(answer.items):
             return False
-        if max(len(gold.items), len(answer.items)) > MAX_ITEMS:
+        if max(len(gold.items), len(answer.items)) > _MAX_ITEMS:
             return False
         rows = [[self.equal(g, a, ask) for a in answer.items] for g in gold.items]
         columns = zip(*rows, strict=True) if rows else [() for _ in answer.items]

@@ -11,7 +11,6 @@ is the gold, the value alone is not enough.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,6 +23,7 @@ from rlvr_jax.verifiers.maths.values import (
     Equation,
     Infinity,
     Number,
+    Parse,
     Piece,
     Region,
     Relation,
@@ -33,10 +33,6 @@ from rlvr_jax.verifiers.maths.values import (
     approximate,
 )
 from rlvr_jax.verifiers.nesting import enclosed, split
-
-__all__ = ["read_equation", "read_inequality"]
-
-Parse = Callable[[str], Value]
 
 _ORDER = r"\\le(?![A-Za-z])|\\ge(?![A-Za-z])|<|>|\\ne(?![A-Za-z])"
 _SYMBOL = r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*"

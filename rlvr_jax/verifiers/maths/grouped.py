@@ -5,7 +5,6 @@ tell; more are a tuple in any brackets.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.formulas.identity import worked_out
@@ -18,6 +17,7 @@ from rlvr_jax.verifiers.maths.values import (
     Expression,
     Infinity,
     Number,
+    Parse,
     Qualified,
     Region,
     Relation,
@@ -26,10 +26,6 @@ from rlvr_jax.verifiers.maths.values import (
     to_tex,
 )
 from rlvr_jax.verifiers.nesting import enclosed, split
-
-__all__ = ["read_grouped"]
-
-Parse = Callable[[str], Value]
 
 _MATRIX = re.compile(
     r"(.*?)\\begin\{([pbB]?matrix|smallmatrix|array)\}(?:\{[lcr| ]*\})?(.*)\\end\{\2\}(\^T)?$",

@@ -7,7 +7,7 @@ by a comma to what lies in all of them, or to a union if that is empty.
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.regions import (
@@ -25,16 +25,13 @@ from rlvr_jax.verifiers.maths.values import (
     Equation,
     Infinity,
     Number,
+    Parse,
     Region,
     Relation,
     Unread,
     Value,
 )
 from rlvr_jax.verifiers.nesting import split
-
-__all__ = ["entries", "read_list"]
-
-Parse = Callable[[str], Value]
 
 _MAX_SIGNS = 4  # of ± in one answer
 _OR = r"\bor\b"

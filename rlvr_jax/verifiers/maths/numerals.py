@@ -14,10 +14,8 @@ from rlvr_jax.verifiers.maths.units import MONEY, money, split_unit
 from rlvr_jax.verifiers.maths.values import Number
 from rlvr_jax.verifiers.maths.words import NUMBER_WORDS, SCALES
 
-__all__ = ["read_number"]
-
-MAX_EXPONENT = 10**4  # of a power that is worked out here
-MAX_DIGITS = 10**4
+_MAX_EXPONENT = 10**4  # of a power that is worked out here
+_MAX_DIGITS = 10**4
 
 _DECIMAL = r"(?:[1-9]\d{0,2}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
 _MONEY = "|".join(map(re.escape, sorted(MONEY, key=len, reverse=True)))
@@ -94,7 +92,7 @@ def read_number(text: str) -> Number | None:
 
 
 def _unsigned(text: str) -> Number | None:
-    if not text or len(text) > MAX_DIGITS:
+    if not text or len(text) > _MAX_DIGITS:
         return None
     try:
         if match := _INTEGER.match(text):
@@ -110,7 +108,7 @@ def _unsigned(text: str) -> Number | None:
             return Number(Fraction(int(match[1])), unit="~th")  # the 5th is no 5 Ω
         if match := _SCIENCE.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
-            if abs(exponent) > MAX_EXPONENT:
+            if abs(exponent) > _MAX_EXPONENT:
                 return None
             return (
                 _written(match[1], Fraction(10) ** exponent)
@@ -118,12 +116,12 @@ def _unsigned(text: str) -> Number | None:
                 else Number(Fraction(10) ** exponent)
             )
         if match := _EXPONENT.match(text):
-            if abs(int(match[2])) > MAX_EXPONENT:
+            if abs(int(match[2])) > _MAX_EXPONENT:
                 return None
             return _written(match[1], Fraction(10) ** int(match[2]))
         if match := _POWER.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
-            if len(match[1]) * abs(exponent) > MAX_DIGITS:
+            if len(match[1]) * abs(exponent) > _MAX_DIGITS:
                 return None
             return Number(Fraction(int(match[1])) ** exponent)
         if match := _BASED.match(text):

@@ -35,9 +35,7 @@ from rlvr_jax.verifiers.maths.values import (
 )
 from rlvr_jax.verifiers.nesting import closing, depths, split
 
-__all__ = ["parse_answer"]
-
-MAX_ARGUMENT = 10**4  # of an exponent or a factorial
+_MAX_ARGUMENT = 10**4  # of an exponent or a factorial
 
 
 @functools.lru_cache(maxsize=65536)
@@ -68,14 +66,14 @@ def _too_large(text: str) -> bool:
     """True for texts that would keep a computer algebra system busy: 9^{9^9^9}, (10^9)!, 3!!!!."""
     for pattern in (_DIGITS_IN_POWER, _DIGITS_BEFORE_FACTORIAL):
         for found in pattern.findall(text):
-            if len(found) > 20 or float(re.sub(r"\D", "", found.partition(".")[0])) > MAX_ARGUMENT:
+            if len(found) > 20 or float(re.sub(r"\D", "", found.partition(".")[0])) > _MAX_ARGUMENT:
                 return True
     bare = _bare(text)
     depth = max(depths(text), default=0) + text.count("\\in ")  # which nests what follows it
     return (
         "!!" in bare
         or bool(re.search(r"\^\{?\(?\d+\)*+(?:\}\)*+)?!", bare))
-        or _tower(bare) > MAX_ARGUMENT
+        or _tower(bare) > _MAX_ARGUMENT
         or depth > 24
     )
 

@@ -1,11 +1,10 @@
 """Answers in words: times of day, option letters, named sets, and what is only compared."""
 
 import re
-from collections.abc import Callable
 
 from rlvr_jax.verifiers.maths.formulas.names import ELEMENTARY
 from rlvr_jax.verifiers.maths.regions import LINE, excluded
-from rlvr_jax.verifiers.maths.values import Container, Region, Text, Value
+from rlvr_jax.verifiers.maths.values import Container, Parse, Region, Text
 from rlvr_jax.verifiers.maths.words import singular
 
 _TIME = re.compile(r"(2[0-3]|[01]?\d):([0-5]\d)(?::([0-5]\d))?\s*([AaPp]\.?\s*[Mm]\.?)?")
@@ -26,7 +25,7 @@ def read_time(text: str) -> Text | None:
     return Text(re.sub(r"[.\s]", "", text).lower())
 
 
-def read_named_set(text: str, parse: Callable[[str], Value]) -> Region | Container | None:
+def read_named_set(text: str, parse: Parse) -> Region | Container | None:
     r"""\mathbb{R}, "all real numbers", "all real numbers except 2", "the empty set"."""
     if text == "\\mathbb{R}":
         return LINE

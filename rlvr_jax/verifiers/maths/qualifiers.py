@@ -6,15 +6,11 @@ condition that cuts something off ("y = 2x, x > 0") is no domain: it is read as 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rlvr_jax.verifiers.maths.renaming import names_in, renamed
-from rlvr_jax.verifiers.maths.values import Qualified, Unread, Value
+from rlvr_jax.verifiers.maths.values import Parse, Qualified, Unread, Value
 from rlvr_jax.verifiers.nesting import split
-
-__all__ = ["plain_pair", "read_qualified"]
-
-Parse = Callable[[str], Value]
 
 _HINT = re.compile(r"\\(?:in|forall|ge|le|ne)(?![A-Za-z])|[<>]|\b(?:for|where|with)\b|\\dots")
 _ONE = r"[A-Za-z](?:_\{\w+\})?"

@@ -10,19 +10,7 @@ from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.values import Container, Infinity, Piece, Region, Value, approximate
 
-__all__ = [
-    "LINE",
-    "as_region",
-    "complement",
-    "excluded",
-    "intersection",
-    "is_interval",
-    "is_point",
-    "joined_rays",
-    "union",
-]
-
-INTERVALS = ("()", "[]", "(]", "[)")
+_INTERVALS = ("()", "[]", "(]", "[)")
 LINE = Region((Piece(Infinity(True), False, Infinity(), False),))
 _SAME_END = 1e-12
 
@@ -51,7 +39,7 @@ def as_region(value: Value) -> Region | None:
 
 def is_interval(value: Value) -> bool:
     """Whether (a, b) or [a, b) may be an interval."""
-    return isinstance(value, Container) and value.kind in INTERVALS and len(value.items) == 2
+    return isinstance(value, Container) and value.kind in _INTERVALS and len(value.items) == 2
 
 
 def is_point(value: Value) -> bool:

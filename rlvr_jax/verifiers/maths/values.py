@@ -12,27 +12,6 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas.identity import worked_out
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.formulas.trees import Node
-
-__all__ = [
-    "Ask",
-    "Chain",
-    "Container",
-    "Equation",
-    "Expression",
-    "Infinity",
-    "Number",
-    "Piece",
-    "Qualified",
-    "Ratio",
-    "Region",
-    "Relation",
-    "Text",
-    "Unread",
-    "Value",
-    "approximate",
-    "to_tex",
-]
 
 # (gold, answer) -> equal? and (gold,) -> readable? None: not known yet.
 Ask = Callable[[tuple[str, ...]], bool | None]
@@ -210,6 +189,8 @@ Value = (
     | Qualified
 )
 
+Parse = Callable[[str], Value]
+
 
 def to_tex(value: Value) -> str | None:
     """Writes a value as a formula, without its unit; None for what is none."""
@@ -226,12 +207,6 @@ def to_tex(value: Value) -> str | None:
     return None
 
 
-def formula(value: Value) -> Node | None:
-    """The tree of a value; None for what is no formula."""
-    tex = to_tex(value)
-    return None if tex is None else read_formula(tex)
-
-
 def approximate(value: Value) -> float | None:
     """Where a value lies on the line; None if that is not known here."""
     if isinstance(value, Infinity):
@@ -241,7 +216,8 @@ def approximate(value: Value) -> float | None:
             return float(value.value) * (math.pi if value.pi else 1)
         except OverflowError:
             return None
-    node = formula(value)
+    tex = to_tex(value)
+    node = None if tex is None else read_formula(tex)
     found = None if node is None else worked_out(node)
     if found is None:
         return None

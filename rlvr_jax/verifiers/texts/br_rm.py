@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["MALFORMED", "branch", "preferred", "present", "rethink", "reward"]
+from rlvr_jax.verifiers.answers import between
 
 MALFORMED = -100
 
-BRANCH = """\
+_BRANCH = """\
 {prompt}
 
 First response:
@@ -29,7 +29,7 @@ Say what matters most here, one to three dimensions, a line each, between [dimen
 [/dimensions]. Then say what is wrong with both responses on these, between [analysis] and \
 [/analysis]."""
 
-RETHINK = """\
+_RETHINK = """\
 {branch}
 
 You wrote:
@@ -43,7 +43,9 @@ _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,3}[.)])\s*")
 
 def branch(text: str) -> list[str] | None:
     """The dimensions of the first turn; None where it breaks the format."""
-    listed, analysis = (_section(text, name) for name in ("dimensions", "analysis"))
+    listed, analysis = (
+        between(text, f"[{name}]", f"[/{name}]") for name in ("dimensions", "analysis")
+    )
     if listed is None or not analysis:
         return None
     lines = [_BULLET.sub("", line.strip(), count=1).strip() for line in listed.splitlines()]
@@ -54,7 +56,7 @@ def branch(text: str) -> list[str] | None:
 
 def rethink(text: str) -> str | None:
     """The preference of the second turn, "1" or "2"; None where it breaks the format."""
-    preference = _section(text, "preference")
+    preference = between(text, "[preference]", "[/preference]")
     return preference if preference in ("1", "2") else None
 
 
@@ -92,17 +94,8 @@ def preferred(prompt: str, first: str, second: str, write: Callable[[str], str])
     Args:
       write: (text) -> text, the judge; its second turn is shown the first one.
     """
-    asked = BRANCH.format(prompt=prompt, first=first, second=second)
+    asked = _BRANCH.format(prompt=prompt, first=first, second=second)
     turn = write(asked)
     if branch(turn) is None:
         return None
-    return rethink(write(RETHINK.format(branch=asked, turn=turn)))
-
-
-def _section(text: str, name: str) -> str | None:
-    """The text of a section that is there once."""
-    opened, closed = f"[{name}]", f"[/{name}]"
-    if text.count(opened) != 1 or text.count(closed) != 1:
-        return None
-    start, end = text.index(opened) + len(opened), text.index(closed)
-    return text[start:end].strip() if start <= end else None
+    return rethink(write(_RETHINK.format(branch=asked, turn=turn)))

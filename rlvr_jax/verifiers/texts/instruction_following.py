@@ -19,9 +19,7 @@ from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
 
-__all__ = ["KNOWN", "check", "combined", "extract", "followed", "hard", "read_judgement"]
-
-MAX_CHARACTERS = 20_000
+_MAX_CHARACTERS = 20_000
 KNOWN = {**instruction_checks.CHECKS, **ifbench_checks.CHECKS}
 _BAD_ARGUMENTS = (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError)
 
@@ -56,7 +54,7 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
 def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str) -> int | None:
     """Whether a text follows one instruction: 1 or 0; None is no verdict."""
     function = KNOWN.get(name) if isinstance(name, str) else None
-    if function is None or len(text) > MAX_CHARACTERS:
+    if function is None or len(text) > _MAX_CHARACTERS:
         return None
     if not text.strip():
         return 0

@@ -5,6 +5,7 @@ Source: https://github.com/princeton-nlp/intercode (envs/bash, envs/sql).
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
@@ -79,17 +80,10 @@ def _cosine(one: str, other: str) -> float:
 
 
 def _inversions(places: list[int]) -> int:
-    """How many pairs stand in the other order, by sorting."""
+    """How many pairs are in the other order: within both halves, and between them."""
     if len(places) < 2:
         return 0
     middle = len(places) // 2
-    left, right = places[:middle], places[middle:]
-    count = _inversions(left) + _inversions(right)
-    left.sort()
-    right.sort()
-    at = 0
-    for value in right:
-        while at < len(left) and left[at] < value:
-            at += 1
-        count += len(left) - at
-    return count
+    left, right = sorted(places[:middle]), places[middle:]
+    across = sum(len(left) - bisect_left(left, value) for value in right)
+    return _inversions(places[:middle]) + _inversions(right) + across

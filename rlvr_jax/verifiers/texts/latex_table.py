@@ -26,6 +26,7 @@ _RULE = re.compile(
 )
 _WIDTH = re.compile(r"\\multicolumn\s*\{\s*([0-9]{1,3})\s*\}")
 _HEIGHT = re.compile(r"\\multirow\s*(?:\[[^\]]{0,40}\]\s*)?\{\s*(-?[0-9]{1,3})\s*\}")
+_NOTHING = re.compile(r"\{\s*\}$")
 _ARGUMENT = re.compile(r"\s*(?:\[[^\]]*\])?\s*")
 
 
@@ -106,7 +107,8 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
             first, end = (number + 1, number + lines) if lines > 0 else (number + lines + 1, number)
             reached = range(max(first, 0), min(end, len(rows)))
             covered |= {(r, c) for r in reached for c in range(column, column + columns)}
-            empty = not cell or (width is not None and not height and _is_empty(cell))
+            # Of a \multicolumn that shows nothing the last argument is empty.
+            empty = not cell or bool(width and not height and _NOTHING.search(cell))
             placed[-1].append((column, columns, max(abs(lines), 1), empty))
             column += columns
     return [
@@ -117,8 +119,3 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
         ]
         for number, row in enumerate(placed)
     ]
-
-
-def _is_empty(cell: str) -> bool:
-    r"""Whether a \multicolumn shows nothing: its last argument is empty."""
-    return re.search(r"\{\s*\}$", cell) is not None

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 
 from rlvr_jax.verifiers.texts.lines import last_line
 
-__all__ = ["Item", "Rubric", "Sample", "evolve", "parse_score", "read_items", "rewritten"]
-__all__ += ["share_of_points", "sum_of_points"]
-
-MOST_ITEMS, MOST_WORDS = 20, 300
+_MOST_ITEMS, _MOST_WORDS = 20, 300
 
 _WANTED = (
-    f"Write a better rubric: at most {MOST_ITEMS} items, one a line, each behind the most points"
+    f"Write a better rubric: at most {_MOST_ITEMS} items, one a line, each behind the most points"
     f' that it gives and a colon, as in "5: Is the thesis clear?".'
 )
 _ITEM = re.compile(r"(?:[-*•]\s*)?([0-9]{1,6})\s*:\s*(\S.*)")
@@ -120,9 +117,9 @@ def rewritten(rubric: Rubric, items: Sequence[Item]) -> Rubric | None:
     """The next version of a rubric; None where the items make none: 1 to 20, each of a positive
     maximum and under 300 words, no two of equal text."""
     texts = [item.text.strip() for item in items]
-    if not 1 <= len(items) <= MOST_ITEMS or len(set(texts)) < len(texts):
+    if not 1 <= len(items) <= _MOST_ITEMS or len(set(texts)) < len(texts):
         return None
-    if any(not text or len(text.split()) >= MOST_WORDS for text in texts):
+    if any(not text or len(text.split()) >= _MOST_WORDS for text in texts):
         return None
     if any(item.maximum < 1 for item in items):
         return None

@@ -16,12 +16,10 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.exact import DECIMALS, evaluate, plain_signs, tokens
 
-__all__ = ["decide"]
-
 # Of a text; a longer one is not read.
-MAX_TEXT = 10_000
+_MAX_TEXT = 10_000
 # Of one side of a relation.
-MAX_CHARACTERS = 200
+_MAX_CHARACTERS = 200
 
 _RELATIONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "=": operator.eq,
@@ -58,7 +56,7 @@ _JOINING = ("and", "to")
 
 def decide(text: str) -> list[bool | None]:
     """Whether each run of relations holds; None for one that cannot be read or has no value."""
-    if len(text) > MAX_TEXT:
+    if len(text) > _MAX_TEXT:
         return [None]
     text = plain_signs(text).translate(_PLAIN).replace("**", "^")
     runs = [run.span() for run in _RUN.finditer(text) if _TELLING.search(run.group())]
@@ -83,7 +81,7 @@ def _holds(run: str) -> bool | None:
 
 
 def _value(side: str) -> Fraction | None:
-    words = tokens(side, DECIMALS) if len(side) <= MAX_CHARACTERS else None
+    words = tokens(side, DECIMALS) if len(side) <= _MAX_CHARACTERS else None
     return None if words is None else evaluate(words, signs=True)
 
 

@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.checks import Finding
 
-__all__ = ["Leg", "check", "legs"]
-
-WEIGHTS = {"easy": 1.0, "middle": 1.2, "hard": 1.5}
-TRANSFER_WEIGHT = 0.5
-LARGEST_DETAIL = 10.0
+_WEIGHTS = {"easy": 1.0, "middle": 1.2, "hard": 1.5}
+_TRANSFER_WEIGHT = 0.5
+_LARGEST_DETAIL = 10.0
 
 _DIGITS = re.compile(r"[0-9]{1,6}")
 _LABELS = ("Route Name:", "Departure Stop:", "Arrival Stop:")
@@ -48,12 +46,12 @@ def legs(answer: str) -> list[Leg]:
 
 def check(answer: str, gold: Mapping[str, Any]) -> Finding:
     """1 if correct; info: `detail` (routes alone) and `score`. No verdict on others."""
-    weight, detail = WEIGHTS.get(gold["map"]), 0.0
+    weight, detail = _WEIGHTS.get(gold["map"]), 0.0
     if weight is None or gold["type"] not in ("route", "truefalse", "count"):
         return Finding(None, answer, "unknown question")
     if gold["type"] == "route":
         route = legs(answer)
-        weight += TRANSFER_WEIGHT * (gold["transfers"] > 0)
+        weight += _TRANSFER_WEIGHT * (gold["transfers"] > 0)
         asked = bool(route) and (route[0].start, route[-1].end) == (gold["from"], gold["to"])
         correct = asked and _rides(route, gold["lines"])
         detail = _detail(route, gold) if asked else 0.0
@@ -105,4 +103,4 @@ def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
             detail += 3 * (leg.line in lines)
         last = number == len(route) - 1
         detail += allowed and not last and _on(leg, lines) and _meets(route, number)
-    return min(detail, LARGEST_DETAIL)
+    return min(detail, _LARGEST_DETAIL)

@@ -19,16 +19,10 @@ from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts.latex_table import spans
 from rlvr_jax.verifiers.texts.tree_distance import Tree, tree_distance
 
-__all__ = ["check", "extract", "structure_similarity"]
-
-ACCEPTED = 0.9
-RENDERED = 0.3
+_ACCEPTED = 0.9
+_RENDERED = 0.3
+extract = behind_thinking  # the table is looked for in all of it
 _MOST_NODES = 600  # a distance between two such trees takes half a second
-
-
-def extract(response: str) -> str | None:
-    """What follows the thinking; the table is looked for in it."""
-    return behind_thinking(response)
 
 
 def check(output: str, reference: Any) -> Finding:
@@ -41,8 +35,8 @@ def check(output: str, reference: Any) -> Finding:
     if wanted is None or _tree(wanted).size() > _MOST_NODES:
         return Finding(None, stage="gold")
     teds = structure_similarity(spans(output), wanted)
-    info = {"teds": teds, "visual_skipped": float(teds < RENDERED)}
-    return Finding(float(teds > ACCEPTED), output, "structure", info)
+    info = {"teds": teds, "visual_skipped": float(teds < _RENDERED)}
+    return Finding(float(teds > _ACCEPTED), output, "structure", info)
 
 
 def structure_similarity(

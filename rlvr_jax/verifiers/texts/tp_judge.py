@@ -17,21 +17,9 @@ from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import DECIMALS
 from rlvr_jax.verifiers.texts.relations import decide
 
-__all__ = [
-    "Judgement",
-    "Verdict",
-    "allocation",
-    "autoformalise",
-    "check",
-    "check_lines",
-    "check_step",
-    "faithful",
-    "judge",
-]
-
 Verdict = Literal["VERIFIED", "FALSE", "ERROR"]
 
-REPAIRS = 5
+_REPAIRS = 5
 
 _NUMBER = re.compile(DECIMALS)
 _INEQUALITY = re.compile("[<>≤≥≠]|!=")
@@ -84,7 +72,7 @@ def autoformalise(
     formalise: Callable[[str], str],
     prove: Callable[[str], tuple[Verdict, str]],
     repair: Callable[[str, str, str], str],
-    repairs: int = REPAIRS,
+    repairs: int = _REPAIRS,
 ) -> Judgement:
     """Formalises a step and has the formal text repaired while it does not run.
 

@@ -41,6 +41,11 @@ def bare(word: str) -> str:
     return word[first.start() : len(word) - last.start()].casefold() if first and last else ""
 
 
+def bare_words(text: str) -> list[str]:
+    """The words of a text without the signs at their edges, in one case."""
+    return [bare(word) for word in words(text)]
+
+
 def occurrences(text: str, phrase: str) -> int:
     """How often a phrase stands in a text as whole words, in any case."""
     if not phrase.strip():

@@ -20,24 +20,22 @@ from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
 from rlvr_jax.verifiers.maths.formulas.floats import Floats
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
 
-__all__ = ["points", "proportional", "same", "worked_out"]
-
-BITS = 2**15
-STEPS = 600
+_BITS = 2**15
+_STEPS = 600
 _FLOATS = Floats()
 # Of doubles: relative to the largest number on the way, what is more than rounding.
 _CLEAR = 1e-9
 
 # (value, value) at a point, with their evaluations -> equal? None: not to be told.
-Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
-Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
+_Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
+_Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
 
 
 def in_floats(place: dict[str, Fraction], ordered: frozenset[str]) -> Evaluation:
-    return Evaluation(_FLOATS, place, bits=BITS, steps=STEPS, ordered=ordered)
+    return Evaluation(_FLOATS, place, bits=_BITS, steps=_STEPS, ordered=ordered)
 
 
-def clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool | None:
+def _clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool | None:
     """Compares two values: rational ones exactly; doubles can only differ."""
     if isinstance(first, Fraction) and isinstance(second, Fraction):
         return first == second
@@ -49,7 +47,7 @@ def clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool
 
 
 def same(
-    gold: Node, answer: Node, evaluate: Evaluate = in_floats, judge: Judge = clearly
+    gold: Node, answer: Node, evaluate: _Evaluate = in_floats, judge: _Judge = _clearly
 ) -> bool | None:
     """Whether two formulas have the same values; None if that cannot be told here."""
     if gold == answer:
@@ -65,8 +63,8 @@ def proportional(
     gold: Node,
     answer: Node,
     ordered: bool,
-    evaluate: Evaluate = in_floats,
-    judge: Judge = clearly,
+    evaluate: _Evaluate = in_floats,
+    judge: _Judge = _clearly,
 ) -> bool | None:
     """Whether one formula is a constant times the other, so that both are 0 at the same places.
 
@@ -94,7 +92,7 @@ def proportional(
     return verdict if len(ratios) > 1 else verdict and False
 
 
-def worked_out(node: Node, evaluate: Evaluate = in_floats) -> Any:
+def worked_out(node: Node, evaluate: _Evaluate = in_floats) -> Any:
     """The value of a formula without names; None if it has none, or not in this process."""
     try:
         return evaluate({}, frozenset()).value(node)
@@ -105,7 +103,7 @@ def worked_out(node: Node, evaluate: Evaluate = in_floats) -> Any:
 def _everywhere(
     pair: tuple[Node, Node],
     compare: Callable[[Evaluation, Evaluation], bool | None],
-    evaluate: Evaluate,
+    evaluate: _Evaluate,
 ) -> bool | None:
     """Compares at all points; at least one has to tell something."""
     ordered = _ordered(*pair)

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from rlvr_jax.verifiers.maths.formulas.trees import Unreadable
 
-__all__ = ["CLOSING", "Token", "Tokens"]
-
-MAX_DEPTH = 48
+_MAX_DEPTH = 48
 
 # A bracket and what closes it.
 CLOSING = {
@@ -99,7 +97,7 @@ class Tokens:
 
     def deeper(self) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > _MAX_DEPTH:
             raise Unreadable
 
     def negative(self) -> bool:

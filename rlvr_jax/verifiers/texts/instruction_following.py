@@ -18,6 +18,7 @@ from typing import Any
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
+from rlvr_jax.verifiers.texts.lines import last_line
 
 _MAX_CHARACTERS = 20_000
 KNOWN = {**instruction_checks.CHECKS, **ifbench_checks.CHECKS}
@@ -81,6 +82,4 @@ def combined(mean: float | None, soft: int | None) -> float | None:
 
 def read_judgement(text: str) -> int | None:
     """A judge's answer by its last line that is not empty: YES is 1, NO 0, anything else None."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    word = lines[-1].removesuffix(".").upper() if lines else ""
-    return {"YES": 1, "NO": 0}.get(word)
+    return {"YES": 1, "NO": 0}.get(last_line(text).removesuffix(".").upper())

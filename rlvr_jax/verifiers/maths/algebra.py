@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
-from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined, functions
 from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
@@ -57,22 +57,8 @@ class _Digits:
         mp = self.mp
         self.noise = -mp.prec // 2
         self.constants = {"pi": mp.mpc(mp.pi), "e": mp.mpc(mp.e), "i": mp.mpc(0, 1)}
-        self.functions = {
-            "sin": mp.sin,
-            "cos": mp.cos,
-            "tan": mp.tan,
-            "arcsin": mp.asin,
-            "arccos": mp.acos,
-            "arctan": mp.atan,
-            "sinh": mp.sinh,
-            "cosh": mp.cosh,
-            "tanh": mp.tanh,
-            **dict.fromkeys(("arsinh", "arcsinh"), mp.asinh),
-            **dict.fromkeys(("arcosh", "arccosh"), mp.acosh),
-            **dict.fromkeys(("artanh", "arctanh"), mp.atanh),
-            "ln": mp.log,
-            "exp": mp.exp,
-        }
+        self.functions = functions(mp)
+        self.gamma = mp.gamma
 
     def number(self, value: Fraction) -> Any:
         return self.mp.mpc(value.numerator) / value.denominator
@@ -81,9 +67,6 @@ class _Digits:
         if abs(exponent) > 10**6:
             raise TooLarge
         return base**exponent
-
-    def gamma(self, value: Any) -> Any:
-        return self.mp.gamma(value)
 
     def real(self, value: Any) -> Any:
         return self.mp.mpc(value).real

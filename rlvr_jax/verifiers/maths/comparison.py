@@ -23,7 +23,6 @@ from rlvr_jax.verifiers.maths.relations import (
     equal_statements,
     has_symbols,
 )
-from rlvr_jax.verifiers.maths.systems import assigned
 from rlvr_jax.verifiers.maths.units import factor
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -88,7 +87,7 @@ class Rules(NumberRules):
             return equal_relations(gold, answer, ask)
         if isinstance(gold, Equation):
             if isinstance(answer, Container) and answer.kind == "system" and gold.left[:1] == "(":
-                answer = Container("()", assigned(answer, gold.left[1:-1].split(",")))
+                answer = Container("()", answer.assigned(gold.left[1:-1].split(",")))
             return self.equal(gold.right, answer, ask) if gold.whole else False
         if isinstance(answer, Equation):
             return self.equal(gold, answer.right, ask)
@@ -180,7 +179,7 @@ class Rules(NumberRules):
         if gold.kind == "system" and answer.kind in ("()", "list"):
             return self._equal_system(gold, answer, ask)
         if answer.kind == "system" and gold.kind == "()" and gold.items != _UNIT_INTERVAL:
-            return self._in_order(gold.items, assigned(answer), ask)
+            return self._in_order(gold.items, answer.assigned(), ask)
         if len(kinds) > 1 and kinds != {"set", "list"}:
             return False
         if gold.ordered:
@@ -207,7 +206,7 @@ class Rules(NumberRules):
 
     def _equal_system(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
         """x = 2, y = 3 as (2, 3), or as the list in its order."""
-        by_name = assigned(gold)
+        by_name = gold.assigned()
         if not by_name or any(isinstance(item, Equation) for item in answer.items):
             return False
         in_order = tuple(equation.right for equation in gold.items)

@@ -9,8 +9,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-from rlvr_jax.verifiers.maths.compound import read_compound
-from rlvr_jax.verifiers.maths.units import MONEY, money, split_unit
+from rlvr_jax.verifiers.maths.units import MONEY, factor, money, split_unit, unit_name
 from rlvr_jax.verifiers.maths.values import Number
 from rlvr_jax.verifiers.maths.words import NUMBER_WORDS, SCALES
 
@@ -49,6 +48,10 @@ _PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5}
 _AND_PART = re.compile(rf"(\d+)\s+and\s+(?:an?|one)[\s-]+({'|'.join(_PARTS)})$")
 _ORDINAL = re.compile(r"(\d+)\s*(?:\^\s*\{?\s*|-)?(st|nd|rd|th)\s*\}?$")
 _COMPOUND = re.compile(r"\d\s*[A-Za-z°]\D*\d.*[A-Za-z'\"]\.?$")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(°|''?|\"|[A-Za-z]+\.?)(?:\s*,)?(?:\s+and\b)?\s*")
+_ARC = {"°": Fraction(1), "'": Fraction(1, 60), "''": Fraction(1, 3600), '"': Fraction(1, 3600)}
+_ARC |= {"min": _ARC["'"], "s": _ARC["''"]}
+_JOINED = frozenset(["°", "min", "h", "day", "week", "month", "year"])
 _SCALED = re.compile(
     rf"(.*\S)\s*(?<![A-Za-z])({'|'.join(SCALES)})s?(?![A-Za-z])\s*(.*)$", re.DOTALL
 )
@@ -68,7 +71,7 @@ def read_number(text: str) -> Number | None:
     if (match := _SCALED.fullmatch(text)) and read_number(match[1]) is not None:
         scale, text = SCALES[match[2]], f"{match[1]} {match[3]}".strip()
     first, sign, second, text = _SIGNED.match(text).groups()
-    if not text[-1:].isdigit() and _COMPOUND.search(text) and (found := read_compound(text)):
+    if not text[-1:].isdigit() and _COMPOUND.search(text) and (found := _compound(text)):
         value, unit = found
         return None if sign else Number(-value if "-" in (first, second) else value, unit=unit)
     text, unit = split_unit(text)
@@ -89,6 +92,29 @@ def read_number(text: str) -> Number | None:
         last_digit=number.last_digit * scale,
         unit=unit or currency or number.unit,
     )
+
+
+def _compound(text: str) -> tuple[Fraction, str] | None:
+    """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit; None for anything else.
+
+    The units go from large to small, and of a smaller one there is less than one of the larger: 75
+    minutes are no part of hours. A comma or "and" joins times and angles only: "5 m, 30 cm" are two
+    lengths.
+    """
+    amounts = _AMOUNT.findall(text) if _AMOUNT.sub("", text) == "" else []
+    if not 2 <= len(amounts) <= 4 or any("." in number for number, _ in amounts[:-1]):
+        return None
+    units = [name if name in _ARC else unit_name(name) for _, name in amounts]
+    if re.search(r",|\band\b", text) and units[0] not in _JOINED:
+        return None
+    value, before = Fraction(0), Fraction(0)
+    for (number, _), unit in zip(amounts, units, strict=True):
+        worth = _ARC.get(unit) if units[0] == "°" else factor(units[0], unit)
+        part = worth and Fraction(number) * worth
+        if not worth or (before and not (worth < before and part < before)):
+            return None
+        value, before = value + part, worth
+    return value, units[0]
 
 
 def _unsigned(text: str) -> Number | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -155,6 +155,18 @@ class Container:
     @property
     def ordered(self) -> bool:
         return self.kind not in ("set", "list", "system", "choice")
+
+    def assigned(self, order: Sequence[str] | None = None) -> tuple[Value, ...]:
+        """The values of a system x = 2, y = 3 by name; () if one names none, or a name has two.
+
+        Args:
+          order: the names, of which all are given and no other; None is alphabetic order.
+        """
+        found = {e.left: e.right for e in self.items if isinstance(e, Equation) and e.solved}
+        if len(found) < len(self.items) or (order is not None and sorted(found) != sorted(order)):
+            return ()
+        names = sorted(found, key=lambda name: name.lstrip("\\")) if order is None else order
+        return tuple(found[name] for name in names)
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,19 @@ In this process doubles refute, and rational numbers confirm; what agrees in dou
 None here, for a worker with more digits (`algebra`).
 """
 
+import cmath
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined, functions
 from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
-from rlvr_jax.verifiers.maths.formulas.floats import Floats
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
 
 _BITS = 2**15
 _STEPS = 600
-_FLOATS = Floats()
 # Of doubles: relative to the largest number on the way, what is more than rounding.
 _CLEAR = 1e-9
 
@@ -31,7 +31,44 @@ _Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
 _Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
 
 
+class _Floats:
+    """The arithmetic of this process: complex numbers of double precision."""
+
+    noise = -26  # half of the bits
+    constants: ClassVar[Mapping[str, complex]] = {"pi": cmath.pi, "e": cmath.e, "i": 1j}
+    functions = functions(cmath)
+    power = staticmethod(pow)
+    gamma = staticmethod(math.gamma)
+
+    def number(self, value: Fraction) -> complex:
+        try:
+            return complex(value.numerator / value.denominator)
+        except OverflowError as error:
+            raise TooLarge from error
+
+    def real(self, value: complex) -> float:
+        return complex(value).real
+
+    def imaginary(self, value: complex) -> float:
+        return complex(value).imag
+
+    def whole(self, value: float) -> int:
+        """The largest integer that is not above; an integer up to rounding counts as one."""
+        return math.floor(value + 1e-9)
+
+    def size(self, value: complex) -> int:
+        """Binary logarithm of the absolute value."""
+        size = abs(value)
+        if not math.isfinite(size):
+            raise TooLarge
+        return math.frexp(size)[1]
+
+
+_FLOATS = _Floats()
+
+
 def in_floats(place: dict[str, Fraction], ordered: frozenset[str]) -> Evaluation:
+    """An evaluation in double precision at a place, with the names and words that it gives."""
     return Evaluation(_FLOATS, place, bits=_BITS, steps=_STEPS, ordered=ordered)
 
 

@@ -35,6 +35,9 @@ _OVER_CAPITALS = words(
     "vec overrightarrow overleftarrow overleftrightarrow bar overline widehat overarc wideparen"
 )
 _CAPITALS = re.compile(r"(?:[A-Z](?:_\{\w+\})?'*\s*)+")
+# Of the functions whose power -1 is meant so: \sin^{-1}.
+INVERSE = {name: f"arc{name}" for name in words("sin cos tan cot sec csc")}
+INVERSE |= {name: f"ar{name}" for name in words("sinh cosh tanh")}
 # Letters of C(n, k): of other letters C and P are any function, or a point.
 TOTALS = words("n m N M")
 TAKEN = words("k r m n i j 0 1 2 3 4 5 6 7 8 9")

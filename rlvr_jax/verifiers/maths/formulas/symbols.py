@@ -17,9 +17,6 @@ _CONNECTIVES = names.words(
     " because since let"
 )
 _SEVERAL = names.words("max min gcd lcm")
-_INVERSE = {name: f"arc{name}" for name in names.words("sin cos tan cot sec csc")} | {
-    name: f"ar{name}" for name in names.words("sinh cosh tanh")
-}
 
 
 def letters(reader: Tokens, token: Token) -> Node:
@@ -103,8 +100,12 @@ def function(reader: Tokens, name: str, first: str = "") -> Node:
         return node if exponent is None else Node("power", (node, exponent))
     if (len(arguments) > 1 and name not in _SEVERAL) or (base is not None and name != "log"):
         raise Unreadable
-    if exponent is not None and exponent == minus(Node("number", value=1)) and name in _INVERSE:
-        return call(_INVERSE[name], *arguments)
+    if (
+        exponent is not None
+        and exponent == minus(Node("number", value=1))
+        and name in names.INVERSE
+    ):
+        return call(names.INVERSE[name], *arguments)
     node = call(name, *arguments, *([] if base is None else [base]))
     return node if exponent is None else Node("power", (node, exponent))
 

@@ -68,6 +68,7 @@ class Tokens:
         self.bound: frozenset[str] = frozenset()  # names that a sum runs over, be it i
 
     def peek(self, ahead: int = 0) -> Token | None:
+        """The token `ahead` places on (-1: the one before), not taken; None outside of the text."""
         place = self.place + ahead
         return self.tokens[place] if 0 <= place < len(self.tokens) else None
 
@@ -76,6 +77,7 @@ class Tokens:
         return [token.text for token in self.tokens[self.place : self.place + count]]
 
     def next(self) -> Token:
+        """Takes the next token."""
         token = self.peek()
         if token is None:
             raise Unreadable
@@ -83,19 +85,23 @@ class Tokens:
         return token
 
     def at(self, *texts: str) -> bool:
+        """Whether the next token has one of these texts."""
         token = self.peek()
         return token is not None and token.text in texts
 
     def take(self, *texts: str) -> bool:
+        """Takes the next token if it has one of these texts; whether it does."""
         found = self.at(*texts)
         self.place += found
         return found
 
     def need(self, text: str) -> None:
+        """Takes a token of this text."""
         if not self.take(text):
             raise Unreadable
 
     def deeper(self) -> None:
+        """Enters one more level of brackets, at most `_MAX_DEPTH`."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise Unreadable

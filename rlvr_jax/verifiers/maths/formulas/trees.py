@@ -31,10 +31,12 @@ class Unreadable(Exception):
 
 
 def number(value: int | Fraction) -> Node:
+    """An exact number, as a node of a `Fraction`."""
     return Node("number", value=Fraction(value))
 
 
 def leaf(kind: str, name: str) -> Node:
+    """A node without parts: a constant, a symbol or a word, by its name."""
     return Node(kind, value=name)
 
 
@@ -47,16 +49,19 @@ def product(*factors: Node) -> Node:
 
 
 def minus(node: Node) -> Node:
+    """The node with the other sign: a number negated, anything else times -1."""
     if node.kind == "number":
         return number(-node.value)
     return product(number(-1), node)
 
 
 def quotient(top: Node, bottom: Node) -> Node:
+    """top / bottom, with both as written."""
     return Node("quotient", (top, bottom))
 
 
 def call(name: str, *arguments: Node) -> Node:
+    """A known function of its arguments, by a name of `names.ELEMENTARY`, or binom, C, P."""
     return Node("call", arguments, name)
 
 

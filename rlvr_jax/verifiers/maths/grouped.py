@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.formulas.identity import worked_out
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.lists import entries
+from rlvr_jax.verifiers.maths.lists import entries, flattened
 from rlvr_jax.verifiers.maths.regions import LINE, intersection
 from rlvr_jax.verifiers.maths.values import (
     Container,
@@ -103,12 +103,7 @@ def _set(inside: str, parse: Parse) -> Value | None:
         return _described(*map(str.strip, conditions), parse)
     if len(conditions) > 2:
         return None
-    items = [parse(part) for part in entries(inside)]
-    flat: list[Value] = []
-    for item in items:  # {±1, ±2}
-        inner = isinstance(item, Container) and item.kind == "list"
-        flat += item.items if inner else [item]
-    return Container("set", tuple(dict.fromkeys(flat)))
+    return Container("set", tuple(dict.fromkeys(flattened(map(parse, entries(inside))))))
 
 
 def _described(what: str, condition: str, parse: Parse) -> Value:
@@ -126,16 +121,11 @@ def _described(what: str, condition: str, parse: Parse) -> Value:
     if isinstance(value, Container) and value.kind == "system":
         regions = [item for item in value.items if isinstance(item, Region)]
         if len(regions) == len(value.items):
-            found: Region | None = LINE
-            for region in regions:
-                found = found and intersection(found, region)
-            return found or Unread(condition)
+            return intersection(LINE, *regions) or Unread(condition)
     if isinstance(value, Region):
         return replace(value, name="") if value.name in ("", name.strip()) else Unread(condition)
     if isinstance(value, Equation) and value.left == name.strip():
-        value = value.right
-        inner = isinstance(value, Container) and value.kind == "list"
-        return Container("set", value.items if inner else (value,))
+        return Container("set", tuple(flattened([value.right])))
     if isinstance(value, Container) and value.kind in ("list", "set"):
         return Container("set", value.items)
     return value if isinstance(value, Relation) else Unread(condition)

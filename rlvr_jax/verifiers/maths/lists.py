@@ -7,7 +7,7 @@ by a comma to what lies in all of them, or to a union if that is empty.
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.regions import (
@@ -67,20 +67,16 @@ def _difference(text: str, parse: Parse) -> Value | None:
 
 
 def _union(text: str, parse: Parse) -> Value | None:
-    for sign, join in ((r"\\cup(?![A-Za-z])", union), (r"\\cap(?![A-Za-z])", _in_all)):
+    for sign, join in (
+        (r"\\cup(?![A-Za-z])", union),
+        (r"\\cap(?![A-Za-z])", lambda regions: intersection(*regions)),
+    ):
         parts = split(text, sign)
         if len(parts) > 1:
             regions = [as_region(parse(part)) for part in parts]
             found = None if None in regions else join(regions)
             return found or (None if None in regions else Unread(text))
     return None
-
-
-def _in_all(regions: Sequence[Region]) -> Region | None:
-    found: Region | None = regions[0]
-    for region in regions[1:]:
-        found = found and intersection(found, region)
-    return found
 
 
 def _several(text: str, parse: Parse) -> Value | None:
@@ -157,11 +153,14 @@ def _listed(values: list[Value]) -> Value:
     if len(names) > 1 and not (len(bases) == 1 and indexed):
         return Container("system", tuple(values))
     rights = (value.right if isinstance(value, Equation) else value for value in values)
-    flat: list[Value] = []
-    for value in rights:  # ±1, ±2
+    return Container("list", tuple(flattened(rights)))
+
+
+def flattened(values: Iterable[Value]) -> Iterator[Value]:
+    """The values, and in place of a list its entries: ±1, ±2."""
+    for value in values:
         inner = isinstance(value, Container) and value.kind == "list"
-        flat += value.items if inner else [value]
-    return Container("list", tuple(flat))
+        yield from value.items if inner else [value]
 
 
 def _plus_minus(text: str, parse: Parse) -> Value | None:

@@ -95,7 +95,7 @@ def read_number(text: str) -> Number | None:
 
 
 def _compound(text: str) -> tuple[Fraction, str] | None:
-    """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit; None for anything else.
+    """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit.
 
     The units go from large to small, and of a smaller one there is less than one of the larger: 75
     minutes are no part of hours. A comma or "and" joins times and angles only: "5 m, 30 cm" are two
@@ -132,19 +132,11 @@ def _unsigned(text: str) -> Number | None:
             return Number(int(match[1]) + Fraction(1, _PARTS[match[2]]))
         if (match := _ORDINAL.match(text)) and match[2] == _ending(int(match[1])):
             return Number(Fraction(int(match[1])), unit="~th")  # the 5th is no 5 Ω
-        if match := _SCIENCE.match(text):
+        if match := _SCIENCE.match(text) or _EXPONENT.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
             if abs(exponent) > _MAX_EXPONENT:
                 return None
-            return (
-                _written(match[1], Fraction(10) ** exponent)
-                if match[1]
-                else Number(Fraction(10) ** exponent)
-            )
-        if match := _EXPONENT.match(text):
-            if abs(int(match[2])) > _MAX_EXPONENT:
-                return None
-            return _written(match[1], Fraction(10) ** int(match[2]))
+            return _written(match[1] or "1", Fraction(10) ** exponent)
         if match := _POWER.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
             if len(match[1]) * abs(exponent) > _MAX_DIGITS:
@@ -162,11 +154,9 @@ def _unsigned(text: str) -> Number | None:
             top = part["a"] or part["c"] or part["e"] or "1"
             bottom = part["b"] or part["d"] or part["f"] or "1"
             return Number(_exact(top) / _exact(bottom), pi=True)
-        if found := _endless(text):
-            return found
+        return _endless(text)
     except (ValueError, ZeroDivisionError):
-        pass
-    return None
+        return None
 
 
 def _ending(number: int) -> str:
@@ -178,17 +168,11 @@ def _ending(number: int) -> str:
 
 def _endless(text: str) -> Number | None:
     r"""0.1\overline{6}, 0.1(6), 0.1\dot{6}, 0.1666\dots."""
-    if match := _REPEATING.match(text):
-        whole, once = match[1], match[2]
-        again = match[3] or match[4]
-    elif match := _DOTTED.match(text):
-        whole, once = match[1], match[2]
-        again = "".join(match.groups()[2:])
-    elif match := _ENDLESS.match(text):
-        whole, once = match[1], match[2] or ""
-        again = match[3] or match[4]
-    else:
+    match = _REPEATING.match(text) or _DOTTED.match(text) or _ENDLESS.match(text)
+    if match is None:
         return None
+    whole, once, *parts = (group or "" for group in match.groups())
+    again = "".join(parts)
     repeated = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(once)
     return Number(Fraction(int(whole + once or "0"), 10 ** len(once)) + repeated)
 

@@ -102,32 +102,20 @@ class WorkerPool:
         cache_size: int = 65536,
         warm_up: Any = None,
     ):
-        module, colon, name = function.partition(":")
-        if not (module and colon and name):
+        if not all(function.partition(":")):
             raise ValueError(f"WorkerPool: function must be 'module:name', got {function!r}")
         cpu_seconds = wall_seconds + 1 if cpu_seconds is None else cpu_seconds
+        arguments = {name: value for name, value in locals().items() if name != "self"}
         least = {"processes": 0, "file_mb": 0, "cache_size": 0, "open_files": 16, "memory_mb": 64}
-        settings = {
-            "function": function,
-            "wall_seconds": wall_seconds,
-            "cpu_seconds": cpu_seconds,
-            "memory_mb": memory_mb,
-            "processes": processes,
-            "file_mb": file_mb,
-            "open_files": open_files,
-            "job_bytes": job_bytes,
-            "reply_bytes": reply_bytes,
-            "jobs_per_worker": jobs_per_worker,
-        }
-        for key, value in {**settings, "workers": workers, "cache_size": cache_size}.items():
+        for key, value in arguments.items():
             if key.endswith("seconds") and not value > 0:
                 raise ValueError(f"WorkerPool: {key} must be positive, got {value}")
-            if isinstance(value, int) and value < least.get(key, 1):
+            if isinstance(value, int) and key != "warm_up" and value < least.get(key, 1):
                 raise ValueError(
                     f"WorkerPool: {key} must be at least {least.get(key, 1)}, got {value}"
                 )
         self.isolation: frozenset[str] = frozenset()
-        self._settings = {**settings, "warm_up": warm_up}
+        self._settings = arguments
         self._size = workers
         self._cache_size = cache_size
         self._cache: dict[bytes, Result] = {}

@@ -16,8 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from rlvr_jax.verifiers.case_page import markdown
-from rlvr_jax.verifiers.cases import Case, read_cases
+from rlvr_jax.verifiers.cases import Case, markdown, read_cases
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict
 from rlvr_jax.verifiers.maths.extract import BOXES
 

@@ -226,7 +226,7 @@ class Rules(NumberRules):
         if len(pieces[0]) != len(pieces[1]):
             return False
         same = [self._equal_pieces(g, a, ask) for g, a in zip(*pieces, strict=True)]
-        if False in same and not _in_line(first):
+        if False in same and None in map(approximate, first.ends):  # perhaps in another order
             items = [Container("set", tuple(map(_interval, r))) for r in pieces]
             return self._in_any_order(*items, ask)
         return all_of(same)
@@ -237,12 +237,6 @@ class Rules(NumberRules):
             return False
         pairs = ((gold.low, answer.low), (gold.high, answer.high))
         return all_of([self.equal(g, a, ask) for g, a in pairs])
-
-
-def _in_line(region: Region) -> bool:
-    """Whether the pieces stand in order, as their ends are known numbers."""
-    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
-    return None not in map(approximate, ends)
 
 
 def _as_list(value: Container | Region) -> Container:

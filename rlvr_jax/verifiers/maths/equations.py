@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, parts
-from rlvr_jax.verifiers.maths.regions import complement, excluded, intersection
+from rlvr_jax.verifiers.maths.regions import complement, excluded, intersection, interval
 from rlvr_jax.verifiers.maths.values import (
     Chain,
     Container,
@@ -154,16 +154,15 @@ def read_inequality(text: str, parse: Parse) -> Value | None:
 
 
 def _between(ends: list[str], signs: list[str], parse: Parse) -> Value:
-    """Of ends in rising order."""
+    """The value of an inequality with its ends in rising order."""
     closed = [sign == "\\le" for sign in signs]
-    below, above = (Infinity(True), False), (Infinity(), False)
-    name = None
+    low, high = (Infinity(True), False), (Infinity(), False)
     if len(signs) == 2 and re.fullmatch(_VARIABLE, ends[1]):
-        name, below, above = ends[1], (parse(ends[0]), closed[0]), (parse(ends[2]), closed[1])
+        name, low, high = ends[1], (parse(ends[0]), closed[0]), (parse(ends[2]), closed[1])
     elif len(signs) == 1 and re.fullmatch(_VARIABLE, ends[0]) and not _is_size(ends[1]):
-        name, above = ends[0], (parse(ends[1]), closed[0])
+        name, high = ends[0], (parse(ends[1]), closed[0])
     elif len(signs) == 1 and re.fullmatch(_VARIABLE, ends[1]) and not _is_size(ends[0]):
-        name, below = ends[1], (parse(ends[0]), closed[0])
+        name, low = ends[1], (parse(ends[0]), closed[0])
     elif len(signs) == 2 and _is_size(ends[1]):
         both = [_between(ends[at : at + 2], [signs[at]], parse) for at in (0, 1)]
         found = all(isinstance(side, Region) for side in both) and intersection(*both)
@@ -179,12 +178,8 @@ def _between(ends: list[str], signs: list[str], parse: Parse) -> Value:
         pairs = zip(ends, signs, ends[1:], strict=False)
         relations = tuple(Relation(left, sign, right) for left, sign, right in pairs)
         return relations[0] if len(relations) == 1 else Container("system", relations)
-    ends = [end for end, _ in (below, above)]
-    below = below[0], below[1] and not isinstance(below[0], Infinity)
-    above = above[0], above[1] and not isinstance(above[0], Infinity)
-    if any(isinstance(end, Unread) for end in ends):
-        return ends[isinstance(ends[1], Unread)]
-    return Region((Piece(*below, *above),), _plain(name))
+    unread = [end for end, _ in (low, high) if isinstance(end, Unread)]
+    return unread[-1] if unread else replace(interval(*low, *high), name=_plain(name))
 
 
 def _unequal(ends: list[str], parse: Parse) -> Value:

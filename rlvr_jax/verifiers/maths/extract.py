@@ -118,12 +118,13 @@ def spellings(
     found = _all_boxes(answer)
     if found is None:
         return []
-    plain = {box if len(box) > MAX_CHARACTERS else normalise(box): box for box in found}
-    plain.pop("", None)
+    pairs = [(box if len(box) > MAX_CHARACTERS else normalise(box), box) for box in found]
+    pairs = [(spelling, box) for spelling, box in pairs if spelling]
+    plain = dict(pairs)
     phrases = _PHRASE.findall(answer) if choice else []
     letters = option_letters("".join(phrases[-1])) if phrases else ""
     if plain and boxes == "last":
-        return [next(box for box in reversed(found) if _is_filled(box))]
+        return [pairs[-1][1]]
     if plain and not (letters and not any(map(option_letters, plain))):
         most = _MAX_JOINED if boxes == "joined" else _MAX_SPELLINGS
         return list(plain.values()) if len(plain) <= most else []
@@ -137,10 +138,6 @@ def spellings(
 
 
 _all_boxes = boxes
-
-
-def _is_filled(box: str) -> bool:
-    return len(box) > MAX_CHARACTERS or bool(normalise(box))
 
 
 def _answer_line(answer: str) -> str:

@@ -48,8 +48,7 @@ def is_gradable(gold: Value, ask: Ask) -> bool | None:
     if isinstance(gold, Container | Chain | Ratio):
         return all_of([is_gradable(item, ask) for item in gold.items])
     if isinstance(gold, Region):
-        ends = [end for piece in gold.pieces for end in (piece.low, piece.high)]
-        return all_of([is_gradable(end, ask) for end in ends])
+        return all_of([is_gradable(end, ask) for end in gold.ends])
     return True
 
 

@@ -50,7 +50,8 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask)
     region = as_region(answer) if isinstance(gold, Relation) else None
     if region is not None and (found := is_solution(gold, region)) is not None:
         return found
-    if isinstance(gold, Region) and isinstance(answer, Relation) and not _symbolic(gold):
+    solved = isinstance(gold, Region) and not any(map(has_symbols, gold.ends))
+    if solved and isinstance(answer, Relation):
         return False  # a range is given in a solved form
     pair = [_relation(value) for value in (gold, answer)]
     if None in pair:
@@ -108,11 +109,6 @@ def _relation(value: Value) -> tuple[str, str, str] | None:
     if isinstance(piece.high, Infinity) and (low := to_tex(piece.low)):
         return low, "\\le" if piece.low_closed else "<", name
     return None
-
-
-def _symbolic(region: Region) -> bool:
-    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
-    return any(map(has_symbols, ends))
 
 
 def has_symbols(value: Value) -> bool:

@@ -2,66 +2,36 @@ r"""Tables of `notation`: Unicode's signs as TeX, and TeX's many commands for on
 
 import re
 
-_NAMES = """
+# Signs and their commands, in one order.
+_SIGNS = "αβγδεζηθικλμνξπρσςτυφχψωΓΔΘΛΞΠΣΥΦΨΩϕϵϑµ÷∞∪∩∅∈≠≡±∓ℓℏ∖∘∠△⟨⟩⌊⌋⌈⌉∑∏∫→∧∨"
+_COMMANDS = """
 alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma sigma tau
 upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega phi epsilon
 theta mu
+div infty cup cap emptyset in ne equiv pm mp ell hbar setminus circ angle triangle langle rangle
+lfloor rfloor lceil rceil sum prod int to land lor
 """
-_GREEK = dict(zip("αβγδεζηθικλμνξπρσςτυφχψωΓΔΘΛΞΠΣΥΦΨΩϕϵϑµ", _NAMES.split(), strict=True))
+_BELOW = "₀₁₂₃₄₅₆₇₈₉ₙᵢⱼₖₘₐₓₜ"
 CHARACTERS = {
-    **{letter: f"\\{name} " for letter, name in _GREEK.items()},
+    **{sign: f"\\{name} " for sign, name in zip(_SIGNS, _COMMANDS.split(), strict=True)},
+    **{sign: rf"\mathbb{{{letter}}}" for sign, letter in zip("ℝℤℕℚℂ", "RZNQC", strict=True)},
+    **{sign: f"_{{{index}}}" for sign, index in zip(_BELOW, "0123456789nijkmaxt", strict=True)},
     **dict.fromkeys("−–—‒﹣-‐‑", "-"),
     **dict.fromkeys("×✕", r"\times "),
     **dict.fromkeys("·⋅∙", r"\cdot "),
     **dict.fromkeys("≈≃≅", r"\approx "),
     **dict.fromkeys("≤≦⩽", r"\le "),
     **dict.fromkeys("≥≧⩾", r"\ge "),
-    **{sign: f"_{{{index}}}" for index, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")},
-    **{sign: f"_{{{index}}}" for index, sign in zip("nijkmaxt", "ₙᵢⱼₖₘₐₓₜ", strict=True)},
-    "÷": r"\div ",
-    "∗": "*",
-    "∞": r"\infty ",
-    "∪": r"\cup ",
-    "∩": r"\cap ",
-    "∅": r"\emptyset ",
-    "∈": r"\in ",
-    "≠": r"\ne ",
-    "≡": r"\equiv ",
-    "±": r"\pm ",
-    "∓": r"\mp ",
-    "ℝ": r"\mathbb{R}",
-    "ℤ": r"\mathbb{Z}",
-    "ℕ": r"\mathbb{N}",
-    "ℚ": r"\mathbb{Q}",
-    "ℂ": r"\mathbb{C}",
-    "ℓ": r"\ell ",
-    "ℏ": r"\hbar ",
-    "ᵀ": "^T",
-    "′": "'",
-    "’": "'",
+    **dict.fromkeys("º˚", r"\degree "),
+    **dict.fromkeys("′’", "'"),
     "″": "''",
-    "∖": r"\setminus ",
+    "∗": "*",
+    "ᵀ": "^T",
     "∣": "|",
     "∶": ":",
-    **dict.fromkeys("º˚", r"\degree "),
-    "∘": r"\circ ",
     "℃": r"\degree C",
     "℉": r"\degree F",
-    "∠": r"\angle ",
-    "△": r"\triangle ",
-    "⟨": r"\langle ",
-    "⟩": r"\rangle ",
-    "⌊": r"\lfloor ",
-    "⌋": r"\rfloor ",
-    "⌈": r"\lceil ",
-    "⌉": r"\rceil ",
-    "∑": r"\sum ",
-    "∏": r"\prod ",
-    "∫": r"\int ",
     "∛": r"\sqrt[3]",
-    "→": r"\to ",
-    "∧": r"\land ",
-    "∨": r"\lor ",
 }
 SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿⁱˣ]+")
 

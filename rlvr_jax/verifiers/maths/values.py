@@ -137,6 +137,10 @@ class Region:
     pieces: tuple[Piece, ...]
     name: str = ""
 
+    @property
+    def ends(self) -> list[Value]:
+        return [end for piece in self.pieces for end in (piece.low, piece.high)]
+
 
 @dataclass(frozen=True)
 class Container:

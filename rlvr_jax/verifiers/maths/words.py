@@ -46,24 +46,11 @@ _CHANGING = frozenset(
 )
 # They tell nothing about what is counted.
 _FILLERS = frozenset(["a", "an", "the", "of", "in", "total", "all"])
-_IRREGULAR = {
-    "people": "person",
-    "persons": "person",
-    "men": "man",
-    "women": "woman",
-    "children": "child",
-    "feet": "foot",
-    "mice": "mouse",
-    "geese": "goose",
-    "teeth": "tooth",
-    "vertices": "vertex",
-    "indices": "index",
-    "dice": "die",
-    "halves": "half",
-    "leaves": "leaf",
-    "loaves": "loaf",
-    "knives": "knife",
-}
+_PLURALS = """
+people/person persons/person men/man women/woman children/child feet/foot mice/mouse geese/goose
+teeth/tooth vertices/vertex indices/index dice/die halves/half leaves/leaf loaves/loaf knives/knife
+"""
+_IRREGULAR = dict(pair.split("/") for pair in _PLURALS.split())
 
 
 def singular(word: str) -> str:

@@ -9,8 +9,8 @@ the sandbox only (engines are loaded where they are asked).
   `maths`: mathematical answers: `verify_math` for one response, `MathVerifier` for batches and
     options, `check` for a `Check`, `final_answer` for what a response says at its end. `report`
     puts it to somebody's cases, or says how fast it is.
-  `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
-    finds what a chat template has opened.
+  `tags`: `tags` reports on the format; `prefilled_tags` finds the tags that a chat template has
+    opened.
   `puzzles`: generators and checks of puzzles; `texts`: rules about texts; `programs`: answers that
     are run, in the sandbox or by an engine. `answers` finds what a response gives as its answer in
     a tag or a fence, `fences` the code of a language; `exact` evaluates arithmetic.

@@ -6,6 +6,7 @@ names a value ("x = 5") the value counts, where the other side is no equation.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,7 +14,6 @@ from rlvr_jax.verifiers.maths.constants import with_same_constants
 from rlvr_jax.verifiers.maths.formulas import identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols
-from rlvr_jax.verifiers.maths.kleene import all_of, any_of, paired
 from rlvr_jax.verifiers.maths.qualifiers import plain_pair
 from rlvr_jax.verifiers.maths.quantities import NumberRules
 from rlvr_jax.verifiers.maths.regions import as_region
@@ -39,6 +39,8 @@ from rlvr_jax.verifiers.maths.values import (
     Text,
     Unread,
     Value,
+    all_of,
+    any_of,
     approximate,
     to_tex,
 )
@@ -200,7 +202,7 @@ class Rules(NumberRules):
         rows = [[self.equal(g, a, ask) for a in answer.items] for g in gold.items]
         columns = zip(*rows, strict=True) if rows else [() for _ in answer.items]
         covered = all_of(any_of(line) for line in [*rows, *columns])
-        if not repeats or not covered or paired(rows):
+        if not repeats or not covered or _paired(rows):
             return covered
         return None if any(None in row for row in rows) else False
 
@@ -237,6 +239,17 @@ class Rules(NumberRules):
             return False
         pairs = ((gold.low, answer.low), (gold.high, answer.high))
         return all_of([self.equal(g, a, ask) for g, a in pairs])
+
+
+def _paired(rows: Sequence[Sequence[bool | None]]) -> bool:
+    """True if each row has a True in a column of its own; equal rows make the choice free."""
+    free = list(range(len(rows)))
+    for row in rows:
+        column = next((column for column in free if row[column]), None)
+        if column is None:
+            return False
+        free.remove(column)
+    return True
 
 
 def _as_list(value: Container | Region) -> Container:

@@ -3,7 +3,6 @@
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, number, parts
-from rlvr_jax.verifiers.maths.kleene import all_of
 from rlvr_jax.verifiers.maths.values import (
     Ask,
     Chain,
@@ -17,6 +16,7 @@ from rlvr_jax.verifiers.maths.values import (
     Relation,
     Unread,
     Value,
+    all_of,
 )
 
 

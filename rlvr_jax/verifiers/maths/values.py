@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -241,3 +241,15 @@ def approximate(value: Value) -> float | None:
     return (
         found.real if abs(found.imag) <= 1e-12 * abs(found) and math.isfinite(found.real) else None
     )
+
+
+def all_of(values: Iterable[bool | None]) -> bool | None:
+    """Whether all are true, where None is not known yet."""
+    values = list(values)
+    return False if False in values else None if None in values else True
+
+
+def any_of(values: Iterable[bool | None]) -> bool | None:
+    """Whether one is true, where None is not known yet."""
+    values = list(values)
+    return True if True in values else None if None in values else False

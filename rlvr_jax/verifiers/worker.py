@@ -125,7 +125,8 @@ class _Keeper:
         worn = self.jobs >= self.settings["jobs_per_worker"]
         worn |= self.seconds >= self.settings["cpu_seconds"]
         worn |= reply[:1] == ERROR  # it may have left little memory
-        if worn or self.crowd() or self.worker.buffer or _readable(self.worker.socket):
+        worn |= bool(self.worker.buffer or select.select([self.worker.socket], [], [], 0)[0])
+        if worn or self.crowd():
             self.kill()
         return reply
 
@@ -262,7 +263,8 @@ def _prctl(option: int, value: int) -> bool:
 
 def _isolate() -> set[str]:
     """Takes the supervisor out of the network and into a user namespace, where that is allowed."""
-    granted = {"descendants"} if _children_listed() and _prctl(_SUBREAPER, 1) else set()
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
+    granted = {"descendants"} if listed and _prctl(_SUBREAPER, 1) else set()
     user, group = os.getuid(), os.getgid()
     if sys.platform == "linux" and _system("unshare", _NEWUSER | _NEWNET | _NEWIPC):
         granted |= {"network", "processes"}
@@ -271,10 +273,6 @@ def _isolate() -> set[str]:
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     return granted
-
-
-def _children_listed() -> bool:
-    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 
 
 def _threads(pid: int) -> list[str]:
@@ -303,10 +301,6 @@ def kill(pid: int) -> None:
     for end in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             end(pid, signal.SIGKILL)
-
-
-def _readable(stream: socket.socket) -> bool:
-    return bool(select.select([stream], [], [], 0)[0])
 
 
 def _main() -> None:

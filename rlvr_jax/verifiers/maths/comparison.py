@@ -64,7 +64,9 @@ class Rules(NumberRules):
     def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         """Compares; None while an answer of `ask` is missing."""
         if isinstance(gold, Number) and gold.based and isinstance(answer, _READ_AS_SIGNS):
-            return _signs(answer) == gold.based[0]  # 1A, which is no number by itself
+            text = answer.tex if isinstance(answer, Expression) else answer.text
+            # 1A, which is not a number by itself; the digits of the gold have no zeros before them.
+            return "".join(text.split()).lower().lstrip("0") == gold.based[0]
         if isinstance(gold, Unread) or isinstance(answer, Unread):
             return False
         if gold == answer:
@@ -217,7 +219,12 @@ class Rules(NumberRules):
     def _equal_regions(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if any(isinstance(value, Container) and value.kind == "list" for value in (gold, answer)):
             # Points (a, b) that may be intervals.
-            lists = [_as_list(value) for value in (gold, answer)]
+            lists = (
+                value
+                if isinstance(value, Container)
+                else Container("list", tuple(map(_interval, value.pieces)))
+                for value in (gold, answer)
+            )
             return self._in_any_order(*lists, ask)
         first, second = as_region(gold), as_region(answer)
         if first is None or second is None:
@@ -252,12 +259,6 @@ def _paired(rows: Sequence[Sequence[bool | None]]) -> bool:
     return True
 
 
-def _as_list(value: Container | Region) -> Container:
-    if isinstance(value, Container):
-        return value
-    return Container("list", tuple(map(_interval, value.pieces)))
-
-
 def _interval(piece: Piece) -> Container:
     kind = ("[" if piece.low_closed else "(") + ("]" if piece.high_closed else ")")
     return Container(kind, (piece.low, piece.high))
@@ -267,12 +268,6 @@ def _folded(value: Value) -> str:
     """A word of three letters or more, in lower case; "" for anything else."""
     text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
     return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
-
-
-def _signs(value: Text | Expression | Unread) -> str:
-    """A text in lower case without blanks, less the zeros that it begins with."""
-    text = value.tex if isinstance(value, Expression) else value.text
-    return "".join(text.split()).lower().lstrip("0")
 
 
 def _as_part(value: Value) -> Value:

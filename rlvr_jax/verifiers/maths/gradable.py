@@ -43,14 +43,11 @@ def is_gradable(gold: Value, ask: Ask) -> bool | None:
         return is_gradable(gold.right, ask) if gold.whole else False
     if isinstance(gold, Relation):
         return None not in [read_formula(side) for side in (gold.left, gold.right)]
-    if isinstance(gold, Ratio) and all(map(_is_nothing, gold.items)):
+    numbers = isinstance(gold, Ratio) and all(isinstance(item, Number) for item in gold.items)
+    if numbers and not any(item.value for item in gold.items):
         return False
     if isinstance(gold, Container | Chain | Ratio):
         return all_of([is_gradable(item, ask) for item in gold.items])
     if isinstance(gold, Region):
         return all_of([is_gradable(end, ask) for end in gold.ends])
     return True
-
-
-def _is_nothing(value: Value) -> bool:
-    return isinstance(value, Number) and value.value == 0

@@ -89,7 +89,10 @@ def _several(text: str, parse: Parse) -> Value | None:
             return (_named_alike(values) and union(values)) or Container("list", tuple(values))
     separators = rf",?\s*{_AND}|,?\s*{_OR}"
     pieces = split(text, separators)
-    parts = [part for piece in pieces for part in _entries_of(piece, parse, len(pieces) > 1)]
+    parts = []
+    for piece in pieces:  # 2,500 is one of several numbers
+        whole = len(pieces) > 1 and isinstance(parse(piece), Number)
+        parts += [piece] if whole else entries(piece)
     if len(parts) == len(pieces) == 1:
         return None
     parts = [part.strip() for part in parts if part.strip()]
@@ -114,13 +117,6 @@ def _mixed(values: list[Value], text: str) -> Number | None:
     plain = whole == Number(whole.value) and part == Number(part.value, unit=part.unit)
     proper = whole.value.denominator == 1 and whole.value > 0 and 0 < part.value < 1
     return replace(part, value=whole.value + part.value) if plain and proper else None
-
-
-def _entries_of(piece: str, parse: Parse, several: bool) -> list[str]:
-    """The entries of a piece between "and"s; 2,500 is one of several numbers."""
-    if several and isinstance(parse(piece), Number):
-        return [piece]
-    return entries(piece)
 
 
 def _joined(values: list[Value], text: str) -> Value:

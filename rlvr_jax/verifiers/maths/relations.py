@@ -70,7 +70,8 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask)
     if None in nodes:
         return False
     verdict = identity.proportional(*nodes, ordered=sign in ("<", "\\le"))
-    if verdict is False and sign == "=" and any(map(_has_names_below, nodes)):
+    below = [p.items[1] for node in nodes for p in parts(node) if p.kind == "quotient"]
+    if verdict is False and sign == "=" and any(map(free_symbols, below)):
         return ask((*texts, "/"))
     return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
 
@@ -92,12 +93,6 @@ def _as_written(value: Value) -> object:
     tex = value.tex if isinstance(value, Number | Expression) else None
     node = read_formula(tex) if tex else None
     return value if node is None else unordered(node)
-
-
-def _has_names_below(node: Node) -> bool:
-    """Whether a name stands below a fraction bar."""
-    below = [part.items[1] for part in parts(node) if part.kind == "quotient"]
-    return any(map(free_symbols, below))
 
 
 def _relation(value: Value) -> tuple[str, str, str] | None:
@@ -123,7 +118,7 @@ def has_symbols(value: Value) -> bool:
 
 
 def _is_solution(relation: Relation, region: Region) -> bool | None:
-    """Whether the region is what solves an inequality of one variable; None if it cannot be tried.
+    """Whether a region solves an inequality of one variable; None if that cannot be tried.
 
     Tried, not solved: the inequality has to hold inside of every piece and to fail outside, as far
     as a few hundred places tell: next to the ends on both sides, at the ends themselves, between

@@ -40,15 +40,6 @@ def _compiled(*pairs: tuple[str, object]) -> list[tuple[re.Pattern[str], object]
     return [(re.compile(pattern), replacement) for pattern, replacement in pairs]
 
 
-def _joined(match: re.Match) -> str:
-    """Digits in groups of three, without what separates the groups."""
-    return re.sub(r"\{,\}|\\,|'", "", match.group())
-
-
-def _primed(match: re.Match) -> str:
-    return "'" * match.group().count("'")
-
-
 def _vector(match: re.Match) -> str:
     """<a, b> as (a, b), where nothing or a sign of equality stands before it."""
     before = match.string[: match.start()].rstrip()
@@ -121,7 +112,8 @@ REWRITES = _compiled(
      rf"|it|sf|boldmath){_WORD}", " "),
     (r"\\(?:phantom|hphantom|vphantom|tag\*?|label|hspace\*?|vspace\*?)\s*\{[^{}]*\}", " "),
     (r"(?<!\\)\\!\s*", ""),
-    (r"(?<![\d.,'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:\\,\d{3})+|(?:'\d{3})+)(?![\d'])", _joined),
+    (r"(?<![\d.,'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:\\,\d{3})+|(?:'\d{3})+)(?![\d'])",
+     lambda match: re.sub(r"\{,\}|\\,|'", "", match.group())),  # between groups of three
     (rf"(?<!\\)\\[,;: ]|(?<!\\)\\[>]|(?<!\\)~|\\(?:q?quad|(?:thin|med|thick|en)?space){_WORD}"
      r"|&nbsp;", " "),
     (r"\\([A-Za-z]+)", lambda match: _NAMES_OF_ONE.get(match[1], match[0])),
@@ -135,7 +127,7 @@ REWRITES = _compiled(
      r"|(?<=\d)\s*\^\s*(?:\{\s*o\s*\}|o(?![A-Za-z]))", "°"),
     (r"°\s*([CF])(?![A-Za-z])", r"°\1"),
     (rf"\\prime{_WORD}\s*", "'"),
-    (r"\^\s*\{\s*'[' ]*\}|\^\s*'+", _primed),
+    (r"\^\s*\{\s*'[' ]*\}|\^\s*'+", lambda match: "'" * match.group().count("'")),
     (r"<=", r"\\le "),
     (r">=", r"\\ge "),
     (r"\\not\s*=", r"\\ne "),

@@ -246,7 +246,7 @@ def factor(gold: str, answer: str) -> Fraction | None:
     pair = [_scaled(unit) for unit in (gold, answer)]
     if None not in pair and pair[0][0] == pair[1][0]:
         return pair[1][1] / pair[0][1]
-    named = [_things(unit) for unit in (gold, answer)]
+    named = [frozenset(map(singular, u.removeprefix("~").split())) for u in (gold, answer)]
     if any(unit.startswith("~") and "per" not in unit.split() for unit in (gold, answer)):
         return Fraction(1) if named[0] <= named[1] or named[1] <= named[0] else None
     return None
@@ -259,7 +259,3 @@ def _scaled(unit: str) -> tuple[str, Fraction] | None:
         return None
     base, amount = _SCALE[name]
     return f"{base}^{power}", amount ** int(power or 1)
-
-
-def _things(unit: str) -> frozenset[str]:
-    return frozenset(map(singular, unit.removeprefix("~").split()))

@@ -154,7 +154,9 @@ class MathVerifier:
             for options, found in zip(choices, answers, strict=True):
                 used: set[tuple[str, ...]] = set()
                 ask = functools.partial(_look_up, known, wanted, used)
-                correct = self._grade_one(options, found, ask)
+                correct = _right(options, found, self._rules, ask)
+                if correct is False and self._joined and len(found) > 1:
+                    correct = _right(options, [", ".join(found)], self._rules, ask)
                 missed = not correct and bool(used & lost)
                 stage = "digits" if used else "exact"
                 verdicts.append(
@@ -186,13 +188,6 @@ class MathVerifier:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _grade_one(self, golds: list[str], answers: list[str], ask: Ask) -> bool | None:
-        """True, False, or None for a gold that cannot be graded."""
-        right = _right(golds, answers, self._rules, ask)
-        if right is False and self._joined and len(answers) > 1:
-            right = _right(golds, [", ".join(answers)], self._rules, ask)
-        return right
 
 
 def _right(golds: list[str], answers: list[str], rules: Rules, ask: Ask) -> bool | None:

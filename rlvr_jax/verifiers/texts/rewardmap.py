@@ -14,6 +14,7 @@ Source: https://github.com/fscdc/RewardMap, whose cleaning of station names is l
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.checks import Finding
@@ -70,20 +71,14 @@ def _after(part: str, label: str) -> str:
     return rest.partition("\n")[0].strip() if found else ""
 
 
-def _meets(route: Sequence[Leg], number: int) -> bool:
-    """Whether the leg after this one begins where it ends."""
-    return route[number].end == route[number + 1].start
-
-
 def _on(leg: Leg, lines: Mapping[str, Sequence[str]]) -> bool:
     """Whether a leg's line exists and has both of its stops."""
     return {leg.start, leg.end} <= set(lines.get(leg.line, ()))
 
 
 def _rides(route: Sequence[Leg], lines: Mapping[str, Sequence[str]]) -> bool:
-    return all(_on(leg, lines) for leg in route) and all(
-        _meets(route, number) for number in range(len(route) - 1)
-    )
+    meet = all(leg.end == after.start for leg, after in pairwise(route))
+    return meet and all(_on(leg, lines) for leg in route)
 
 
 def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
@@ -101,6 +96,6 @@ def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
             detail += 4 * (leg.line == direct)
         else:
             detail += 3 * (leg.line in lines)
-        last = number == len(route) - 1
-        detail += allowed and not last and _on(leg, lines) and _meets(route, number)
+        meets = leg.end in [after.start for after in route[number + 1 : number + 2]]
+        detail += allowed and meets and _on(leg, lines)
     return min(detail, _LARGEST_DETAIL)

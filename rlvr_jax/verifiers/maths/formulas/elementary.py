@@ -96,10 +96,6 @@ def _choose(evaluation: Any, total: Any, part: Any) -> Any:
     return truediv(*evaluation.both(evaluation.gamma(total), below[0] * below[1]))
 
 
-def _arrange(evaluation: Any, total: Any, part: Any) -> Any:
-    return truediv(*evaluation.both(evaluation.gamma(total), evaluation.gamma(total - part)))
-
-
 def _sign(evaluation: Any, value: Any) -> Fraction:
     real = evaluation.real(value)
     return Fraction((real > 0) - (real < 0))
@@ -122,7 +118,7 @@ SPECIAL: Mapping[str, Callable[..., Any]] = {
     "lcm": _common(math.lcm),
     "binom": _choose,
     "C": _choose,
-    "P": _arrange,
+    "P": lambda e, total, part: truediv(*e.both(e.gamma(total), e.gamma(total - part))),
     "sgn": _sign,
     "sign": _sign,
     "sqrt": lambda evaluation, value: evaluation.raised(value, Fraction(1, 2)),

@@ -102,7 +102,8 @@ class _Reader(Tokens):
         if token.kind == "number" and before.text not in (")", "]"):
             raise Unreadable
         right = self.factor()
-        mixed = before.kind == "number" and token.text == "\\frac" and _is_ratio(right)
+        mixed = before.kind == "number" and token.text == "\\frac"
+        mixed &= right.kind == "quotient" and all(map(_is_integer, right.items))
         if mixed and _is_integer(node):
             return Node("sum", (node, right))
         if mixed and node.kind == "product" and _is_integer(node.items[-1]):
@@ -197,7 +198,3 @@ class _Reader(Tokens):
 
 def _is_integer(node: Node) -> bool:
     return node.kind == "number" and node.value.denominator == 1
-
-
-def _is_ratio(node: Node) -> bool:
-    return node.kind == "quotient" and all(map(_is_integer, node.items))

@@ -85,9 +85,8 @@ class Rules(NumberRules):
             return self._equal_equations(gold, answer, ask)
         if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation):
             return equal_relations(gold, answer, ask)
-        if isinstance(gold, Relation) and as_region(answer) is not None:
-            return equal_relations(gold, answer, ask)
-        if isinstance(gold, Region) and isinstance(answer, Relation):
+        solved = isinstance(gold, Relation) and as_region(answer) is not None
+        if solved or (isinstance(gold, Region) and isinstance(answer, Relation)):
             return equal_relations(gold, answer, ask)
         if isinstance(gold, Equation):
             if isinstance(answer, Container) and answer.kind == "system" and gold.left[:1] == "(":

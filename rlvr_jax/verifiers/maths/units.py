@@ -23,22 +23,16 @@ in inch inches
 ft foot feet
 yd yds yard yards
 mi mile miles
-acre acres
 ha hectare hectares
 oz ounce ounces
 lb lbs
 pound pounds
-ton tons
-tonne tonnes
 gal gallon gallons
 qt quart quarts
 pt pint pints
-cup cups
 min mins minute minutes
 h hr hrs hour hours
-day days
 week weeks wk wks
-month months
 year years yr yrs
 $ dollar dollars USD usd bucks
 ¢ cent cents
@@ -49,17 +43,8 @@ $ dollar dollars USD usd bucks
 ₹ rupee rupees INR Rs rs
 mi/h mph
 km/h kph kmph
-unit units
-erg ergs
 cal calorie calories
 atm atmosphere atmospheres
-bar bars
-mmHg
-dB
-rpm
-bit bits
-byte bytes
-amu
 """
 # Units that take prefixes: symbol, then names; the symbol alone may stand for a length or a mass.
 _METRIC = """
@@ -96,6 +81,9 @@ _PREFIXES = {
     "p": ("pico", -12),
 }
 _CANONICAL = {name: line.split()[0] for line in _TABLE.splitlines() for name in line.split()}
+_CANONICAL |= {name: name for name in ("mmHg", "dB", "rpm", "amu")}
+for _name in ("acre", "ton", "tonne", "cup", "day", "month", "unit", "erg", "bar", "bit", "byte"):
+    _CANONICAL |= {_name: _name, _name + "s": _name}
 # Canonical name -> the unit that it is converted to, and how much of it.
 _SCALE: dict[str, tuple[str, Fraction]] = {
     "min": ("s", Fraction(60)),
@@ -196,21 +184,15 @@ def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
     sign, square, prefix, degree = 1, 0, "", False
     for place, piece in enumerate(pieces):
         name = piece["name"]
-        if name is None:
-            sign = -1 if piece["sign"] == "/" else sign
-            continue
-        if name == "per":
-            sign = -1
+        if name is None or name == "per":
+            sign = -1 if name or piece["sign"] == "/" else sign
             continue
         if name in _SQUARE:
             square = _SQUARE[name]
             continue
-        if name in ("\\mu", "μ"):
-            prefix = "μ"
-            continue
         ohm = place + 1 < len(pieces) and pieces[place + 1]["name"] in ("\\Omega", "Ω")
-        if ohm and name in _PREFIXES:
-            prefix = name
+        if name in ("\\mu", "μ") or (ohm and name in _PREFIXES):
+            prefix = name.replace("\\mu", "μ")
             continue
         name = prefix + {"\\Omega": "Ω"}.get(name, name)
         known = unit_name(name)

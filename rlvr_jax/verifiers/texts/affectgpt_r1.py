@@ -24,9 +24,8 @@ def extract(response: str) -> str | None:
     return after_thinking(response) if answer is None else answer
 
 
-def formed(response: str, gold: object = None) -> float:
+def formed(response: str, _: object = None) -> float:
     """1 for a thought in <think> and behind it an <answer>, each once and nothing beside them."""
-    del gold
     return float(well_formed(response))
 
 

@@ -51,13 +51,12 @@ def _keywords_multiple(text: str, **named: str) -> bool:
 
 def _punctuation(text: str) -> bool:
     """Every one of . , ! ? ; : beside an interrobang."""
-    marks = [mark for mark in ("?!", "!?", "‽") if mark in text]
-    return bool(marks) and set(".,!?;:") <= set(text.replace(marks[0], "", 1))
+    mark = next((mark for mark in ("?!", "!?", "‽") if mark in text), None)
+    return mark is not None and set(".,!?;:") <= set(text.replace(mark, "", 1))
 
 
 def _words_japanese(text: str, N: float) -> bool:
-    step = _whole(N)
-    found = [bare(word) for word in text.split()[step - 1 :: step]]
+    found = [bare(word) for word in text.split()[_whole(N) - 1 :: _whole(N)]]
     return all(_JAPANESE.search(word) for word in found if word and not word.isdigit())
 
 

@@ -49,19 +49,17 @@ def judge(steps: Sequence[str]) -> Verdict:
     return "ERROR" if not found or "ERROR" in found else "VERIFIED"
 
 
-def check(answer: str | Sequence[str], gold: object = None) -> float | None:
+def check(answer: str | Sequence[str], _: object = None) -> float | None:
     """1, 0 or no verdict on a step, or on the steps of a solution."""
-    del gold  # the arithmetic is right or wrong by itself
     verdict = judge([answer] if isinstance(answer, str) else answer)
     return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
 
 
-def check_lines(response: str, gold: object = None) -> Finding:
+def check_lines(response: str, _: object = None) -> Finding:
     """`check` of the lines behind the thinking, each a step; the stage is the verdict.
 
     Info: `steps`, and `false_steps`, the number of those that do not hold.
     """
-    del gold
     steps = [line for line in after_thinking(response).splitlines() if line.strip()]
     info = {"steps": len(steps), "false_steps": sum(check_step(s) == "FALSE" for s in steps)}
     return Finding(check(steps), None, judge(steps), info)

@@ -50,7 +50,7 @@ def _figure(reader: Tokens, _: str) -> Node:
 
 def _accented(reader: Tokens, name: str) -> Node:
     if reader.at("{"):
-        inside = reader.inside()
+        inside = "".join(reader.inside())
         if names.is_decorated(name, inside):
             return reader.group()
         reader.group()

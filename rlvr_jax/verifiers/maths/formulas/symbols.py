@@ -55,8 +55,8 @@ def named(reader: Tokens, name: str) -> Node:
     if reader.texts(6) == ["^", "{", "-", "1", "}", "("] and names.applies(name, ""):
         reader.place += 5
         return Node("apply", _bracketed(reader), f"{name}^{{-1}}")
-    if name in ("C", "P") and reader.at("(") and (parts := _selected(reader.inside())):
-        reader.place += 2 + _count(reader)
+    if name in ("C", "P") and reader.at("(") and (parts := _selected("".join(reader.inside()))):
+        reader.place += 2 + len(reader.inside())
         return call(name, *parts)
     if reader.at("(") and _applied(reader, name):
         return Node("apply", _bracketed(reader), name)
@@ -137,24 +137,14 @@ def _bracketed(reader: Tokens) -> tuple[Node, ...]:
 
 
 def _applied(reader: Tokens, name: str) -> bool:
-    return names.applies(name, reader.inside())
+    return names.applies(name, "".join(reader.inside()))
 
 
 def _index(reader: Tokens) -> str:
     """The text of a subscript, without spaces."""
     reader.need("_")
     if reader.at("{"):
-        text = reader.inside()
-        reader.place += 2 + _count(reader)
-        return text
+        inside = reader.inside()
+        reader.place += 2 + len(inside)
+        return "".join(inside)
     return reader.next().text
-
-
-def _count(reader: Tokens) -> int:
-    """The tokens in the bracket that stands here."""
-    depth = 0
-    for count, token in enumerate(reader.tokens[reader.place :]):
-        depth += (token.text in "([{") - (token.text in ")]}")
-        if depth == 0:
-            return count - 1
-    raise Unreadable

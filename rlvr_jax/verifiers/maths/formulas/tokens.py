@@ -113,12 +113,12 @@ class Tokens:
             minus ^= self.next().text == "-"
         return minus
 
-    def inside(self) -> str:
-        """The text of the bracket that stands here, without it and without spaces."""
+    def inside(self) -> list[str]:
+        """The texts of the tokens in the bracket that is next."""
         found, depth = [], 0
         for token in self.tokens[self.place :]:
             depth += (token.text in "([{") - (token.text in ")]}")
             found.append(token.text)
             if depth == 0:
-                return "".join(found[1:-1])
+                return found[1:-1]
         raise Unreadable

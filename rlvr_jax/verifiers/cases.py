@@ -32,9 +32,9 @@ class Case:
 
     Fields:
       place: file and line.
-      response, gold: what is compared.
-      verdict: what the file says: 1, 0 or None.
-      kind: of the case, the name of the file where the line does not say.
+      response, gold: the texts that are compared.
+      verdict: of the file: 1, 0 or None.
+      kind: of the case, the name of the file where the line has none.
       why: reason of the verdict, "" without.
     """
 
@@ -50,7 +50,7 @@ def read_cases(folder: Path) -> list[Case]:
     """Reads all cases of a folder, or of one file.
 
     Raises:
-      ValueError: no file; a line that is no case, which is named.
+      ValueError: no file; a line that is not a case, which is named.
     """
     files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
     if not files or not files[0].is_file():

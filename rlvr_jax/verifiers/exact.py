@@ -11,7 +11,7 @@ from fractions import Fraction
 # Numbers of two grammars; a leading zero is a number of its own, which nothing may follow.
 INTEGERS = r"0|[1-9][0-9]*"
 DECIMALS = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
-# Of numerator and denominator of every intermediate result.
+# Bits of numerator and denominator of every intermediate result.
 MAX_BITS = 20_000
 _MAX_EXPONENT = 100
 
@@ -47,8 +47,8 @@ def evaluate(
 ) -> Fraction | None:
     """The value of an expression, None if it is none or has none (a division by zero).
 
-    Operators of one rank go from the left, powers from the right. Exponents are integers of at most
-    `MAX_EXPONENT`.
+    Operators of one rank are applied from the left, powers from the right. Exponents are integers
+    of at most 100.
 
     Args:
       words: from `tokens`.

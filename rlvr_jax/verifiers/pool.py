@@ -1,6 +1,6 @@
 """A pool of worker processes for verifiers: hostile input, hard limits, results in order.
 
-Three processes stand in a row. The *caller* (the trainer, with its threads) starts a *supervisor*
+There are three processes. The *caller* (the trainer, with its threads) starts a *supervisor*
 for each worker: a fresh interpreter that runs `worker.py`, so that nothing of the caller is forked,
 pickled or inherited. The supervisor imports the function once, forks *workers* from itself in
 milliseconds, hands them one job at a time and kills their whole tree at a time-out. Messages are
@@ -9,7 +9,7 @@ handle on one process.
 
 A worker has no standard streams and limits on CPU time, memory, file size and open files, and dies
 with its supervisor, which goes when the caller does. Where the system lets an ordinary user make
-namespaces (`WorkerPool.isolation` says what was granted), it has no network and can neither signal
+namespaces (`WorkerPool.isolation` has those granted), it has no network and can neither signal
 other processes nor read their memory or environment.
 
 Not protected: the file system (a job reads and deletes what the user may); the names and command
@@ -42,14 +42,14 @@ from rlvr_jax.verifiers.supervisor import Supervisor, stop
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one job: a value, or the reason why there is none.
+    """Result of one job: a value, or the reason why there is none.
 
     Fields:
       value: JSON value the function returned; None if it did not return.
       timed_out: the wall or CPU limit ended it.
-      error: what went wrong, None if nothing did.
+      error: the reason, None for a value.
       lost: a process of the pool was killed from outside, twice (by the system when memory runs
-        out, say). That tells nothing about the job, unless it can kill its own processes.
+        out, say). The job is not the cause, unless it can kill its own processes.
     """
 
     value: Any = None
@@ -62,7 +62,7 @@ class WorkerPool:
     """Runs a function of one JSON value in limited processes. Use as a context manager.
 
     Workers start at the first `map`. All methods may be called from any thread; calls of `map` wait
-    for each other. Values and time-outs are remembered, errors are not. A job that failed in a
+    for each other. Values and time-outs are cached, errors are not. A job that failed in a
     worker which had served others is run once more in a fresh one, so that no job pays for the one
     before it, as is a job whose process was killed from outside. A process that is forked from the
     caller has a pool of its own.
@@ -79,7 +79,7 @@ class WorkerPool:
       open_files: file handles of one process.
       job_bytes, reply_bytes: size caps of the JSON text of a job and of a result.
       jobs_per_worker: jobs after which a worker is replaced; 1 shares nothing between jobs.
-      cache_size: results remembered.
+      cache_size: cached results.
       warm_up: a trusted job run once in the supervisor, so that workers find the imports done.
     Raises:
       ValueError: an argument out of range.
@@ -283,7 +283,7 @@ _POOLS: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    # What a child inherits is its parent's: the processes, and a lock that a thread may hold.
+    # A child inherits from its parent: the processes, and a lock that a thread may hold.
     for pool in list(_POOLS):
         pool._begin()
 

@@ -1,4 +1,4 @@
-"""What runs in the supervisor of a pool and in its workers (see `pool`).
+"""The code of the supervisor of a pool and of its workers (see `pool`).
 
 Run as a script by a fresh interpreter, with the channel to the caller as its standard input; the
 caller's side imports only the messages and the helpers that end processes. This file therefore
@@ -6,7 +6,7 @@ needs nothing but the standard library.
 
 The supervisor never runs a job, so it stays able to act. It is the subreaper of its descendants:
 an orphan becomes its child, so that one which left its group by setsid is found as well. A worker
-that failed, or left a process or a thread behind, is replaced before the next job.
+that failed, or left a process or a thread, is replaced before the next job.
 """
 
 import contextlib
@@ -143,7 +143,7 @@ class _Keeper:
             raise EOFError  # it died, but a child of it holds its end of the channel open
 
     def died(self, seconds: float) -> bytes:
-        """Reaps a worker that closed its channel in a job of so many seconds; says how it ended."""
+        """Reaps a worker that closed its channel in a job of so many seconds; gives the reply."""
         code = None
         for _ in range(50):
             pid, status = os.waitpid(self.pid, os.WNOHANG)

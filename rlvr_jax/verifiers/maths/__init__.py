@@ -6,7 +6,7 @@
   `grouped`, `equations`, `regions`, to `values`.
 `comparison`: when two are equal, with `quantities`, `relations`, `qualifiers`, `constants`,
   `renaming`; `gradable`: which golds can be graded.
-`formulas`: reads and compares formulas; `algebra` is what a worker is asked about them.
+`formulas`: reads and compares formulas; `algebra` compares them in a worker.
 """
 
 from rlvr_jax.verifiers.maths.extract import final_answer

@@ -23,9 +23,9 @@ _STEPS = 10**5
 
 
 def equal_expressions(job: list[str]) -> bool:
-    """Compares [gold, answer]; of a single [gold] says whether it has a value.
+    """Compares [gold, answer]; a single [gold] is True if it has a value.
 
-    [gold, answer, kind] compares otherwise: "=" and "<" ask whether the formulas are proportional
+    [gold, answer, kind] compares otherwise: "=" and "<" test whether the formulas are proportional
     ("<": with a positive factor), "/" whether their numerators are, and a fraction "1/200" whether
     they are as near as that.
     """

@@ -1,8 +1,8 @@
 """When two values are equal: decided exactly, by a worker only where digits have to confirm it.
 
 Equality has three values here, as a worker's answer may still be missing. A single value and a
-container of values are never equal, also where the container has one entry. Of an equation that
-names a value ("x = 5") the value counts, where the other side is no equation.
+container of values are never equal, also where the container has one entry. An equation that
+names a value ("x = 5") counts as the value, where the other side is not an equation.
 """
 
 import re
@@ -150,7 +150,7 @@ class Rules(NumberRules):
         return verdict
 
     def _equal_chain(self, gold: Value, answer: Chain, ask: Ask) -> bool | None:
-        """Each side has to be right, or the rounded one is the decimal that is the gold."""
+        """Each side has to be correct, or the rounded one is the decimal that is the gold."""
         decimal = answer.rounded
         if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit > 0:
             exact = replace(gold, last_digit=Fraction(0))

@@ -1,4 +1,4 @@
-"""Can a gold be graded? That depends on the gold alone: that it is read and has a value."""
+"""Whether a gold can be graded: whether it is read and has a value."""
 
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula

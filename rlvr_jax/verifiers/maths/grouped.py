@@ -1,7 +1,7 @@
-r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
+r"""Brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
 
 A vector is a tuple, however it is written. Two entries may be an interval, so that the brackets
-tell; more are a tuple in any brackets.
+count; more are a tuple in any brackets.
 """
 
 import re
@@ -42,7 +42,7 @@ _UNIT_VECTOR = re.compile(r"\\(?:hat|vec|overrightarrow)\s*\{?\s*\\?([ijk])(?:ma
 
 
 def read_grouped(text: str, parse: Parse) -> Value | None:
-    """Reads what brackets hold together; None if the text is not one bracket."""
+    """Reads the content of brackets; None if the text is not one bracket."""
     if text in ("\\emptyset", "\\{\\}", "\\{ \\}", "{}", "{ }"):
         return Container("set", ())
     if (match := _CASES.match(text)) and "&" not in text:
@@ -88,7 +88,7 @@ def _in_a_row(lines: list[str]) -> str:
 
 
 def _nested(parts: list[str]) -> list[list[str]]:
-    """The rows of [[a, b], [c, d]], none if the parts are no lists of one length."""
+    """The rows of [[a, b], [c, d]], none if the parts are not lists of one length."""
     parts = [part.strip() for part in parts]
     if not all(part[:1] == "[" and part[-1:] == "]" and enclosed(part) for part in parts):
         return []
@@ -107,7 +107,7 @@ def _set(inside: str, parse: Parse) -> Value | None:
 
 
 def _described(what: str, condition: str, parse: Parse) -> Value:
-    r"""{x | a ≤ x < b}, with x \in \mathbb{R} before or behind the bar."""
+    r"""{x | a ≤ x < b}, with x \in \mathbb{R} before or after the bar."""
     name, *of = re.split(r"\\in(?![A-Za-z])", what, maxsplit=1)
     if re.sub(r"\s", "", "".join(of)) not in ("", "\\mathbb{R}") or not re.fullmatch(
         r"\\?[A-Za-z]+(?:_\{?\w+\}?)?", name.strip()

@@ -1,8 +1,8 @@
-r"""Several answers beside each other: "a, b", "a and b", "a or b", unions, ±, systems.
+r"""Several answers: "a, b", "a and b", "a or b", unions, ±, systems.
 
 A comma followed by a space separates; without one it does not between groups of three digits. "or"
-binds less than a comma where equations stand on its sides. Inequalities of one variable are joined
-by a comma to what lies in all of them, or to a union if that is empty.
+binds less than a comma where equations are on its sides. Inequalities of one variable with a comma
+are their intersection, or their union if that is empty.
 """
 
 import itertools
@@ -48,7 +48,7 @@ def read_list(text: str, parse: Parse) -> Value | None:
 
 
 def entries(text: str) -> list[str]:
-    """The parts between commas or semicolons, of which thousands are no part."""
+    """The parts between commas or semicolons; a comma between thousands does not separate."""
     if ";" in text and len(parts := split(text, ";")) > 1:
         return parts
     return split(text, _LOOSE if re.search(r",\s", text) else ",")

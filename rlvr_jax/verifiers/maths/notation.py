@@ -43,7 +43,7 @@ def normalise(text: str) -> str:
 
 
 def _turned(text: str) -> str:
-    """Writes ]0,1[ as (0,1), if the whole text is such intervals and what joins them."""
+    """Writes ]0,1[ as (0,1), if the whole text is such intervals and signs that join them."""
     if not _TURNED.search(text) or not re.fullmatch(rf"(?:[^][]*?{_FRENCH.pattern})+[^][]*", text):
         return text
     return _FRENCH.sub(lambda m: f"{'[('[m[1] == ']']}{m[2]}{'])'[m[3] == '[']}", text)
@@ -101,7 +101,7 @@ def _unboxed(text: str) -> str:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*(?=\{)")
-# Commands that say how their last argument looks, and how many stand before it.
+# Commands for the look of their last argument, and the number of arguments before it.
 _LOOK = re.compile(
     r"\\(?:(?P<text>text(?:bf|it|rm|normal|sf|tt|up|md|sc)?|math(?:bf|it|rm|sf|tt|normal)|mbox|hbox"
     r"|operatorname\*?|emph|boldsymbol|pmb|bm|rm|bf)|(?P<none>underline|uline|ensuremath)"
@@ -116,7 +116,7 @@ _BARE_LETTER = re.compile(
 
 
 def _undecorated(text: str) -> str:
-    r"""Leaves what stands in \text{…}, \mathbf{…}, \underline{…}, \textcolor{red}{…}, …"""
+    r"""Leaves the content of \text{…}, \mathbf{…}, \underline{…}, \textcolor{red}{…}, …"""
     text = _BARE_LETTER.sub(r"\1{\2\3}", text)
     pieces, position = [], 0
     while match := _LOOK.search(text, position):
@@ -140,7 +140,7 @@ def _undecorated(text: str) -> str:
             inside = f"\\hat{{{inside.strip()[-1]}}}"  # \mathbf{i}
         elif match["text"]:
             inside = f" {inside} "
-        # What stands inside is looked at as well: it follows.
+        # The content is looked at as well: it follows.
         text, position = inside + text[end + 1 :], 0
     return "".join([*pieces, text[position:]])
 

@@ -1,8 +1,8 @@
 """Numbers as people write them, read exactly: fractions, powers, repeating decimals, π, bases,
 ordinals.
 
-Takes what `notation.normalise` writes. A decimal keeps the worth of its last digit, which is how
-exactly it was written, and a number of another base its digits.
+Takes a text of `notation.normalise`. A decimal has the worth of its last digit, which is its
+precision, and a number of another base its digits.
 """
 
 import re
@@ -32,7 +32,7 @@ _SCIENCE = re.compile(
     r"10\s*\^\s*(?:(-?\d+)|\{\s*([-+]?\d{1,5})\s*\}|\(([-+]?\d{1,5})\))$"
 )
 _EXPONENT = re.compile(rf"({_DECIMAL})[eE]([-+]?\d{{1,5}})$")
-# A letter alone is a name: a_{11} is an entry of a sequence.
+# A single letter is a name: a_{11} is an entry of a sequence.
 _BASED = re.compile(
     r"\(?\s*(\d|[0-9A-Fa-f]{2,60})\s*\)?\s*(?:_\s*\{\s*(\d{1,2}|[a-z]+)\s*\}|_(\d\d)"
     r"|\(?\s*(?:in\s+)?base[\s-]*(\d{1,2}|[a-z]+)\s*\)?)$"
@@ -178,7 +178,7 @@ def _endless(text: str) -> Number | None:
 
 
 def _written(digits: str, scale: Fraction = Fraction(1)) -> Number:
-    """A number without a fraction bar; behind a point, its last digit has a worth."""
+    """A number without a fraction bar; after a point, its last digit has a worth."""
     behind = digits.partition(".")[2]
     last = scale / 10 ** len(behind) if behind else Fraction(0)
     return Number(_exact(digits) * scale, last_digit=last)

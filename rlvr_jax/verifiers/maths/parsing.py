@@ -1,8 +1,8 @@
 """From the text of an answer to its value: numbers exactly, brackets by kind, the rest as formulas.
 
-Takes what `notation.normalise` writes, up to MAX_CHARACTERS: regular expressions, one level of
-brackets at a time, each part read once; what would take long to work out is refused. `lists` reads
-what stands beside each other, `grouped` what stands in brackets.
+Takes a text of `notation.normalise`, up to MAX_CHARACTERS: regular expressions, one level of
+brackets at a time, each part read once; numbers that take long to work out are refused. `lists`
+reads several values, `grouped` those in brackets.
 """
 
 import functools
@@ -96,14 +96,14 @@ def _bare(text: str) -> str:
 
 
 def _is_group(text: str) -> bool:
-    """True for {…} with one thing in it that is no condition of a set."""
+    """True for {…} with one thing in it that is not a condition of a set."""
     whole = text[:1] == "{" and closing(text, 0) == len(text) - 1 and bool(text[1:-1].strip())
     return whole and len(split(text[1:-1], r",|;|:|\|")) == 1
 
 
-# Letters are unknowns, and one behind them is a factor: of πr²h, the h are no hours.
+# Letters are unknowns, and one after them is a factor: the h of πr²h are not hours.
 _NUMERIC = re.compile(r"(?:\\[A-Za-z]+|[^A-Za-z\\])*(?:[\d)}\]!]|\\pi)")
-# Numbers beside each other, an index of a number, and what dots stand for: letter by letter.
+# Numbers beside each other, an index of a number, and dots: compared letter by letter.
 _NOT_READ = re.compile(r"\d\s+\d|\d\s*\{\s*\d|[\d)]\}*\s*_|\\dots(?![A-Za-z])")
 
 

@@ -1,7 +1,7 @@
-"""Sets of real numbers: unions, intersections and differences of intervals, and what they are of.
+"""Sets of real numbers: unions, intersections and differences of intervals.
 
-Ends are put in order by their size in double precision; ends that are no number leave the pieces as
-they were written.
+Ends are in order by their size in double precision; with ends that are not numbers, the pieces stay
+as they were written.
 """
 
 import itertools
@@ -115,7 +115,7 @@ def excluded(points: Sequence[Value], name: str = "") -> Region | None:
 
 
 def joined_rays(regions: Sequence[Region]) -> Region | None:
-    """Of "x < 1, x > 3" the union, as the rays do not meet; of all else what lies in all."""
+    """The intersection; if it is empty, as of "x < 1, x > 3", the union."""
     common = intersection(*regions)
     return common if common is None or common.pieces else union(regions)
 

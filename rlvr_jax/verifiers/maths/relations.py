@@ -1,4 +1,4 @@
-"""Equations, inequalities and ratios as wholes: what differs by a factor only is the same."""
+"""Equations, inequalities and ratios as wholes: a factor makes no difference."""
 
 import math
 from collections.abc import Iterator

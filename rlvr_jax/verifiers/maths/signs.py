@@ -41,7 +41,7 @@ def _compiled(*pairs: tuple[str, object]) -> list[tuple[re.Pattern[str], object]
 
 
 def _vector(match: re.Match) -> str:
-    """<a, b> as (a, b), where nothing or a sign of equality stands before it."""
+    """<a, b> as (a, b), where nothing or a sign of equality is before it."""
     before = match.string[: match.start()].rstrip()
     return match[0] if before and before[-1] != "=" else f"({match[1]})"
 
@@ -99,7 +99,7 @@ _NAMES_OF_ONE = {
     for name in names
 }
 SIGNS = _compiled(
-    (r"^([^$]*)(?<!\\)\$(?=\s*\.?\d)([^$]*)$", r"\1\\$\2"),  # alone, it opens no formula
+    (r"^([^$]*)(?<!\\)\$(?=\s*\.?\d)([^$]*)$", r"\1\\$\2"),  # a single one opens no formula
     (r"\\\$(?!\s*\.?\d)|(?<!\\)\$|\\\(|\\\)|(?<!\\)\\\[|(?<!\\)\\\]", ""),
     (r"\\\$", "$"),
 )

@@ -1,8 +1,8 @@
-"""Units behind a number: which names mean the same, and which factor lies between two.
+"""Units after a number: the names of each, and the factor between two.
 
 `split_unit` takes the unit or the counted things off an answer: names of the table with powers and
 "square" or "cubic", products and quotients of them ("m s^{-2}", "miles per hour"), signs of money,
-and other words, of which `words` says which may not be dropped. `factor` compares two units: SI
+and other words (`words` has those that may not be dropped). `factor` compares two units: SI
 prefixes of one unit, units of time and cents of a dollar are the only conversions.
 """
 
@@ -46,7 +46,7 @@ km/h kph kmph
 cal calorie calories
 atm atmosphere atmospheres
 """
-# Units that take prefixes: symbol, then names; the symbol alone may stand for a length or a mass.
+# Units that take prefixes: symbol, then names; a single symbol may be a length or a mass.
 _METRIC = """
 m meter metre
 g gram gm
@@ -102,14 +102,14 @@ for _line in filter(None, _METRIC.splitlines()):
             if len(_name) > 2:
                 _CANONICAL.setdefault(_name + "s", _short + _symbol)
 _CANONICAL |= {"l": "L", "ml": "mL", "cl": "cL", "dl": "dL", "kgs": "kg", "kms": "km", "cms": "cm"}
-# Letters that are no unit alone: 5 A, 5 C, 5 F and 5 T are rather products.
+# Single letters that are not units: 5 A, 5 C, 5 F and 5 T are rather products.
 _NOT_ALONE = frozenset(["A", "C", "F", "T"])
 
 MONEY = ("US$", "USD", "$", "€", "£", "¥", "₹", "Rs", "EUR", "GBP", "RMB", "CNY", "元")
 
 
 def money(sign: str | None) -> str:
-    """The one name of a currency that stands before a number, "" without."""
+    """The one name of a currency before a number, "" without."""
     sign = (sign or "").strip(" .")
     return _CANONICAL.get(sign, "$" if sign.endswith("$") else "")
 
@@ -156,7 +156,7 @@ def split_unit(text: str) -> tuple[str, str]:
 
 
 def _unit(text: str) -> str:
-    """The canonical name of a unit, or of what is counted; "" for anything else."""
+    """The canonical name of a unit, or of the counted things; "" for anything else."""
     pieces, position = [], 0
     while position < len(text):
         match = _PIECE.match(text, position)
@@ -179,7 +179,7 @@ def _power(name: str, exponent: int) -> str:
 
 
 def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
-    """Exponents by unit, 1 for m and -1 for s of m/s; None if a name is no unit."""
+    """Exponents by unit, 1 for m and -1 for s of m/s; None if a name is not a unit."""
     powers: dict[str, int] = {}
     sign, square, prefix, degree = 1, 0, "", False
     for place, piece in enumerate(pieces):
@@ -211,7 +211,7 @@ def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
 
 
 def factor(gold: str, answer: str) -> Fraction | None:
-    """What a number in the answer's unit is multiplied by to be in the gold's; None: they differ.
+    """The factor from a number in the answer's unit to one in the gold's; None: they differ.
 
     A unit may be missing on one side, but for a percentage, which is a part of the number.
     """

@@ -1,6 +1,6 @@
-"""What an answer can be: numbers, words, formulas, chains, equations, sets of numbers, containers.
+"""Values of answers: numbers, words, formulas, chains, equations, sets of numbers, containers.
 
-`parsing` makes these of a text, `comparison` says when two are equal.
+`parsing` makes these from a text, `comparison` decides when two are equal.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Infinity:
 
 @dataclass(frozen=True)
 class Text:
-    """Words, an option letter, a time of day, or what is compared letter by letter."""
+    """Words, an option letter, a time of day, or a text that is compared letter by letter."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Unread:
-    """What nobody can compare: as a gold no verdict, as an answer wrong."""
+    """A text that cannot be compared: ungraded as a gold, incorrect as an answer."""
 
     text: str
 
@@ -73,11 +73,11 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Chain:
-    """The sides of 2 + 3 = 5 ≈ 5.0: what is equal to it has to be equal to each.
+    """The sides of 2 + 3 = 5 ≈ 5.0: a value equal to the chain has to be equal to each.
 
     Fields:
       items: the exact sides.
-      rounded: the decimal behind ≈, which is true to its digits.
+      rounded: the decimal after ≈, which is true to its digits.
     """
 
     items: tuple[Value, ...]
@@ -86,13 +86,13 @@ class Chain:
 
 @dataclass(frozen=True)
 class Equation:
-    """left = right, where left is what the value is given to.
+    """left = right, where left is the name of the value.
 
     Fields:
       tex: first and second side of the equation, for a comparison as a whole.
       left: its name.
       right: the value.
-      whole: the value is all that the equation says, as in x = 5; of x² + y² = 4 it is not.
+      whole: the equation means its value only, as in x = 5, unlike x² + y² = 4.
       solved: it gives a number to a name.
     """
 
@@ -180,8 +180,8 @@ class Qualified:
     Fields:
       value: the formula, or several.
       names: the letters.
-      domains: what the domain may be, as `qualifiers` names it.
-      inside: the letters are an argument or an index of what is defined, as in f(x) = 2x.
+      domains: the possible domains, by the names of `qualifiers`.
+      inside: the letters are an argument or an index of a definition, as in f(x) = 2x.
     """
 
     value: Value
@@ -209,7 +209,7 @@ Parse = Callable[[str], Value]
 
 
 def to_tex(value: Value) -> str | None:
-    """Writes a value as a formula, without its unit; None for what is none."""
+    """Writes a value as a formula, without its unit; None if it is not one."""
     if isinstance(value, Expression):
         return value.tex
     if isinstance(value, Infinity):
@@ -224,7 +224,7 @@ def to_tex(value: Value) -> str | None:
 
 
 def approximate(value: Value) -> float | None:
-    """Where a value lies on the line; None if that is not known here."""
+    """A value in double precision; None if it is not known to be real here."""
     if isinstance(value, Infinity):
         return -math.inf if value.negative else math.inf
     if isinstance(value, Number):

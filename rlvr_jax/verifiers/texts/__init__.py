@@ -1,7 +1,7 @@
 """Rules about texts: formats, verdicts, steps, routes, lists of words.
 
 `format_rewards`: published readings of a format of thinking and answer tags.
-`critique_rl`: a verdict on a solution against what the tests say.
+`critique_rl`: a verdict on a solution against the result of the tests.
 `tp_judge`: the relations of a reasoning step, checked exactly; a formaliser's loop of repairs.
 `rewardmap`: routes on a map of lines, with partial credit.
 `longrlvr`: chunks of a context that are cited; `br_rm`: a comparison in two turns.

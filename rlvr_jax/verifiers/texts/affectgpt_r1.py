@@ -19,13 +19,13 @@ _ENDS = " .*'\"“”‘’„«»`"
 
 
 def extract(response: str) -> str | None:
-    """What stands in the last closed <answer>, without one what follows the thinking."""
+    """The text in the last closed <answer>, without one the text after the thinking."""
     answer = in_tag(response)
     return after_thinking(response) if answer is None else answer
 
 
 def formed(response: str, _: object = None) -> float:
-    """1 for a thought in <think> and behind it an <answer>, each once and nothing beside them."""
+    """1 for a thought in <think> and then an <answer>, each once."""
     return float(well_formed(response))
 
 

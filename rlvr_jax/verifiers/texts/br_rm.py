@@ -1,4 +1,4 @@
-"""A comparison in two turns: what matters and what is wrong with both, then which is better.
+"""A comparison in two turns: dimensions and an analysis of both, then the better response.
 
     turn 1  [dimensions]accuracy⏎style[/dimensions][analysis]…[/analysis]
     turn 2  [preference]1[/preference]
@@ -61,12 +61,12 @@ def rethink(text: str) -> str | None:
 
 
 def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -> float:
-    """0 for the right preference, -1 for the wrong one, `malformed` if a turn breaks the format.
+    """0 for the correct preference, -1 for the other, `malformed` if a turn breaks the format.
 
     Args:
       first, second: the texts of the turns.
       better: "1" or "2", as the pair was shown.
-      malformed: -100 squeezes right and wrong together where a group is divided by its deviation.
+      malformed: -100 makes the others nearly equal where a group is divided by its deviation.
     """
     preference = rethink(second)
     if branch(first) is None or preference is None:
@@ -75,12 +75,12 @@ def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -
 
 
 def present(pair: tuple[str, str], better: str, key: Sequence[int]) -> tuple[str, str, str]:
-    """Two responses in an order that is drawn, and which is better as they are shown.
+    """Two responses in a random order, and which is better as they are shown.
 
     Args:
       pair: the responses.
       better: "1" or "2", as they are given.
-      key: numbers from which the order is drawn, such as the seed and that of the prompt.
+      key: numbers that determine the order, such as the seed and that of the prompt.
     """
     if np.random.default_rng(key).uniform() < 0.5:
         return *pair, better

@@ -1,8 +1,8 @@
 """Checks for the instructions of IFBench, under its names and with the arguments of its data.
 
-Each does what the instruction says; word and sentence counts are ours (`words`), where the package
-uses NLTK, so scores agree with its own up to such borders. Left out is what needs a tagger, a list
-of stop words or syllables, or knowledge of the world; `rlvr_jax.tasks.ifbench` counts it.
+Word and sentence counts are ours (`words`), where the package uses NLTK, so scores agree with its
+own up to such borders. Checks are missing that need a tagger, a list of stop words or syllables, or
+knowledge of the world; `rlvr_jax.tasks.ifbench` counts it.
 
 Source: https://github.com/allenai/IFBench (the instructions); the code is ours.
 """
@@ -50,7 +50,7 @@ def _keywords_multiple(text: str, **named: str) -> bool:
 
 
 def _punctuation(text: str) -> bool:
-    """Every one of . , ! ? ; : beside an interrobang."""
+    """Each of . , ! ? ; : and an interrobang."""
     mark = next((mark for mark in ("?!", "!?", "‽") if mark in text), None)
     return mark is not None and set(".,!?;:") <= set(text.replace(mark, "", 1))
 

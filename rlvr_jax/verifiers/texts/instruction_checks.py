@@ -1,4 +1,4 @@
-"""Checks of instructions: a name and arguments, and whether a text does what they request.
+"""Checks of instructions: whether a text follows one, by its name and arguments.
 
 Each is (text, *arguments) -> bool, pure and linear in the text; bad arguments raise. `words` counts
 words, sentences and paragraphs. Keywords are whole words in any case, forbidden words also; a

@@ -1,8 +1,8 @@
-"""Instruction following, the half that needs no judge: named checks on what follows the thinking.
+"""Instruction following, the half that needs no judge: named checks of the text after the thinking.
 
     hard = mean of the checks that have a verdict,     reward = hard · soft
 
-`check` grades with hard alone; `followed` is one check, 1, 0 or None, and `combined` is the reward
+`check` grades with hard only; `followed` is one check, 1, 0 or None, and `combined` is the reward
 where a judge has said soft. A judge is any callable of text; `read_judgement` reads its answer.
 No verdict (None) have a check that nobody knows (the language of a text: no detector is here), one
 whose arguments do not fit, and a text of more than 20,000 characters. An empty text satisfies
@@ -26,7 +26,7 @@ _BAD_ARGUMENTS = (TypeError, ValueError, AttributeError, KeyError, IndexError, A
 
 
 def extract(response: str) -> str | None:
-    """What follows the thinking; None if that is empty or the thinking does not end."""
+    """The text after the thinking; None if that is empty or the thinking does not end."""
     answer = behind_thinking(response)
     return answer if answer is not None and answer.strip() else None
 
@@ -35,7 +35,7 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
     """How many of the instructions a text follows.
 
     Args:
-      text: what follows the thinking.
+      text: after the thinking.
       gold: instructions, each {"check": name, "arguments": list, or mapping of names}.
       every: 1 only if all that have a verdict are followed, else 0; not their mean.
     Returns:
@@ -53,7 +53,7 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
 
 
 def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str) -> int | None:
-    """Whether a text follows one instruction: 1 or 0; None is no verdict."""
+    """Whether a text follows one instruction: 1 or 0; None is ungraded."""
     function = KNOWN.get(name) if isinstance(name, str) else None
     if function is None or len(text) > _MAX_CHARACTERS:
         return None

@@ -1,4 +1,4 @@
-"""Partial rewards of InterCode: how near a query's rows or a shell's work are to what was wanted.
+"""Partial rewards of InterCode: how near a query's rows or a shell's work are to the gold.
 
 Source: https://github.com/princeton-nlp/intercode (envs/bash, envs/sql).
 """
@@ -50,9 +50,9 @@ def bash_reward(
 
     Args:
       missing, extra: changes of the gold that were not made, and others that were.
-      common, right: changes that both made, and those whose content is right; all of it where there
+      common, right: changes that both made, and those with equal content; all of it where there
         are none.
-      output, gold_output: what both printed; compared by words (tf-idf), letter by letter where
+      output, gold_output: printed by both; compared by words (tf-idf), letter by letter where
         neither has any.
     """
     changes = _PART * (1 - math.erf(missing + extra))

@@ -1,7 +1,7 @@
-r"""The spans of a LaTeX table: rows of cells with their width and height, whatever they show.
+r"""The spans of a LaTeX table: rows of cells with their width and height, without their content.
 
-Read is the first tabular of a text. Comments, rules, the columns' alignment and the distances
-behind a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
+The first tabular of a text is read. Comments, rules, the columns' alignment and the distances
+after a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
 and environments and not escaped. An empty row at the end does not count, nor an empty cell that
 lies under a \multirow. One pass, linear in the text.
 """
@@ -43,7 +43,7 @@ def spans(text: str) -> list[list[tuple[int, int]]] | None:
 
 
 def _behind_arguments(text: str, position: int, count: int) -> int:
-    """Where the body begins, behind so many arguments in braces; -1 if one is missing."""
+    """Where the body begins, after so many arguments in braces; -1 if one is missing."""
     for _ in range(count):
         position = _ARGUMENT.match(text, position).end()
         if text[position : position + 1] != "{":
@@ -103,11 +103,11 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
             width, height = _WIDTH.search(cell), _HEIGHT.search(cell)
             columns = max(int(width[1]), 1) if width else 1
             lines = int(height[1]) if height else 1
-            # A negative number reaches upwards: the text stands in the last of its rows.
+            # A negative number reaches upwards: the text is in the last of its rows.
             first, end = (number + 1, number + lines) if lines > 0 else (number + lines + 1, number)
             reached = range(max(first, 0), min(end, len(rows)))
             covered |= {(r, c) for r in reached for c in range(column, column + columns)}
-            # Of a \multicolumn that shows nothing the last argument is empty.
+            # The last argument of a \multicolumn without content is empty.
             empty = not cell or bool(width and not height and _NOTHING.search(cell))
             placed[-1].append((column, columns, max(abs(lines), 1), empty))
             column += columns

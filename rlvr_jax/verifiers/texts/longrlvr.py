@@ -20,7 +20,7 @@ _WORD = re.compile(r"\[\[\s*(YES|NO)\s*\]\]", re.IGNORECASE)
 
 
 class Cited(NamedTuple):
-    """What a response says.
+    """Chunks and answer of a response.
 
     Fields:
       ids: of the cited chunks, in order, twice where one is cited twice; None: no such block.
@@ -38,7 +38,7 @@ def parse(text: str) -> Cited:
 
 
 def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[float, float]:
-    """|U ∩ Z| / |U| and |U ∩ Z| / |Z|; a chunk that is cited twice counts twice in |U| alone.
+    """|U ∩ Z| / |U| and |U ∩ Z| / |Z|; a chunk that is cited twice counts twice in |U| only.
 
     Args:
       ids: U; none: both are 0.
@@ -49,6 +49,6 @@ def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[
 
 
 def judge(text: str) -> bool | None:
-    """What a judge says of an answer: [[YES]] or [[NO]], the last of them; None: nothing."""
+    """The verdict of a judge: the last [[YES]] or [[NO]]; None without one."""
     words = _WORD.findall(text)
     return words[-1].upper() == "YES" if words else None

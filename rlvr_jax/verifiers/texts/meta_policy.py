@@ -1,7 +1,7 @@
 """Points of a rubric's items, as a judge's answers give them, and rubrics that are rewritten.
 
 The last non-empty line of an answer is an integer of up to six digits, 0 … the item's maximum, with
-"Score:" or "Score =" before it, "/ maximum" and a full stop behind it allowed.
+"Score:" or "Score =" before it, "/ maximum" and a full stop after it allowed.
 
 Source: https://github.com/minnesotanlp/mpo, where an unreadable item is 0.
 """
@@ -27,7 +27,7 @@ _SCORE = re.compile(
 
 @dataclass(frozen=True)
 class Item:
-    """One item of a rubric: what the judge is asked, and the most points."""
+    """One item of a rubric: the question for the judge, and the most points."""
 
     text: str
     maximum: int
@@ -43,7 +43,7 @@ class Rubric:
 
 @dataclass(frozen=True)
 class Sample:
-    """A judged response: its prompt, its text, and what was said of each item."""
+    """A judged response: its prompt, its text, and the judge's words on each item."""
 
     prompt: str
     response: str
@@ -76,7 +76,7 @@ def share_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> floa
 
 
 def read_items(text: str) -> list[Item]:
-    """The items of a reply, one a line behind its most points, as in "5: Is the thesis clear?"; a
+    """The items of a reply, one a line after its most points, as in "5: Is the thesis clear?"; a
     bullet before it is dropped, lines of another form are none."""
     found = [_ITEM.fullmatch(line.strip()) for line in text.splitlines()]
     return [Item(match[2].strip(), int(match[1])) for match in found if match]
@@ -87,8 +87,8 @@ def evolve(
 ) -> tuple[Rubric, bool]:
     """A rubric as a model rewrites it in the light of what was judged by it, and whether it was.
 
-    Of each sample the model says where the judge was fooled (analyse), and writes items that are
-    not (refine); of all of these it makes one list (merge). A list that makes no rubric, see
+    For each sample the model writes where the judge was fooled (analyse), and items that are not
+    (refine); of all of these it makes one list (merge). A list that makes no rubric, see
     `rewritten`, leaves the old one as it is.
 
     Args:

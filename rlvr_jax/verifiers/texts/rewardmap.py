@@ -46,7 +46,7 @@ def legs(answer: str) -> list[Leg]:
 
 
 def check(answer: str, gold: Mapping[str, Any]) -> Finding:
-    """1 if correct; info: `detail` (routes alone) and `score`. No verdict on others."""
+    """1 if correct; info: `detail` (of routes) and `score`. Other questions are ungraded."""
     weight, detail = _WEIGHTS.get(gold["map"]), 0.0
     if weight is None or gold["type"] not in ("route", "truefalse", "count"):
         return Finding(None, answer, "unknown question")
@@ -82,8 +82,8 @@ def _rides(route: Sequence[Leg], lines: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
-    """2 for the asked ends; for each leg -5 if it is one too many, 4 or 3 for its line, 1 for its
-    change, which the last leg has not."""
+    """2 for the ends of the question; for each leg -5 if it is one too many, 4 or 3 for its line,
+    1 for its change, which the last leg has not."""
     lines, transfers = gold["lines"], gold["transfers"]
     direct = next(
         (n for n, stops in lines.items() if {gold["from"], gold["to"]} <= set(stops)), None

@@ -2,12 +2,12 @@ r"""Tables in LaTeX: is the structure the reference's? The half of a reward that
 
     teds = 1 − tree distance / nodes of the larger tree,   structure = 1[teds > 0.9]
 
-The tree of a table has a root, its rows, and its cells labelled (width, height); what a cell shows
-does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The picture half
-(CW-SSIM of two renderings, LaTeX needed) is not here.
+The tree of a table has a root, its rows, and its cells labelled (width, height); the content of a
+cell does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The picture
+half (CW-SSIM of two renderings, LaTeX needed) is not here.
 
 The release compares HTML with PubTabNet's TEDS, whose node count leaves the root out; here it
-counts, and LaTeX is read as it stands (`latex_table`).
+counts, and LaTeX is read directly (`latex_table`).
 
 Source: Table2LaTeX-RL, https://github.com/newLLing/Table2LaTeX-RL, `plugin.py`.
 """
@@ -29,7 +29,7 @@ def check(output: str, reference: Any) -> Finding:
     """1 if the structure is the reference's, up to a tenth of its nodes; info: teds and the rest.
 
     Args:
-      output, reference: LaTeX with a tabular. A reference without one is no verdict.
+      output, reference: LaTeX with a tabular. A reference without one is ungraded.
     """
     wanted = spans(reference) if isinstance(reference, str) else None
     if wanted is None or _tree(wanted).size() > _MOST_NODES:

@@ -1,7 +1,7 @@
-"""A prover as judge of reasoning steps: VERIFIED, FALSE or ERROR (it says nothing).
+"""A prover as judge of reasoning steps: VERIFIED, FALSE or ERROR (undecided).
 
 The prover here is exact arithmetic: `check` decides the relations that `relations` finds in a step.
-`autoformalise` is the loop around any prover, with a repair for what does not run, and `faithful`
+`autoformalise` is the loop around any prover, with repairs of texts that do not run; `faithful`
 guards against a formaliser that states something else. As a reward: 1 if all holds, 0 if something
 does not, no verdict on an ERROR, which must leave the group and not count as 0.
 
@@ -26,7 +26,7 @@ _INEQUALITY = re.compile("[<>≤≥≠]|!=")
 
 
 class Judgement(NamedTuple):
-    """How the loop of formalisations ended: the last verdict, and how often what was asked."""
+    """End of a loop of formalisations: the last verdict, and the numbers of checks and repairs."""
 
     verdict: Verdict
     checks: int
@@ -56,7 +56,7 @@ def check(answer: str | Sequence[str], _: object = None) -> float | None:
 
 
 def check_lines(response: str, _: object = None) -> Finding:
-    """`check` of the lines behind the thinking, each a step; the stage is the verdict.
+    """`check` of the lines after the thinking, each a step; the stage is the verdict.
 
     Info: `steps`, and `false_steps`, the number of those that do not hold.
     """
@@ -74,7 +74,7 @@ def autoformalise(
 ) -> Judgement:
     """Formalises a step and has the formal text repaired while it does not run.
 
-    What runs and is FALSE is never repaired.
+    A text that runs and is FALSE is never repaired.
 
     Args:
       formalise: (step) -> formal text.
@@ -110,7 +110,7 @@ def faithful(step: str, formal: str, prove: Callable[[str], tuple[Verdict, str]]
 
 
 def allocation(first: Verdict, second: Verdict) -> str:
-    """What two solutions of one problem are used for."""
+    """The use of two solutions of one problem."""
     if "ERROR" in (first, second):
         return "excluded"
     if first == second:

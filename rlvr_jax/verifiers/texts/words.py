@@ -13,12 +13,12 @@ _FIRST = re.compile(r"\w")
 
 
 def words(text: str) -> list[str]:
-    """What white space separates and has a letter or a digit: "a - b" has two."""
+    """Parts between white space that have a letter or a digit: "a - b" has two."""
     return [word for word in text.split() if any(map(str.isalnum, word))]
 
 
 def sentences(text: str) -> list[str]:
-    """Pieces with a letter or digit between runs of . ! ? that white space or the end follows.
+    """Parts with a letter or digit between runs of . ! ? that white space or the end follows.
 
     A sentence keeps its stop. Abbreviations are not known: "Dr. No is here." has two.
     """
@@ -31,7 +31,7 @@ def sentences(text: str) -> list[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """What empty lines separate and is not blank."""
+    """Parts between empty lines that are not blank."""
     return [part.strip() for part in _EMPTY_LINES.split(text) if part.strip()]
 
 
@@ -47,7 +47,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def occurrences(text: str, phrase: str) -> int:
-    """How often a phrase stands in a text as whole words, in any case."""
+    """How often a phrase occurs in a text as whole words, in any case."""
     if not phrase.strip():
         raise ValueError("occurrences: phrase must have characters, got none")
     pattern = rf"(?<!\w){re.escape(phrase.strip())}(?!\w)"
@@ -55,7 +55,7 @@ def occurrences(text: str, phrase: str) -> int:
 
 
 def enclosed(text: str, opening: str, closing: str) -> Iterator[str]:
-    """What stands between two marks in one line, one after the other."""
+    """The texts between two marks in one line, one after the other."""
     for line in text.splitlines():
         position = 0
         while (start := line.find(opening, position)) >= 0:
@@ -71,7 +71,7 @@ def holds(number: int, relation: str, bound: float) -> bool:
     """Whether a number is "at least", "at most", "less than", "more than" or "exactly" a bound.
 
     Raises:
-      ValueError: another relation; a bound that is no number, which no number would equal.
+      ValueError: another relation; a bound that is not a number, which no number would equal.
     """
     if not isinstance(bound, int | float):
         raise ValueError(f"holds: bound must be a number, got {bound!r}")

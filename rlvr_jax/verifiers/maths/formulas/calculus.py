@@ -30,7 +30,7 @@ def simplified(node: Node) -> Node:
 
 
 def numerator(node: Node) -> Node:
-    """What stands above the bar once all is one fraction."""
+    """The numerator of the formula as one fraction."""
     import sympy
 
     return _tree(sympy.fraction(sympy.together(_object(node)))[0])

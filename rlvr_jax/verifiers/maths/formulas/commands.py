@@ -1,4 +1,4 @@
-r"""Reads what begins with a backslash in a formula: \frac, \sqrt, \sum, \int, accents, names."""
+r"""Reads the commands of a formula: \frac, \sqrt, \sum, \int, accents, names."""
 
 import copy
 import re

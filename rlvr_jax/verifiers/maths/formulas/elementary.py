@@ -1,6 +1,6 @@
 """Functions of formulas: those of an arithmetic by their names, and max, gcd, binomials, log.
 
-The latter take the evaluation that asks, and the values of their arguments.
+max, gcd, … take the evaluation that needs them, and the values of their arguments.
 """
 
 import math

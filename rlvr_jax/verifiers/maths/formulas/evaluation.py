@@ -28,10 +28,10 @@ class Evaluation:
 
     After `value`, `largest` and `smallest` are binary logarithms: of the largest number that was
     met on the way (of which much may have cancelled), and of the finest difference that was
-    written. `complex` says that a root, a logarithm or an inverse function left the real numbers.
+    written. `complex`: a root, a logarithm or an inverse function left the real numbers.
 
     Args:
-      arithmetic: of what is not rational.
+      arithmetic: of values that are not rational.
       place: values of the names.
       bits, steps: of an exact number, and of parts that are worked out, at most.
       ordered: words (AB) have values of their own; else they are products of their letters.
@@ -218,7 +218,7 @@ class Evaluation:
         return found
 
     def _apply(self, node: Node) -> Any:
-        """A function that nobody knows is taken for a wave of its own."""
+        """An unknown function is a wave of its own."""
         key = zlib.crc32(node.value.encode())
         phase = Fraction(key % 1009 + 1, 1013)
         for place, item in enumerate(node.items, 1):

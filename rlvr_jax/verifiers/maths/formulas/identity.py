@@ -1,13 +1,13 @@
-"""Are two formulas the same? Decided at points: exactly where all is rational, else by digits.
+"""Equality of two formulas, decided at points: exactly where all is rational, else by digits.
 
-Points are drawn from the formulas themselves, so that nobody knows them beforehand: some with all
-names positive, and for each name one where it alone is negative. Equal are formulas that agree at
-all of them. Where a root or a logarithm of the gold leaves the real numbers it has no values to
-agree with: y is (√y)². Where one of the answer alone does so, or where absolute values (ln |x|)
-make a claim about such places, the answer is another function, unless i is written somewhere.
+Points follow from the formulas, so that nobody knows them beforehand: some with all names positive,
+and for each name one where only it is negative. Formulas are equal if they agree at all of them.
+Where a root or a logarithm of the gold leaves the real numbers it has no values to agree with: y is
+(√y)². Where only one of the answer does so, or where absolute values (ln |x|) make a claim about
+such places, the answer is another function, unless i is written somewhere.
 
-In this process doubles refute, and rational numbers confirm; what agrees in double precision is
-None here, for a worker with more digits (`algebra`).
+In this process doubles refute, and rational numbers confirm; agreement in double precision is None
+here, for a worker with more digits (`algebra`).
 """
 
 import cmath
@@ -23,10 +23,10 @@ from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
 
 _BITS = 2**15
 _STEPS = 600
-# Of doubles: relative to the largest number on the way, what is more than rounding.
+# A difference of doubles that is more than rounding, relative to the largest intermediate number.
 _CLEAR = 1e-9
 
-# (value, value) at a point, with their evaluations -> equal? None: not to be told.
+# (value, value) at a point, with their evaluations -> equal? None: unknown.
 _Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
 _Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
 
@@ -86,7 +86,7 @@ def _clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> boo
 def same(
     gold: Node, answer: Node, evaluate: _Evaluate = in_floats, judge: _Judge = _clearly
 ) -> bool | None:
-    """Whether two formulas have the same values; None if that cannot be told here."""
+    """Whether two formulas have the same values; None if that is unknown here."""
     if gold == answer:
         return True
 
@@ -201,7 +201,7 @@ def points(pair: tuple[Node, Node], ordered: frozenset[str]) -> list[dict[str, F
 def _ordered(gold: Node, answer: Node) -> frozenset[str]:
     """The words that are taken as names; none where one side writes out the products.
 
-    Of letters in lower case only what stands on the other side in another order counts as a name.
+    Letters in lower case are a name only if the other side has them in another order.
     """
     words = [{p.value for p in parts(side) if p.kind == "word"} for side in (gold, answer)]
     found = set()

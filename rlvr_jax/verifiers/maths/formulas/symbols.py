@@ -1,4 +1,4 @@
-r"""Reads the names of a formula, and what stands behind them: primes, indices, arguments."""
+r"""Reads the names of a formula with their primes, indices and arguments."""
 
 from rlvr_jax.verifiers.maths.formulas import names
 from rlvr_jax.verifiers.maths.formulas.tokens import CLOSING, Token, Tokens
@@ -31,7 +31,7 @@ def letters(reader: Tokens, token: Token) -> Node:
         return function(reader, kinds[0][1], first=text[-1])  # sinx
     scripted = reader.at("_", "'")
     if len(text) > 1 and (scripted or (reader.at("(") and _applied(reader, text[-1]))):
-        # Of mv_0 and xf(x) the last letter is the name.
+        # The last letter of mv_0 and xf(x) is the name.
         before = [leaf(*part) for part in names.split_letters(text[:-1])]
         return product(*before, named(reader, text[-1]))
     if len(text) == 1 and (scripted or kinds[0][0] == "symbol" or text in reader.bound):
@@ -64,7 +64,7 @@ def named(reader: Tokens, name: str) -> Node:
 
 
 def _selected(argument: str) -> tuple[Node, ...]:
-    """Of C(6,2) and P(n,k) the two numbers; none where it may be a point or any function."""
+    """The two numbers of C(6,2) and P(n,k); none where it may be a point or any function."""
     total, _, taken = argument.partition(",")
     found = tuple(
         number(int(part)) if part.isdecimal() else leaf("symbol", part) for part in (total, taken)
@@ -77,8 +77,8 @@ def _selected(argument: str) -> tuple[Node, ...]:
 def function(reader: Tokens, name: str, first: str = "") -> Node:
     """A function with its base, its exponent and its argument.
 
-    Without brackets the argument is what stands side by side up to a sign, a bracket or another
-    function: of ln x y it is x y, of sin(x)y it is x.
+    Without brackets the argument is all side by side up to a sign, a bracket or another function:
+    x y in ln x y, x in sin(x)y.
 
     Args:
       first: the letter that the argument begins with, as in sinx.
@@ -125,7 +125,7 @@ def _beside(reader: Tokens) -> Node:
 
 
 def _bracketed(reader: Tokens) -> tuple[Node, ...]:
-    """What stands in brackets, with commas between."""
+    """The contents of brackets, with commas between."""
     opening = reader.next().text
     bars, reader.bars = reader.bars, 0
     found = [reader.content()]

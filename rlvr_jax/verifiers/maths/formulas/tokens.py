@@ -7,7 +7,7 @@ from rlvr_jax.verifiers.maths.formulas.trees import Unreadable
 
 _MAX_DEPTH = 48
 
-# A bracket and what closes it.
+# An opening bracket and its closing one.
 CLOSING = {
     "(": ")",
     "[": "]",
@@ -31,12 +31,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a text.
+    """A token of a text.
 
     Fields:
       kind: "number", "command", "letters", "sign", or "derivative" for all of \\frac{d}{dx}.
       text: as written.
-      spaced: a space stands before it.
+      spaced: a space is before it.
     """
 
     kind: str
@@ -48,8 +48,8 @@ class Tokens:
     """The tokens of a text, with a place among them.
 
     Raises:
-      Unreadable: a character that no formula has; by `next` and `need`, what is missing; by
-        `deeper`, more brackets in each other than anybody writes.
+      Unreadable: a character that no formula has; by `next` and `need`, a missing token; by
+        `deeper`, brackets of more than 48 levels.
     """
 
     def __init__(self, text: str):

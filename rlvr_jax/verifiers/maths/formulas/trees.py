@@ -1,4 +1,4 @@
-"""Formulas as trees: what `formula` reads and `evaluation` works out."""
+"""Formulas as trees, which `reading` makes and `evaluation` works out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Node:
         "apply" (of any other), "factorial"; "series" (from, to, term), "derivative" (of),
         "integral" (of, from, to) and "limit" (of, at); "determinant" (entries by rows).
       items: the parts it is made of.
-      value: a `Fraction` or a name; for the last five what they run over, and how.
+      value: a `Fraction` or a name; for the last five the name that they run over, and how.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Node:
 
 
 class Unreadable(Exception):
-    """The text is no formula that is known here."""
+    """The text is not a formula that is known here."""
 
 
 def number(value: int | Fraction) -> Node:
@@ -85,7 +85,7 @@ def unordered(node: Node) -> Node:
     return Node(node.kind, tuple(items), node.value)
 
 
-# What these run over is their own.
+# Parts in which the name that they run over is bound.
 _BOUND = {"series": (2,), "integral": (0,), "limit": (0,)}
 
 

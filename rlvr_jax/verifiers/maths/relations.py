@@ -127,6 +127,8 @@ def _is_solution(relation: Relation, region: Region) -> bool | None:
     left, right = read_formula(relation.left), read_formula(relation.right)
     if left is None or right is None:
         return None
+    if any(part.kind == "word" for side in (left, right) for part in parts(side)):
+        return None
     symbols = free_symbols(left) | free_symbols(right)
     ends = [(approximate(piece.low), approximate(piece.high)) for piece in region.pieces]
     if len(symbols) != 1 or any(None in pair for pair in ends):

@@ -112,8 +112,6 @@ class Rules(NumberRules):
             return self._equal_containers(gold, answer, ask)
         return self._equal_formulas(gold, answer, ask)
 
-    # -- single values
-
     def _equal_formulas(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         units = {_unit(gold), _unit(answer)}
         if "%" in units and len(units) == 2:
@@ -158,8 +156,6 @@ class Rules(NumberRules):
                 return True
         return all_of([self.equal(gold, item, ask) for item in answer.items])
 
-    # -- equations and inequalities
-
     def _equal_equations(self, gold: Equation, answer: Equation, ask: Ask) -> bool | None:
         if gold.left == answer.left == "" and gold.whole and answer.whole:
             return equal_statements(gold.right, answer.right)
@@ -170,8 +166,6 @@ class Rules(NumberRules):
         if gold.solved or (gold.whole and not gold.left):
             return False
         return equal_relations(gold, answer, ask)
-
-    # -- containers
 
     def _equal_containers(
         self, gold: Container | Region, answer: Container | Region, ask: Ask

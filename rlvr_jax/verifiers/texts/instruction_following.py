@@ -60,9 +60,8 @@ def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str)
     if not text.strip():
         return 0
     try:
-        if isinstance(arguments, Mapping):
-            return int(function(text, **arguments))
-        return int(function(text, *arguments))
+        named = isinstance(arguments, Mapping)
+        return int(function(text, **arguments) if named else function(text, *arguments))
     except _BAD_ARGUMENTS:
         return None
 

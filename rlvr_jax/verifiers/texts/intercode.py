@@ -26,15 +26,9 @@ def sql_reward(answer: Sequence[Hashable], gold: Sequence[Hashable]) -> float:
     own, wanted = Counter(answer), Counter(gold)
     share = sum((own & wanted).values()) / sum((own | wanted).values())
     where: dict[Hashable, list[int]] = {}
-    for place, row in enumerate(gold):
-        where.setdefault(row, []).append(place)
-    taken: Counter[Hashable] = Counter()
-    places = []
-    for row in answer:
-        copies = where.get(row, ())
-        if taken[row] < len(copies):
-            places.append(copies[taken[row]])
-            taken[row] += 1
+    for place in reversed(range(len(gold))):
+        where.setdefault(gold[place], []).append(place)
+    places = [where[row].pop() for row in answer if where.get(row)]
     number = len(places)
     if number < 2:
         return share
@@ -55,15 +49,9 @@ def bash_reward(
       output, gold_output: printed by both; compared by words (tf-idf), letter by letter where
         neither has any.
     """
-    changes = _PART * (1 - math.erf(missing + extra))
-    contents = _PART * (right / common if common else 1.0)
-    return round(
-        _BASE
-        + round(changes, 2)
-        + round(contents, 2)
-        + round(_PART * _cosine(output, gold_output), 2),
-        2,
-    )
+    contents = right / common if common else 1.0
+    parts = (1 - math.erf(missing + extra), contents, _cosine(output, gold_output))
+    return round(sum((round(_PART * part, 2) for part in parts), _BASE), 2)
 
 
 def _cosine(one: str, other: str) -> float:

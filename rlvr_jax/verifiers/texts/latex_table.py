@@ -49,14 +49,13 @@ def _behind_arguments(text: str, position: int, count: int) -> int:
         if text[position : position + 1] != "{":
             return -1
         depth = 0
-        while True:
-            match = _TOKEN.match(text, position)
-            if not match:
-                return -1
-            position = match.end()
+        for match in _TOKEN.finditer(text, position):  # each character is of a token
             depth += {"{": 1, "}": -1}.get(match["sign"], 0)
-            if depth == 0 and match["sign"] == "}":
+            if not depth:
                 break
+        else:
+            return -1
+        position = match.end()
     return position
 
 

@@ -117,10 +117,7 @@ def rewritten(rubric: Rubric, items: Sequence[Item]) -> Rubric | None:
     """The next version of a rubric; None where the items make none: 1 to 20, each of a positive
     maximum and under 300 words, no two of equal text."""
     texts = [item.text.strip() for item in items]
-    if not 1 <= len(items) <= _MOST_ITEMS or len(set(texts)) < len(texts):
-        return None
-    if any(not text or len(text.split()) >= _MOST_WORDS for text in texts):
-        return None
-    if any(item.maximum < 1 for item in items):
-        return None
-    return Rubric(tuple(items), rubric.version + 1)
+    valid = 1 <= len(items) <= _MOST_ITEMS and len(set(texts)) == len(texts)
+    valid = valid and all(0 < len(text.split()) < _MOST_WORDS for text in texts)
+    valid = valid and all(item.maximum >= 1 for item in items)
+    return Rubric(tuple(items), rubric.version + 1) if valid else None

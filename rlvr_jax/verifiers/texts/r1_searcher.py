@@ -27,11 +27,8 @@ def stage1_reward(text: str, gold: str) -> float:
     queries whose parts are all there, ½ for the form.
     """
     answer = _answer(text)
-    reward = -1.0
-    if answer is not None:
-        words = set(normal(answer).split())
-        reward = 1.0 if set(normal(gold).split()) <= words else -1.0
-    return reward + 0.5 * (_queries(text) >= 1) + 0.5 * _formed(text)
+    correct = answer is not None and {*normal(gold).split()} <= {*normal(answer).split()}
+    return (1.0 if correct else -1.0) + 0.5 * (_queries(text) >= 1) + 0.5 * _formed(text)
 
 
 def stage2_reward(text: str, gold: str) -> float:

@@ -6,7 +6,7 @@
 `rewardmap`: routes on a map of lines, with partial credit.
 `longrlvr`: chunks of a context that are cited; `br_rm`: a comparison in two turns.
 `rlmt`: the part of a response that a reward model sees.
-`meta_policy`: points of a rubric's items; `lines`: the line of a judge's answer that counts.
+`meta_policy`: points of a rubric's items.
 `affectgpt_r1`: lists of words as sets, with synonyms and a price per word.
 `instruction_following`: named checks of instructions (`instruction_checks`, `ifbench_checks`, which
   count by `words`).

@@ -18,7 +18,7 @@ from typing import Any
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
-from rlvr_jax.verifiers.texts.lines import last_line
+from rlvr_jax.verifiers.texts.words import last_line
 
 _MAX_CHARACTERS = 20_000
 KNOWN = {**instruction_checks.CHECKS, **ifbench_checks.CHECKS}

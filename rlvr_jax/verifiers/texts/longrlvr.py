@@ -11,7 +11,6 @@ Source: https://github.com/real-absolute-AI/LongRLVR, whose spellings of the tag
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rlvr_jax.verifiers.answers import between
 
@@ -19,22 +18,13 @@ _CHUNK = re.compile(r"<CHUNK_([0-9]{1,9})>")
 _WORD = re.compile(r"\[\[\s*(YES|NO)\s*\]\]", re.IGNORECASE)
 
 
-class Cited(NamedTuple):
-    """Chunks and answer of a response.
+def parse(text: str) -> tuple[list[int] | None, str | None]:
+    """The cited chunks in order, twice where one is cited twice, and the answer.
 
-    Fields:
-      ids: of the cited chunks, in order, twice where one is cited twice; None: no such block.
-      answer: None: no such block.
+    None in place of either if its block is missing.
     """
-
-    ids: list[int] | None
-    answer: str | None
-
-
-def parse(text: str) -> Cited:
-    """The chunks and the answer of a response."""
     chunks, answer = (between(text, f"<{n}>", f"</{n}>") for n in ("useful_chunks", "answer"))
-    return Cited(chunks if chunks is None else [*map(int, _CHUNK.findall(chunks))], answer)
+    return chunks if chunks is None else [*map(int, _CHUNK.findall(chunks))], answer
 
 
 def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[float, float]:

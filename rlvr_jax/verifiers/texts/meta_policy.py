@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rlvr_jax.verifiers.texts.lines import last_line
+from rlvr_jax.verifiers.texts.words import last_line
 
 _MOST_ITEMS, _MOST_WORDS = 20, 300
 

@@ -170,12 +170,11 @@ def _plus_minus(text: str, parse: Parse) -> Value | None:
     found = []
     for choice in itertools.product("+-", repeat=1 if linked else len(signs)):
         chosen = iter(choice * len(signs) if linked else choice)
-
-        def sign(match: re.Match, chosen=chosen) -> str:
-            plus = next(chosen) == "+"
-            return "+" if plus == (match[1] == "pm") else "-"
-
-        written = re.sub(r"\\(pm|mp)(?![A-Za-z])\s*", sign, text)
+        written = re.sub(
+            r"\\(pm|mp)(?![A-Za-z])\s*",
+            lambda match, chosen=chosen: "-+"[(next(chosen) == "+") == (match[1] == "pm")],
+            text,
+        )
         written = re.sub(r"(^|[=({,\[])\s*\+", r"\1", written).strip()
         found.append(parse(written))
     rights = [value.right if isinstance(value, Equation) else value for value in found]

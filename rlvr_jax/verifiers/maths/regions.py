@@ -96,15 +96,11 @@ def intersection(first: Region, *others: Region) -> Region | None:
 
 def complement(region: Region) -> Region | None:
     """The numbers outside; None if the ends cannot be compared."""
-    outside = [
-        union(
-            [
-                interval(Infinity(True), False, piece.low, not piece.low_closed),
-                interval(piece.high, not piece.high_closed, Infinity(), False),
-            ]
-        )
-        for piece in region.pieces
-    ]
+    outside = []
+    for piece in region.pieces:
+        below = interval(Infinity(True), False, piece.low, not piece.low_closed)
+        above = interval(piece.high, not piece.high_closed, Infinity(), False)
+        outside.append(union([below, above]))
     rest = intersection(LINE, *outside)
     return rest and replace(rest, name=region.name)
 

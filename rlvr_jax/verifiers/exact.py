@@ -57,11 +57,11 @@ def evaluate(
     """
     values: list[Fraction] = []
     pending: list[str] = []
-    complete = False  # whether what stands before this place ends an operand
+    complete = False  # whether an operand ends before this place
     num_open = 0
 
     def reduce(rank: int) -> bool:
-        """Applies what binds at least so; False if something has no value."""
+        """Applies operators of at least this rank; False if one has no value."""
         while pending and pending[-1] != "(" and _BINDS[pending[-1]] >= rank:
             if not _apply(values, pending.pop()):
                 return False

@@ -12,7 +12,7 @@ with its supervisor, which goes when the caller does. Where the system lets an o
 namespaces (`WorkerPool.isolation` has those granted), it has no network and can neither signal
 other processes nor read their memory or environment.
 
-Not protected: the file system (a job reads and deletes what the user may); the names and command
+Not protected: the file system (a job has the rights of the user); the names and command
 lines of other processes, which /proc lists; these processes themselves, where `isolation` lacks
 "processes" and they are the user's; the result itself, when untrusted code runs *inside* the
 worker's interpreter, as it can write its own reply and change what later jobs see. A verifier that
@@ -158,7 +158,7 @@ class WorkerPool:
         return dict(self._counters)
 
     def close(self) -> None:
-        """Ends all workers and what they started, also while another thread is in `map`."""
+        """Ends all workers and their processes, also while another thread is in `map`."""
         self._closed = True
         stop(self._supervisors)
 

@@ -1,4 +1,4 @@
-"""What the workers of the mathematics verifier do: formulas to as many digits as it takes.
+"""Comparisons in the workers of the mathematics verifier, to as many digits as are needed.
 
 Two formulas are compared as in `identity`, with numbers of mpmath: they are equal if at least 50
 digits agree that no cancellation has touched. Derivatives, integrals, limits and endless sums are
@@ -44,7 +44,7 @@ def equal_expressions(job: list[str]) -> bool:
         return _near(*nodes, Fraction(job[2]))
     except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
         raise
-    except Exception:  # an algebra system raises anything on what it cannot work out
+    except Exception:  # an algebra system raises anything where it finds no result
         return False
 
 

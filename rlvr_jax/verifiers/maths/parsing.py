@@ -69,7 +69,7 @@ def _too_large(text: str) -> bool:
             if len(found) > 20 or float(re.sub(r"\D", "", found.partition(".")[0])) > _MAX_ARGUMENT:
                 return True
     bare = _bare(text)
-    depth = max(depths(text), default=0) + text.count("\\in ")  # which nests what follows it
+    depth = max(depths(text), default=0) + text.count("\\in ")  # which nests the set after it
     return (
         "!!" in bare
         or bool(re.search(r"\^\{?\(?\d+\)*+(?:\}\)*+)?!", bare))

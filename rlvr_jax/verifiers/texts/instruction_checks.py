@@ -77,7 +77,7 @@ def _is_json(text: str) -> bool:
     """Whether a text, less a fence around it, is an object or a list."""
     match = _FENCED.fullmatch(text)
     try:
-        # Long integers are no reason to refuse what JSON allows; NaN is one.
+        # JSON allows long integers, but not NaN.
         value = json.loads(match[1] if match else text, parse_int=str, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return False

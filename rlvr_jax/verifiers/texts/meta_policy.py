@@ -85,7 +85,7 @@ def read_items(text: str) -> list[Item]:
 def evolve(
     rubric: Rubric, samples: Sequence[Sample], meta: Callable[[str], str]
 ) -> tuple[Rubric, bool]:
-    """A rubric as a model rewrites it in the light of what was judged by it, and whether it was.
+    """A rubric as a model rewrites it in the light of judged samples, and whether it was rewritten.
 
     For each sample the model writes where the judge was fooled (analyse), and items that are not
     (refine); of all of these it makes one list (merge). A list that makes no rubric, see

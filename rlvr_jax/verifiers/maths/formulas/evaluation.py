@@ -83,7 +83,7 @@ class Evaluation:
             return
         else:
             size = self.arithmetic.size(value)
-            if size < self.arithmetic.noise:  # perhaps what a cancellation left
+            if size < self.arithmetic.noise:  # perhaps the rest of a cancellation
                 return
         self.largest, self.smallest = max(self.largest, size), min(self.smallest, size)
 
@@ -223,10 +223,9 @@ class Evaluation:
         phase = Fraction(key % 1009 + 1, 1013)
         for place, item in enumerate(node.items, 1):
             value = self.value(item)
-            share = Fraction(key // 1009 % 997 + 500 * place, 1009)
+            scale = Fraction(key // 1009 % 997 + 500 * place, 1009)
             first, second = self.both(phase, value)
-            scale = self.both(share, second)
-            phase = first + scale[0] * scale[1]
+            phase = first + operator.mul(*self.both(scale, second))
         return 2 + self.function("sin", phase)
 
     def _series(self, node: Node) -> Any:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from rlvr_jax.types import Criterion
-from rlvr_jax.verifiers.texts.lines import last_line
+from rlvr_jax.verifiers.texts.words import last_line
 
 Parse = Callable[[str], "tuple[float, ...] | None"]
 """(words) -> numbers, NaN for one that is not told; None: they cannot be read."""

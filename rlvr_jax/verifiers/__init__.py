@@ -1,20 +1,20 @@
 """Verifiers: text in, grade out. The text is a model's and is taken for hostile.
 
-Nothing here raises on what a response says or runs it in this process, and every grade arrives
-within a time limit. The room knows neither prompts nor tasks, and imports the standard library and
-the sandbox only (engines are loaded where they are asked).
+No text of a response raises here or runs in this process, and every grade arrives within a time
+limit. The subpackage knows neither prompts nor tasks, and imports the standard library and the
+sandbox only (engines are loaded where they are needed).
 
   `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `supervisor` is its handle
     on one and `worker` their side.
   `maths`: mathematical answers: `verify_math` for one response, `MathVerifier` for batches and
-    options, `check` for a `Check`, `final_answer` for what a response says at its end. `report`
-    puts it to somebody's cases, or says how fast it is.
-  `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
-    finds what a chat template has opened.
+    options, `check` for a `Check`, `final_answer` for the answer of a response. `report` runs it
+    on files of cases, or measures its speed.
+  `tags`: `tags` reports on the format; `prefilled_tags` finds the tags that a chat template has
+    opened.
   `puzzles`: generators and checks of puzzles; `texts`: rules about texts; `programs`: answers that
-    are run, in the sandbox or by an engine. `answers` finds what a response gives as its answer in
-    a tag or a fence, `fences` the code of a language; `exact` evaluates arithmetic.
-  `checks`: `Check` names what reads an answer and what compares it, `Finding` is what it says.
+    are run, in the sandbox or by an engine. `answers` finds the answer of a response in a tag or a
+    fence, `fences` the code of a language; `exact` evaluates arithmetic.
+  `checks`: `Check` names the functions that read and compare an answer, `Finding` is the result.
 """
 
 from rlvr_jax.verifiers.checks import Check, Finding, examine

@@ -1,21 +1,21 @@
-"""Where a response says its answer: behind the thinking, in a tag or in a fence.
+"""The answer of a response: after the thinking, in a tag or in a fence.
 
 Each takes the last one that is closed, in time linear in the text, and returns None without one.
 """
 
 import re
 
-# The line that opens a block holds the fence and a language; what it holds beside is no answer.
+# The line that opens a block has the fence and a language; the rest of it is not an answer.
 _FENCE = re.compile(r"(```|~~~)[^`\n]*\n(.*?)\1", re.DOTALL)
 
 
 def after_thinking(response: str) -> str:
-    """Returns what follows the last </think>, the whole response without one."""
+    """Returns the text after the last </think>, the whole response without one."""
     return response.rpartition("</think>")[2]
 
 
 def in_tag(response: str, tag: str = "answer") -> str | None:
-    """Returns what stands between the last </tag> and the <tag> before it, behind the thinking."""
+    """Returns the text between the last </tag> and the <tag> before it, after the thinking."""
     text = after_thinking(response)
     end = text.rfind(f"</{tag}>")
     start = text.rfind(f"<{tag}>", 0, end) if end >= 0 else -1
@@ -23,6 +23,14 @@ def in_tag(response: str, tag: str = "answer") -> str | None:
 
 
 def in_fence(response: str) -> str | None:
-    """Returns the content of the last fenced block (``` or ~~~), behind the thinking."""
+    """Returns the content of the last fenced block (``` or ~~~), after the thinking."""
     blocks = _FENCE.findall(after_thinking(response))
     return blocks[-1][1].strip("\r\n") if blocks else None
+
+
+def between(text: str, opened: str, closed: str) -> str | None:
+    """Returns the text between two marks, each of which occurs once in all of it, in order."""
+    if text.count(opened) != 1 or text.count(closed) != 1:
+        return None
+    start, end = text.index(opened) + len(opened), text.index(closed)
+    return text[start:end].strip() if start <= end else None

@@ -1,11 +1,11 @@
-"""Checks: what a response says, and whether that is right, as two functions that have names.
+"""Checks: the answer of a response and its grade, as two functions that have names.
 
-    extract(response, **options) -> answer       a text, or None: the response gives none
+    extract(response, **options) -> answer       a text; None: the response has none
     check(answer, gold, **options) -> finding     a number in [0, 1], None, or a `Finding`
 
 Both are pure, importable as "module:name", and take and give JSON values, so that the same check
-runs in this process, in a worker that is killed at a time limit, or in a notebook. `run` is what a
-`WorkerPool` calls; `rlvr_jax.tasks.verifier` makes the `verify` of a task from a check.
+runs in this process, in a worker that is killed at a time limit, or in a notebook. A `WorkerPool`
+calls `run`; `rlvr_jax.tasks.verifier` makes the `verify` of a task from a check.
 """
 
 import functools
@@ -17,12 +17,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says of one response.
+    """Result of a check of one response.
 
     Fields:
-      value: how right it is, in [0, 1]; None is no verdict: nobody can say (a gold that cannot be
-        graded, an engine that is not installed), which is nothing that the policy did.
-      answer: what was read as the answer; None: the response gives none.
+      value: grade in [0, 1]; None: ungraded, for a reason that the policy did not cause (a gold
+        that cannot be graded, an engine that is not installed).
+      answer: as it was read; None: the response has none.
       stage: where the check decided, a word or two such as "parse" or "exact"; for the samples.
       info: further numbers by name; NaN does not count.
     """
@@ -58,7 +58,7 @@ class Check:
 
 
 def examine(check: Check, response: str, gold: Any) -> Finding:
-    """What a check says of a response, in this process and without a limit.
+    """Result of a check of a response, in this process and without a limit.
 
     Raises:
       ValueError: a number outside of [0, 1].
@@ -75,7 +75,7 @@ def examine(check: Check, response: str, gold: Any) -> Finding:
 
 
 def run(job: list[Any]) -> dict[str, Any]:
-    """What a worker does: [fields of a check, response, gold] -> fields of the finding."""
+    """A job of a worker: [fields of a check, response, gold] -> fields of the finding."""
     check, response, gold = job
     return asdict(examine(Check(**check), response, gold))
 

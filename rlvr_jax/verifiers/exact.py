@@ -8,14 +8,12 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-__all__ = ["DECIMALS", "INTEGERS", "MAX_BITS", "evaluate", "plain_signs", "tokens"]
-
 # Numbers of two grammars; a leading zero is a number of its own, which nothing may follow.
 INTEGERS = r"0|[1-9][0-9]*"
 DECIMALS = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
-# Of numerator and denominator of every intermediate result.
+# Bits of numerator and denominator of every intermediate result.
 MAX_BITS = 20_000
-MAX_EXPONENT = 100
+_MAX_EXPONENT = 100
 
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "sign +": 3, "sign -": 3, "^": 4}
@@ -49,8 +47,8 @@ def evaluate(
 ) -> Fraction | None:
     """The value of an expression, None if it is none or has none (a division by zero).
 
-    Operators of one rank go from the left, powers from the right. Exponents are integers of at most
-    `MAX_EXPONENT`.
+    Operators of one rank are applied from the left, powers from the right. Exponents are integers
+    of at most 100.
 
     Args:
       words: from `tokens`.
@@ -59,11 +57,11 @@ def evaluate(
     """
     values: list[Fraction] = []
     pending: list[str] = []
-    complete = False  # whether what stands before this place ends an operand
+    complete = False  # whether an operand ends before this place
     num_open = 0
 
     def reduce(rank: int) -> bool:
-        """Applies what binds at least so; False if something has no value."""
+        """Applies operators of at least this rank; False if one has no value."""
         while pending and pending[-1] != "(" and _BINDS[pending[-1]] >= rank:
             if not _apply(values, pending.pop()):
                 return False
@@ -107,7 +105,7 @@ def _apply(values: list[Fraction], operator: str) -> bool:
         return True
     left = values.pop()
     if operator == "^":
-        whole = right.denominator == 1 and abs(right) <= MAX_EXPONENT
+        whole = right.denominator == 1 and abs(right) <= _MAX_EXPONENT
         if not whole or (not left and right < 0) or _bits(left) * abs(right) > MAX_BITS:
             return False
         result = left ** int(right)

@@ -1,4 +1,4 @@
-"""Programs and formal texts in a response: the fences of a language, behind the thinking.
+"""Programs and formal texts in a response: the fences of a language, after the thinking.
 
 Linear in the text, and never raises. Thinking that does not end has no answer.
 """
@@ -9,7 +9,7 @@ _MARKS = ("```", "~~~")
 
 
 def behind_thinking(response: str) -> str | None:
-    """What follows the last </think>; all of it without one. None: the thinking does not end."""
+    """The text after the last </think>; all of it without one. None: the thinking does not end."""
     answer = response.rpartition("</think>")[2]
     return None if "<think>" in answer else answer
 
@@ -20,7 +20,7 @@ def fences(text: str, *languages: str) -> list[str]:
 
     Args:
       text: of any length.
-      languages: words behind the opening marks, in any case, with white space behind them.
+      languages: words after the opening marks, in any case, with white space after them.
     """
     named, marks = "|".join(map(re.escape, languages)), "|".join(_MARKS)
     opening = re.compile(rf"({marks})(?:{named})(?=\s)", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Brackets of a text: where they close, how deep they go, what stands outside of them."""
+"""Brackets of a text: where they close, their depth, and the parts outside of them."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def closing(text: str, opening: int) -> int:
 
 
 def depths(text: str) -> Iterator[int]:
-    """Gives the number of open brackets behind each character; any kind closes any other."""
+    """Yields the number of open brackets after each character; any kind closes any other."""
     depth = 0
     for character in text:
         depth += (character in "({[") - (character in ")}]")

@@ -1,6 +1,6 @@
 """A pool of worker processes for verifiers: hostile input, hard limits, results in order.
 
-Three processes stand in a row. The *caller* (the trainer, with its threads) starts a *supervisor*
+There are three processes. The *caller* (the trainer, with its threads) starts a *supervisor*
 for each worker: a fresh interpreter that runs `worker.py`, so that nothing of the caller is forked,
 pickled or inherited. The supervisor imports the function once, forks *workers* from itself in
 milliseconds, hands them one job at a time and kills their whole tree at a time-out. Messages are
@@ -9,10 +9,10 @@ handle on one process.
 
 A worker has no standard streams and limits on CPU time, memory, file size and open files, and dies
 with its supervisor, which goes when the caller does. Where the system lets an ordinary user make
-namespaces (`WorkerPool.isolation` says what was granted), it has no network and can neither signal
+namespaces (`WorkerPool.isolation` has those granted), it has no network and can neither signal
 other processes nor read their memory or environment.
 
-Not protected: the file system (a job reads and deletes what the user may); the names and command
+Not protected: the file system (a job has the rights of the user); the names and command
 lines of other processes, which /proc lists; these processes themselves, where `isolation` lacks
 "processes" and they are the user's; the result itself, when untrusted code runs *inside* the
 worker's interpreter, as it can write its own reply and change what later jobs see. A verifier that
@@ -42,14 +42,14 @@ from rlvr_jax.verifiers.supervisor import Supervisor, stop
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one job: a value, or the reason why there is none.
+    """Result of one job: a value, or the reason why there is none.
 
     Fields:
       value: JSON value the function returned; None if it did not return.
       timed_out: the wall or CPU limit ended it.
-      error: what went wrong, None if nothing did.
+      error: the reason, None for a value.
       lost: a process of the pool was killed from outside, twice (by the system when memory runs
-        out, say). That tells nothing about the job, unless it can kill its own processes.
+        out, say). The job is not the cause, unless it can kill its own processes.
     """
 
     value: Any = None
@@ -62,7 +62,7 @@ class WorkerPool:
     """Runs a function of one JSON value in limited processes. Use as a context manager.
 
     Workers start at the first `map`. All methods may be called from any thread; calls of `map` wait
-    for each other. Values and time-outs are remembered, errors are not. A job that failed in a
+    for each other. Values and time-outs are cached, errors are not. A job that failed in a
     worker which had served others is run once more in a fresh one, so that no job pays for the one
     before it, as is a job whose process was killed from outside. A process that is forked from the
     caller has a pool of its own.
@@ -79,7 +79,7 @@ class WorkerPool:
       open_files: file handles of one process.
       job_bytes, reply_bytes: size caps of the JSON text of a job and of a result.
       jobs_per_worker: jobs after which a worker is replaced; 1 shares nothing between jobs.
-      cache_size: results remembered.
+      cache_size: cached results.
       warm_up: a trusted job run once in the supervisor, so that workers find the imports done.
     Raises:
       ValueError: an argument out of range.
@@ -102,32 +102,20 @@ class WorkerPool:
         cache_size: int = 65536,
         warm_up: Any = None,
     ):
-        module, colon, name = function.partition(":")
-        if not (module and colon and name):
+        if not all(function.partition(":")):
             raise ValueError(f"WorkerPool: function must be 'module:name', got {function!r}")
         cpu_seconds = wall_seconds + 1 if cpu_seconds is None else cpu_seconds
+        arguments = {name: value for name, value in locals().items() if name != "self"}
         least = {"processes": 0, "file_mb": 0, "cache_size": 0, "open_files": 16, "memory_mb": 64}
-        settings = {
-            "function": function,
-            "wall_seconds": wall_seconds,
-            "cpu_seconds": cpu_seconds,
-            "memory_mb": memory_mb,
-            "processes": processes,
-            "file_mb": file_mb,
-            "open_files": open_files,
-            "job_bytes": job_bytes,
-            "reply_bytes": reply_bytes,
-            "jobs_per_worker": jobs_per_worker,
-        }
-        for key, value in {**settings, "workers": workers, "cache_size": cache_size}.items():
+        for key, value in arguments.items():
             if key.endswith("seconds") and not value > 0:
                 raise ValueError(f"WorkerPool: {key} must be positive, got {value}")
-            if isinstance(value, int) and value < least.get(key, 1):
+            if isinstance(value, int) and key != "warm_up" and value < least.get(key, 1):
                 raise ValueError(
                     f"WorkerPool: {key} must be at least {least.get(key, 1)}, got {value}"
                 )
         self.isolation: frozenset[str] = frozenset()
-        self._settings = {**settings, "warm_up": warm_up}
+        self._settings = arguments
         self._size = workers
         self._cache_size = cache_size
         self._cache: dict[bytes, Result] = {}
@@ -170,7 +158,7 @@ class WorkerPool:
         return dict(self._counters)
 
     def close(self) -> None:
-        """Ends all workers and what they started, also while another thread is in `map`."""
+        """Ends all workers and their processes, also while another thread is in `map`."""
         self._closed = True
         stop(self._supervisors)
 
@@ -295,7 +283,7 @@ _POOLS: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    # What a child inherits is its parent's: the processes, and a lock that a thread may hold.
+    # A child inherits from its parent: the processes, and a lock that a thread may hold.
     for pool in list(_POOLS):
         pool._begin()
 

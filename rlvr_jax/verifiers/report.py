@@ -1,4 +1,4 @@
-"""Puts the mathematics verifier to other people's cases, or says how fast it is.
+"""Runs the mathematics verifier on files of cases, or measures its speed.
 
     python -m rlvr_jax.verifiers.report FOLDER [--boxes joined] [--choice] [--show 5]
     python -m rlvr_jax.verifiers.report FOLDER --markdown
@@ -16,18 +16,15 @@ import sys
 import time
 from pathlib import Path
 
-from rlvr_jax.verifiers.case_page import markdown
-from rlvr_jax.verifiers.cases import Case, read_cases
+from rlvr_jax.verifiers.cases import Case, markdown, read_cases
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict
 from rlvr_jax.verifiers.maths.extract import BOXES
-
-__all__ = ["Case", "differences", "main", "read_cases", "speed"]
 
 
 def differences(
     cases: list[Case], verifier: MathVerifier
 ) -> tuple[dict[str, list[int]], list[tuple[Case, Verdict]]]:
-    """Grades all cases: agreements and cases by kind, and what differs."""
+    """Grades all cases: agreements and cases by kind, and the differences."""
     verdicts = verifier.grade([case.gold for case in cases], [case.response for case in cases])
     counts: dict[str, list[int]] = {}
     differing = []
@@ -41,7 +38,7 @@ def differences(
     return counts, differing
 
 
-# What is timed: a gold, a right and a wrong answer, # being another number each time.
+# A gold, a correct and an incorrect answer, # being another number each time.
 _TIMED = {
     "integer": ("#234", "#,234", "#243"),
     "fraction": (r"\frac{#}{4}", r"\frac{2\cdot #}{8}", r"\frac{#}{5}"),
@@ -60,7 +57,7 @@ _FIRST = 100  # so that all numbers are as long
 
 
 def speed() -> dict[str, tuple[float, float, str]]:
-    """Microseconds of a right and of a wrong grade by type, and where the right one is decided.
+    """Microseconds per grade of correct and incorrect answers, and the stage of the correct one.
 
     Answers are graded one by one, and none was seen before; a tenth of them are faster. "digits"
     includes the way to a worker and back.

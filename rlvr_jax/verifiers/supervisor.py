@@ -66,7 +66,7 @@ class Supervisor:
 
 def stop(supervisors: list[Supervisor]) -> None:
     """Ends supervisors: they kill their trees when their channel closes; else we do."""
-    # A fork of the caller inherits the handles, and must not end what is not its own.
+    # A fork of the caller inherits the handles, and must not end processes that are not its own.
     ended = [supervisor for supervisor in supervisors if supervisor.owner == os.getpid()]
     for supervisor in ended:
         with contextlib.suppress(OSError):

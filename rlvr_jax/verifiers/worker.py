@@ -1,4 +1,4 @@
-"""What runs in the supervisor of a pool and in its workers (see `pool`).
+"""The code of the supervisor of a pool and of its workers (see `pool`).
 
 Run as a script by a fresh interpreter, with the channel to the caller as its standard input; the
 caller's side imports only the messages and the helpers that end processes. This file therefore
@@ -6,7 +6,7 @@ needs nothing but the standard library.
 
 The supervisor never runs a job, so it stays able to act. It is the subreaper of its descendants:
 an orphan becomes its child, so that one which left its group by setsid is found as well. A worker
-that failed, or left a process or a thread behind, is replaced before the next job.
+that failed, or left a process or a thread, is replaced before the next job.
 """
 
 import contextlib
@@ -125,7 +125,8 @@ class _Keeper:
         worn = self.jobs >= self.settings["jobs_per_worker"]
         worn |= self.seconds >= self.settings["cpu_seconds"]
         worn |= reply[:1] == ERROR  # it may have left little memory
-        if worn or self.crowd() or self.worker.buffer or _readable(self.worker.socket):
+        worn |= bool(self.worker.buffer or select.select([self.worker.socket], [], [], 0)[0])
+        if worn or self.crowd():
             self.kill()
         return reply
 
@@ -142,7 +143,7 @@ class _Keeper:
             raise EOFError  # it died, but a child of it holds its end of the channel open
 
     def died(self, seconds: float) -> bytes:
-        """Reaps a worker that closed its channel in a job of so many seconds; says how it ended."""
+        """Reaps a worker that closed its channel in a job of so many seconds; gives the reply."""
         code = None
         for _ in range(50):
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -262,7 +263,8 @@ def _prctl(option: int, value: int) -> bool:
 
 def _isolate() -> set[str]:
     """Takes the supervisor out of the network and into a user namespace, where that is allowed."""
-    granted = {"descendants"} if _children_listed() and _prctl(_SUBREAPER, 1) else set()
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
+    granted = {"descendants"} if listed and _prctl(_SUBREAPER, 1) else set()
     user, group = os.getuid(), os.getgid()
     if sys.platform == "linux" and _system("unshare", _NEWUSER | _NEWNET | _NEWIPC):
         granted |= {"network", "processes"}
@@ -271,10 +273,6 @@ def _isolate() -> set[str]:
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     return granted
-
-
-def _children_listed() -> bool:
-    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 
 
 def _threads(pid: int) -> list[str]:
@@ -303,10 +301,6 @@ def kill(pid: int) -> None:
     for end in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             end(pid, signal.SIGKILL)
-
-
-def _readable(stream: socket.socket) -> bool:
-    return bool(select.select([stream], [], [], 0)[0])
 
 
 def _main() -> None:

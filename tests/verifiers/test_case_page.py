@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from rlvr_jax.verifiers import report
-from rlvr_jax.verifiers.case_page import markdown
-from rlvr_jax.verifiers.cases import Case
+from rlvr_jax.verifiers.cases import Case, markdown
 
 ROOT = Path(__file__).parents[2]
 TABLES = ["tests/cases/maths_kinds.jsonl", "tests/cases/maths_neighbours.jsonl"]

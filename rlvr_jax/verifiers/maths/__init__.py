@@ -2,11 +2,11 @@
 
 `verifier`: one response (`verify_math`), batches and options (`MathVerifier`), `check`.
 `extract`: from a response to its final answer. `notation` writes that in one way (tables in
-  `signs`, `selections`); `parsing` reads it, with `numerals`, `compound`, `units`, `words`,
-  `prose`, `qualifiers`, `lists`, `grouped`, `equations`, `regions`, `nesting`, to `values`.
-`comparison`: when two are equal, with `quantities`, `relations`, `inequalities`, `systems`,
-  `qualifiers`, `constants`, `renaming`, `kleene`; `gradable`: which golds can be graded.
-`formulas`: reads and compares formulas; `algebra` is what a worker is asked about them.
+  `signs`); `parsing` reads it, with `numerals`, `units`, `words`, `prose`, `qualifiers`, `lists`,
+  `grouped`, `equations`, `regions`, to `values`.
+`comparison`: when two are equal, with `quantities`, `relations`, `qualifiers`, `constants`,
+  `renaming`; `gradable`: which golds can be graded.
+`formulas`: reads and compares formulas; `algebra` compares them in a worker.
 """
 
 from rlvr_jax.verifiers.maths.extract import final_answer

@@ -1,4 +1,4 @@
-"""What the workers of the mathematics verifier do: formulas to as many digits as it takes.
+"""Comparisons in the workers of the mathematics verifier, to as many digits as are needed.
 
 Two formulas are compared as in `identity`, with numbers of mpmath: they are equal if at least 50
 digits agree that no cancellation has touched. Derivatives, integrals, limits and endless sums are
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
-from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined, functions
 from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
@@ -23,16 +23,18 @@ _STEPS = 10**5
 
 
 def equal_expressions(job: list[str]) -> bool:
-    """Compares [gold, answer]; of a single [gold] says whether it has a value.
+    """Compares [gold, answer]; a single [gold] is True if it has a value.
 
-    [gold, answer, kind] compares otherwise: "=" and "<" ask whether the formulas are proportional
+    [gold, answer, kind] compares otherwise: "=" and "<" test whether the formulas are proportional
     ("<": with a positive factor), "/" whether their numerators are, and a fraction "1/200" whether
     they are as near as that.
     """
     try:
         nodes = [_simplified(read_formula(text)) for text in job[:2]]
         if len(job) == 1:
-            return _has_value(nodes[0])
+            if not free_symbols(nodes[0]):
+                Evaluation(_Digits(2 * _SAME), {}, bits=_BITS, steps=_STEPS).value(nodes[0])
+            return True
         if len(job) == 2:
             return bool(_confirmed(identity.same, *nodes))
         if job[2] == "/":
@@ -42,7 +44,7 @@ def equal_expressions(job: list[str]) -> bool:
         return _near(*nodes, Fraction(job[2]))
     except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
         raise
-    except Exception:  # an algebra system raises anything on what it cannot work out
+    except Exception:  # an algebra system raises anything where it finds no result
         return False
 
 
@@ -57,22 +59,8 @@ class _Digits:
         mp = self.mp
         self.noise = -mp.prec // 2
         self.constants = {"pi": mp.mpc(mp.pi), "e": mp.mpc(mp.e), "i": mp.mpc(0, 1)}
-        self.functions = {
-            "sin": mp.sin,
-            "cos": mp.cos,
-            "tan": mp.tan,
-            "arcsin": mp.asin,
-            "arccos": mp.acos,
-            "arctan": mp.atan,
-            "sinh": mp.sinh,
-            "cosh": mp.cosh,
-            "tanh": mp.tanh,
-            **dict.fromkeys(("arsinh", "arcsinh"), mp.asinh),
-            **dict.fromkeys(("arcosh", "arccosh"), mp.acosh),
-            **dict.fromkeys(("artanh", "arctanh"), mp.atanh),
-            "ln": mp.log,
-            "exp": mp.exp,
-        }
+        self.functions = functions(mp)
+        self.gamma = mp.gamma
 
     def number(self, value: Fraction) -> Any:
         return self.mp.mpc(value.numerator) / value.denominator
@@ -81,9 +69,6 @@ class _Digits:
         if abs(exponent) > 10**6:
             raise TooLarge
         return base**exponent
-
-    def gamma(self, value: Any) -> Any:
-        return self.mp.gamma(value)
 
     def real(self, value: Any) -> Any:
         return self.mp.mpc(value).real
@@ -150,13 +135,6 @@ def _near(gold: Node, answer: Node, near: Fraction) -> bool:
     pair = [Evaluation(arithmetic, {}, bits=_BITS, steps=_STEPS) for _ in range(2)]
     first, second = pair[0].inexact(pair[0].value(gold)), pair[1].inexact(pair[1].value(answer))
     return bool(abs(first - second) <= arithmetic.real(arithmetic.number(near)))
-
-
-def _has_value(node: Node) -> bool:
-    if free_symbols(node):
-        return True
-    Evaluation(_Digits(2 * _SAME), {}, bits=_BITS, steps=_STEPS).value(node)
-    return True
 
 
 def _simplified(node: Node | None) -> Node:

@@ -1,11 +1,12 @@
 """When two values are equal: decided exactly, by a worker only where digits have to confirm it.
 
 Equality has three values here, as a worker's answer may still be missing. A single value and a
-container of values are never equal, also where the container has one entry. Of an equation that
-names a value ("x = 5") the value counts, where the other side is no equation.
+container of values are never equal, also where the container has one entry. An equation that
+names a value ("x = 5") counts as the value, where the other side is not an equation.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,7 +14,6 @@ from rlvr_jax.verifiers.maths.constants import with_same_constants
 from rlvr_jax.verifiers.maths.formulas import identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols
-from rlvr_jax.verifiers.maths.kleene import all_of, any_of, paired
 from rlvr_jax.verifiers.maths.qualifiers import plain_pair
 from rlvr_jax.verifiers.maths.quantities import NumberRules
 from rlvr_jax.verifiers.maths.regions import as_region
@@ -23,7 +23,6 @@ from rlvr_jax.verifiers.maths.relations import (
     equal_statements,
     has_symbols,
 )
-from rlvr_jax.verifiers.maths.systems import assigned
 from rlvr_jax.verifiers.maths.units import factor
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -40,13 +39,13 @@ from rlvr_jax.verifiers.maths.values import (
     Text,
     Unread,
     Value,
+    all_of,
+    any_of,
     approximate,
     to_tex,
 )
 
-__all__ = ["Rules"]
-
-MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+_MAX_ITEMS = 64  # of an unordered container, where every pair is compared
 # As written this is the set of the numbers between, where x = 0, y = 1 is a point.
 _UNIT_INTERVAL = Number(Fraction(0)), Number(Fraction(1))
 _READ_AS_SIGNS = (Text, Expression, Unread)
@@ -65,7 +64,9 @@ class Rules(NumberRules):
     def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         """Compares; None while an answer of `ask` is missing."""
         if isinstance(gold, Number) and gold.based and isinstance(answer, _READ_AS_SIGNS):
-            return _signs(answer) == gold.based[0]  # 1A, which is no number by itself
+            text = answer.tex if isinstance(answer, Expression) else answer.text
+            # 1A, which is not a number by itself; the digits of the gold have no zeros before them.
+            return "".join(text.split()).lower().lstrip("0") == gold.based[0]
         if isinstance(gold, Unread) or isinstance(answer, Unread):
             return False
         if gold == answer:
@@ -84,13 +85,12 @@ class Rules(NumberRules):
             return self._equal_equations(gold, answer, ask)
         if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation):
             return equal_relations(gold, answer, ask)
-        if isinstance(gold, Relation) and as_region(answer) is not None:
-            return equal_relations(gold, answer, ask)
-        if isinstance(gold, Region) and isinstance(answer, Relation):
+        solved = isinstance(gold, Relation) and as_region(answer) is not None
+        if solved or (isinstance(gold, Region) and isinstance(answer, Relation)):
             return equal_relations(gold, answer, ask)
         if isinstance(gold, Equation):
             if isinstance(answer, Container) and answer.kind == "system" and gold.left[:1] == "(":
-                answer = Container("()", assigned(answer, gold.left[1:-1].split(",")))
+                answer = Container("()", answer.assigned(gold.left[1:-1].split(",")))
             return self.equal(gold.right, answer, ask) if gold.whole else False
         if isinstance(answer, Equation):
             return self.equal(gold, answer.right, ask)
@@ -111,8 +111,6 @@ class Rules(NumberRules):
         if isinstance(gold, Container | Region) and isinstance(answer, Container | Region):
             return self._equal_containers(gold, answer, ask)
         return self._equal_formulas(gold, answer, ask)
-
-    # -- single values
 
     def _equal_formulas(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         units = {_unit(gold), _unit(answer)}
@@ -150,15 +148,13 @@ class Rules(NumberRules):
         return verdict
 
     def _equal_chain(self, gold: Value, answer: Chain, ask: Ask) -> bool | None:
-        """Each side has to be right, or the rounded one is the decimal that is the gold."""
+        """Each side has to be correct, or the rounded one is the decimal that is the gold."""
         decimal = answer.rounded
         if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit > 0:
             exact = replace(gold, last_digit=Fraction(0))
             if self.equal_numbers(exact, decimal):
                 return True
         return all_of([self.equal(gold, item, ask) for item in answer.items])
-
-    # -- equations and inequalities
 
     def _equal_equations(self, gold: Equation, answer: Equation, ask: Ask) -> bool | None:
         if gold.left == answer.left == "" and gold.whole and answer.whole:
@@ -171,8 +167,6 @@ class Rules(NumberRules):
             return False
         return equal_relations(gold, answer, ask)
 
-    # -- containers
-
     def _equal_containers(
         self, gold: Container | Region, answer: Container | Region, ask: Ask
     ) -> bool | None:
@@ -182,7 +176,7 @@ class Rules(NumberRules):
         if gold.kind == "system" and answer.kind in ("()", "list"):
             return self._equal_system(gold, answer, ask)
         if answer.kind == "system" and gold.kind == "()" and gold.items != _UNIT_INTERVAL:
-            return self._in_order(gold.items, assigned(answer), ask)
+            return self._in_order(gold.items, answer.assigned(), ask)
         if len(kinds) > 1 and kinds != {"set", "list"}:
             return False
         if gold.ordered:
@@ -198,18 +192,18 @@ class Rules(NumberRules):
         repeats = "set" not in (gold.kind, answer.kind)  # how often an entry is there tells as well
         if repeats and len(gold.items) != len(answer.items):
             return False
-        if max(len(gold.items), len(answer.items)) > MAX_ITEMS:
+        if max(len(gold.items), len(answer.items)) > _MAX_ITEMS:
             return False
         rows = [[self.equal(g, a, ask) for a in answer.items] for g in gold.items]
         columns = zip(*rows, strict=True) if rows else [() for _ in answer.items]
         covered = all_of(any_of(line) for line in [*rows, *columns])
-        if not repeats or not covered or paired(rows):
+        if not repeats or not covered or _paired(rows):
             return covered
         return None if any(None in row for row in rows) else False
 
     def _equal_system(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
         """x = 2, y = 3 as (2, 3), or as the list in its order."""
-        by_name = assigned(gold)
+        by_name = gold.assigned()
         if not by_name or any(isinstance(item, Equation) for item in answer.items):
             return False
         in_order = tuple(equation.right for equation in gold.items)
@@ -218,7 +212,12 @@ class Rules(NumberRules):
     def _equal_regions(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if any(isinstance(value, Container) and value.kind == "list" for value in (gold, answer)):
             # Points (a, b) that may be intervals.
-            lists = [_as_list(value) for value in (gold, answer)]
+            lists = (
+                value
+                if isinstance(value, Container)
+                else Container("list", tuple(map(_interval, value.pieces)))
+                for value in (gold, answer)
+            )
             return self._in_any_order(*lists, ask)
         first, second = as_region(gold), as_region(answer)
         if first is None or second is None:
@@ -229,7 +228,7 @@ class Rules(NumberRules):
         if len(pieces[0]) != len(pieces[1]):
             return False
         same = [self._equal_pieces(g, a, ask) for g, a in zip(*pieces, strict=True)]
-        if False in same and not _in_line(first):
+        if False in same and None in map(approximate, first.ends):  # perhaps in another order
             items = [Container("set", tuple(map(_interval, r))) for r in pieces]
             return self._in_any_order(*items, ask)
         return all_of(same)
@@ -242,16 +241,15 @@ class Rules(NumberRules):
         return all_of([self.equal(g, a, ask) for g, a in pairs])
 
 
-def _in_line(region: Region) -> bool:
-    """Whether the pieces stand in order, as their ends are known numbers."""
-    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
-    return None not in map(approximate, ends)
-
-
-def _as_list(value: Container | Region) -> Container:
-    if isinstance(value, Container):
-        return value
-    return Container("list", tuple(map(_interval, value.pieces)))
+def _paired(rows: Sequence[Sequence[bool | None]]) -> bool:
+    """True if each row has a True in a column of its own; equal rows make the choice free."""
+    free = list(range(len(rows)))
+    for row in rows:
+        column = next((column for column in free if row[column]), None)
+        if column is None:
+            return False
+        free.remove(column)
+    return True
 
 
 def _interval(piece: Piece) -> Container:
@@ -263,12 +261,6 @@ def _folded(value: Value) -> str:
     """A word of three letters or more, in lower case; "" for anything else."""
     text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
     return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
-
-
-def _signs(value: Text | Expression | Unread) -> str:
-    """A text in lower case without blanks, less the zeros that it begins with."""
-    text = value.tex if isinstance(value, Expression) else value.text
-    return "".join(text.split()).lower().lstrip("0")
 
 
 def _as_part(value: Value) -> Value:

@@ -70,8 +70,11 @@ def _is_free(name: str, beside: tuple[Node, ...], num_names: int, solution: bool
     Args:
       solution: y is given as a function of one variable and this constant.
     """
-    if any(_is_exponential(factor) or (num_names > 1 and _is_wave(factor)) for factor in beside):
-        return True
+    curves = ("exp", *_WAVES) if num_names > 1 else ("exp",)
+    for factor in filter(_varies, beside):
+        power = factor.kind == "power" and factor.items[0] == leaf("constant", "e")
+        if power or (factor.kind == "call" and factor.value in curves):
+            return True
     if name in ("A", "B", "D"):
         return False
     return not beside or ((solution or "_" in name) and any(map(_varies, beside)))
@@ -91,15 +94,6 @@ def _places(node: Node, beside: tuple[Node, ...] | None) -> Iterator[tuple[str, 
         else:
             inner = (*beside, node.items[1]) if place == 0 else None
         yield from _places(item, inner)
-
-
-def _is_exponential(node: Node) -> bool:
-    power = node.kind == "power" and node.items[0] == leaf("constant", "e")
-    return (power or (node.kind == "call" and node.value == "exp")) and _varies(node)
-
-
-def _is_wave(node: Node) -> bool:
-    return node.kind == "call" and node.value in _WAVES and _varies(node)
 
 
 def _varies(node: Node) -> bool:

@@ -1,29 +1,29 @@
-r"""Equations, chains and inequalities: which value an answer like "x = 5" or "0 ≤ x < 1" gives.
+r"""Equations, chains and inequalities: the value of an answer like "x = 5" or "0 ≤ x < 1".
 
-An equation gives its right side as the value of a left side that stands for one: a name, a value of
+The value of an equation is its right side where the left side is a name for it: a name, a value of
 a function, a formula of at least two symbols ("a + b = 5"). Of 2x = 18 the value has still to be
 worked out: both sides would have to be 18. That is the rule of any chain without such a left side:
-10/2 = 5 and 5 = 5 = 5 are right for 5, 6 + 6 = 11 is right for nothing.
+10/2 = 5 and 5 = 5 = 5 are correct for 5, 6 + 6 = 11 is never correct.
 
-≈ may stand once: what is left of it is the answer, and the decimal behind it has to be true to its
-last digit, rounded or cut. A sum or a power (x² + y² = 4) says more than its right side: where it
-is the gold, the value alone is not enough.
+≈ may occur once: the text before it is the answer, and the decimal after it has to be true to its
+last digit, rounded or truncated. A sum or a power (x² + y² = 4) means more than its right side:
+where it is the gold, the value is not enough.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, parts
-from rlvr_jax.verifiers.maths.regions import complement, excluded, intersection
+from rlvr_jax.verifiers.maths.regions import complement, excluded, intersection, interval
 from rlvr_jax.verifiers.maths.values import (
     Chain,
     Container,
     Equation,
     Infinity,
     Number,
+    Parse,
     Piece,
     Region,
     Relation,
@@ -33,10 +33,6 @@ from rlvr_jax.verifiers.maths.values import (
     approximate,
 )
 from rlvr_jax.verifiers.nesting import enclosed, split
-
-__all__ = ["read_equation", "read_inequality"]
-
-Parse = Callable[[str], Value]
 
 _ORDER = r"\\le(?![A-Za-z])|\\ge(?![A-Za-z])|<|>|\\ne(?![A-Za-z])"
 _SYMBOL = r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*"
@@ -67,7 +63,7 @@ _FUNCTIONS, _FUNCTIONALS, _GREEK, _COMMANDS = (
     )
 )
 _FORMULA = re.compile(r"[A-Za-z0-9+\-*/:^_{}()|\[\]., ']+")
-# A word that a space keeps from a number or a factor is no product: "19 if x = 18".
+# A word with a space between it and a number or a factor is not a product: "19 if x = 18".
 _WORDED = re.compile(r"[\w)}\]]\s+[A-Za-z]{2,}|[A-Za-z]{2,}\s+[\w({\[]")
 _FLIPPED = {">": "<", "\\ge": "\\le"}
 
@@ -119,7 +115,7 @@ def _chain(text: str, sides: list[str], rounded: str | None, parse: Parse) -> Va
 
 
 def _is_true(exact: Value, decimal: Number) -> bool:
-    """Whether a decimal is the value to its last digit, rounded or cut there."""
+    """Whether a decimal is the value to its last digit, rounded or truncated there."""
     value = approximate(exact)
     if value is None or decimal.pi or decimal.unit not in ("", getattr(exact, "unit", "")):
         return False
@@ -133,7 +129,7 @@ def _is_true(exact: Value, decimal: Number) -> bool:
 
 
 def read_inequality(text: str, parse: Parse) -> Value | None:
-    """Reads a < x ≤ b, x > a, |x| < a, x ≠ a and x ∈ …; other relations as they stand."""
+    """Reads a < x ≤ b, x > a, |x| < a, x ≠ a and x ∈ …; other relations as they are."""
     parts = re.split(r"\\in(?![A-Za-z])\s*", text, maxsplit=1)
     if len(parts) == 2 and re.fullmatch(_SYMBOL, name := parts[0].strip()):
         if re.fullmatch(r"\\mathbb\{[A-QS-Z]\}(?:\^.*)?", parts[1]):
@@ -158,16 +154,15 @@ def read_inequality(text: str, parse: Parse) -> Value | None:
 
 
 def _between(ends: list[str], signs: list[str], parse: Parse) -> Value:
-    """Of ends in rising order."""
+    """The value of an inequality with its ends in rising order."""
     closed = [sign == "\\le" for sign in signs]
-    below, above = (Infinity(True), False), (Infinity(), False)
-    name = None
+    low, high = (Infinity(True), False), (Infinity(), False)
     if len(signs) == 2 and re.fullmatch(_VARIABLE, ends[1]):
-        name, below, above = ends[1], (parse(ends[0]), closed[0]), (parse(ends[2]), closed[1])
+        name, low, high = ends[1], (parse(ends[0]), closed[0]), (parse(ends[2]), closed[1])
     elif len(signs) == 1 and re.fullmatch(_VARIABLE, ends[0]) and not _is_size(ends[1]):
-        name, above = ends[0], (parse(ends[1]), closed[0])
+        name, high = ends[0], (parse(ends[1]), closed[0])
     elif len(signs) == 1 and re.fullmatch(_VARIABLE, ends[1]) and not _is_size(ends[0]):
-        name, below = ends[1], (parse(ends[0]), closed[0])
+        name, low = ends[1], (parse(ends[0]), closed[0])
     elif len(signs) == 2 and _is_size(ends[1]):
         both = [_between(ends[at : at + 2], [signs[at]], parse) for at in (0, 1)]
         found = all(isinstance(side, Region) for side in both) and intersection(*both)
@@ -183,12 +178,8 @@ def _between(ends: list[str], signs: list[str], parse: Parse) -> Value:
         pairs = zip(ends, signs, ends[1:], strict=False)
         relations = tuple(Relation(left, sign, right) for left, sign, right in pairs)
         return relations[0] if len(relations) == 1 else Container("system", relations)
-    ends = [end for end, _ in (below, above)]
-    below = below[0], below[1] and not isinstance(below[0], Infinity)
-    above = above[0], above[1] and not isinstance(above[0], Infinity)
-    if any(isinstance(end, Unread) for end in ends):
-        return ends[isinstance(ends[1], Unread)]
-    return Region((Piece(*below, *above),), _plain(name))
+    unread = [end for end, _ in (low, high) if isinstance(end, Unread)]
+    return unread[-1] if unread else replace(interval(*low, *high), name=_plain(name))
 
 
 def _unequal(ends: list[str], parse: Parse) -> Value:
@@ -209,7 +200,7 @@ def _is_size(side: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without what does not tell."""
+    """A name without signs that do not matter."""
     name = re.sub(r"\\(?:angle|triangle)(?![A-Za-z])\s*|\s+", "", name)
     return re.sub(r"_\{(\w)\}", r"_\1", name)
 
@@ -220,7 +211,7 @@ def _is_name(side: str) -> bool:
         return side not in ("e", "i", "\\pi", "\\infty") and not _DENIED.search(side)
     if not (found := _VALUE.match(side)) or not enclosed(side[found.end() :]):
         return False
-    # Of sin(x) = 1 the 1 is not what is asked for.
+    # The 1 of sin(x) = 1 is not the answer.
     return found[2] in _GREEK | _FUNCTIONALS if found[1] else found[2] not in _FUNCTIONS
 
 
@@ -233,7 +224,7 @@ def _is_constant(side: str) -> bool:
 
 
 def _symbols(side: str) -> set[str] | None:
-    """The unknowns of a formula; None for what may be more than a formula. e, i, π are numbers."""
+    """The unknowns of a formula; None if it may be more than a formula. e, i, π are numbers."""
     side = re.sub(r"(\\[A-Za-z]+)_\{[^{}]*\}", r"\1", side)  # of a sum or a limit
     commands = set(re.findall(r"\\([A-Za-z]+)", side))
     plain = re.sub(r"\\[A-Za-z]+", "+", side)

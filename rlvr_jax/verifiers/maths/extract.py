@@ -1,8 +1,8 @@
 r"""From a response to the few characters that are its answer. Never raises on text.
 
-Looked for is what stands in \boxed{…} behind the thinking; without a box, the options decide. A
-response may write its answer in several boxes and spellings: `spellings` gives all of them, each
-of which has to be right, and `final_answer` the last one if they are plainly equal. Patterns are
+The answer is in \boxed{…} after the thinking; without a box, the options decide. A response may
+write its answer in several boxes and spellings: `spellings` returns all of them, each of which has
+to be correct, and `final_answer` the last one if they are plainly equal. Patterns are
 linear in the text.
 """
 
@@ -27,7 +27,7 @@ _BOX = re.compile(
     rf"|\s*(?P<bare>{_SIGN}(?:{_DIGITS}|(?P<command>\\(?:[dt]?frac|sqrt|pi|text(?:bf|rm)?|mathrm)"
     r"(?![A-Za-z])))))"
 )
-# Behind a number or a command without braces: more would belong to the answer.
+# After a number or a command without braces: more would belong to the answer.
 _MORE = re.compile(r"[\w{/^_!(]|\s*\\[A-Za-z]")
 _ARGUMENTS = {"frac": 2, "dfrac": 2, "tfrac": 2, "pi": 0}
 _PHRASE = re.compile(
@@ -49,7 +49,7 @@ _NUMBER = re.compile(
 
 
 def boxes(text: str) -> list[str] | None:
-    r"""Returns what is in the outermost \boxed{…}, \fbox{…}, \framebox{…}; None if one is open.
+    r"""Returns the contents of all outer \boxed{…}, \fbox{…}, \framebox{…}; None if one is open.
 
     A number or a command with its arguments may do without braces: \boxed 5, \boxed\frac12.
     """
@@ -96,16 +96,16 @@ def spellings(
     last_number: bool = False,
     require_think: bool = False,
 ) -> list[str]:
-    r"""Returns what a response gives as its answer, each spelling once; empty if it gives none.
+    r"""Returns the answer of a response, each spelling once; empty if it has none.
 
-    Looks behind the last </think>; thinking that does not end has no answer, as has an unclosed
-    box. Empty boxes are an instruction repeated. Without a box the options decide.
+    Reads the text after the last </think>. Thinking that does not end has no answer, nor has an
+    unclosed box. Empty boxes are an instruction repeated. Without a box the options decide.
 
     Args:
-      boxes: of several, "each" has to be right, or the "last" one, or they are "joined" to one list
-        if they are not all right by themselves (`joined`).
-      choice: take the letters of the last phrase like "the answer is (A)"; behind boxes that hold
-        no letters, too.
+      boxes: of several, "each" has to be correct, or the "last", or they are "joined" to one list
+        if they are not all correct by themselves (`joined`).
+      choice: take the letters of the last phrase like "the answer is (A)", also after boxes that
+        hold no letters.
       answer_line: take the rest of the last line that starts with "Answer:", the line that follows
         if it is empty, or of the last sentence like "the answer is 5"; without one, the only
         formula of the last line.
@@ -118,12 +118,13 @@ def spellings(
     found = _all_boxes(answer)
     if found is None:
         return []
-    plain = {box if len(box) > MAX_CHARACTERS else normalise(box): box for box in found}
-    plain.pop("", None)
+    pairs = [(box if len(box) > MAX_CHARACTERS else normalise(box), box) for box in found]
+    pairs = [(spelling, box) for spelling, box in pairs if spelling]
+    plain = dict(pairs)
     phrases = _PHRASE.findall(answer) if choice else []
     letters = option_letters("".join(phrases[-1])) if phrases else ""
     if plain and boxes == "last":
-        return [next(box for box in reversed(found) if _is_filled(box))]
+        return [pairs[-1][1]]
     if plain and not (letters and not any(map(option_letters, plain))):
         most = _MAX_JOINED if boxes == "joined" else _MAX_SPELLINGS
         return list(plain.values()) if len(plain) <= most else []
@@ -139,10 +140,6 @@ def spellings(
 _all_boxes = boxes
 
 
-def _is_filled(box: str) -> bool:
-    return len(box) > MAX_CHARACTERS or bool(normalise(box))
-
-
 def _answer_line(answer: str) -> str:
     lines = _LINE.findall(answer)
     line = lines[-1] if lines else answer.rstrip().rpartition("\n")[2]
@@ -154,7 +151,7 @@ def _answer_line(answer: str) -> str:
 
 
 def final_answer(response: str, **options: bool | str) -> str | None:
-    """Returns the answer of a response, with the options of `spellings`; None if it gives none.
+    """Returns the answer of a response, with the options of `spellings`; None if it has none.
 
     Several boxes have to agree, as a response that lists two answers has not chosen.
     """
@@ -162,7 +159,7 @@ def final_answer(response: str, **options: bool | str) -> str | None:
 
 
 def agreed(found: list[str]) -> str | None:
-    """Returns the last of the spellings if all are equal, as far as no worker has to be asked."""
+    """Returns the last of the spellings if all are equal, as far as no worker is needed."""
     if not found:
         return None
     values = [parse_answer(spelling, choice=False, grouped=True) for spelling in found]

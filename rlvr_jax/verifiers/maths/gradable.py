@@ -1,9 +1,8 @@
-"""Can a gold be graded? That depends on the gold alone: that it is read and has a value."""
+"""Whether a gold can be graded: whether it is read and has a value."""
 
 from rlvr_jax.verifiers.maths.formulas import calculus, identity
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, number, parts
-from rlvr_jax.verifiers.maths.kleene import all_of
 from rlvr_jax.verifiers.maths.values import (
     Ask,
     Chain,
@@ -17,6 +16,7 @@ from rlvr_jax.verifiers.maths.values import (
     Relation,
     Unread,
     Value,
+    all_of,
 )
 
 
@@ -43,15 +43,11 @@ def is_gradable(gold: Value, ask: Ask) -> bool | None:
         return is_gradable(gold.right, ask) if gold.whole else False
     if isinstance(gold, Relation):
         return None not in [read_formula(side) for side in (gold.left, gold.right)]
-    if isinstance(gold, Ratio) and all(map(_is_nothing, gold.items)):
+    numbers = isinstance(gold, Ratio) and all(isinstance(item, Number) for item in gold.items)
+    if numbers and not any(item.value for item in gold.items):
         return False
     if isinstance(gold, Container | Chain | Ratio):
         return all_of([is_gradable(item, ask) for item in gold.items])
     if isinstance(gold, Region):
-        ends = [end for piece in gold.pieces for end in (piece.low, piece.high)]
-        return all_of([is_gradable(end, ask) for end in ends])
+        return all_of([is_gradable(end, ask) for end in gold.ends])
     return True
-
-
-def _is_nothing(value: Value) -> bool:
-    return isinstance(value, Number) and value.value == 0

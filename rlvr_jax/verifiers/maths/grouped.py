@@ -1,16 +1,15 @@
-r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
+r"""Brackets: (a, b), [a, b), {a, b}, {x | …}, matrices, lines.
 
 A vector is a tuple, however it is written. Two entries may be an interval, so that the brackets
-tell; more are a tuple in any brackets.
+count; more are a tuple in any brackets.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.formulas.identity import worked_out
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.lists import entries
+from rlvr_jax.verifiers.maths.lists import entries, flattened
 from rlvr_jax.verifiers.maths.regions import LINE, intersection
 from rlvr_jax.verifiers.maths.values import (
     Container,
@@ -18,6 +17,7 @@ from rlvr_jax.verifiers.maths.values import (
     Expression,
     Infinity,
     Number,
+    Parse,
     Qualified,
     Region,
     Relation,
@@ -26,10 +26,6 @@ from rlvr_jax.verifiers.maths.values import (
     to_tex,
 )
 from rlvr_jax.verifiers.nesting import enclosed, split
-
-__all__ = ["read_grouped"]
-
-Parse = Callable[[str], Value]
 
 _MATRIX = re.compile(
     r"(.*?)\\begin\{([pbB]?matrix|smallmatrix|array)\}(?:\{[lcr| ]*\})?(.*)\\end\{\2\}(\^T)?$",
@@ -46,7 +42,7 @@ _UNIT_VECTOR = re.compile(r"\\(?:hat|vec|overrightarrow)\s*\{?\s*\\?([ijk])(?:ma
 
 
 def read_grouped(text: str, parse: Parse) -> Value | None:
-    """Reads what brackets hold together; None if the text is not one bracket."""
+    """Reads the content of brackets; None if the text is not one bracket."""
     if text in ("\\emptyset", "\\{\\}", "\\{ \\}", "{}", "{ }"):
         return Container("set", ())
     if (match := _CASES.match(text)) and "&" not in text:
@@ -92,7 +88,7 @@ def _in_a_row(lines: list[str]) -> str:
 
 
 def _nested(parts: list[str]) -> list[list[str]]:
-    """The rows of [[a, b], [c, d]], none if the parts are no lists of one length."""
+    """The rows of [[a, b], [c, d]], none if the parts are not lists of one length."""
     parts = [part.strip() for part in parts]
     if not all(part[:1] == "[" and part[-1:] == "]" and enclosed(part) for part in parts):
         return []
@@ -107,16 +103,11 @@ def _set(inside: str, parse: Parse) -> Value | None:
         return _described(*map(str.strip, conditions), parse)
     if len(conditions) > 2:
         return None
-    items = [parse(part) for part in entries(inside)]
-    flat: list[Value] = []
-    for item in items:  # {±1, ±2}
-        inner = isinstance(item, Container) and item.kind == "list"
-        flat += item.items if inner else [item]
-    return Container("set", tuple(dict.fromkeys(flat)))
+    return Container("set", tuple(dict.fromkeys(flattened(map(parse, entries(inside))))))
 
 
 def _described(what: str, condition: str, parse: Parse) -> Value:
-    r"""{x | a ≤ x < b}, with x \in \mathbb{R} before or behind the bar."""
+    r"""{x | a ≤ x < b}, with x \in \mathbb{R} before or after the bar."""
     name, *of = re.split(r"\\in(?![A-Za-z])", what, maxsplit=1)
     if re.sub(r"\s", "", "".join(of)) not in ("", "\\mathbb{R}") or not re.fullmatch(
         r"\\?[A-Za-z]+(?:_\{?\w+\}?)?", name.strip()
@@ -130,16 +121,11 @@ def _described(what: str, condition: str, parse: Parse) -> Value:
     if isinstance(value, Container) and value.kind == "system":
         regions = [item for item in value.items if isinstance(item, Region)]
         if len(regions) == len(value.items):
-            found: Region | None = LINE
-            for region in regions:
-                found = found and intersection(found, region)
-            return found or Unread(condition)
+            return intersection(LINE, *regions) or Unread(condition)
     if isinstance(value, Region):
         return replace(value, name="") if value.name in ("", name.strip()) else Unread(condition)
     if isinstance(value, Equation) and value.left == name.strip():
-        value = value.right
-        inner = isinstance(value, Container) and value.kind == "list"
-        return Container("set", value.items if inner else (value,))
+        return Container("set", tuple(flattened([value.right])))
     if isinstance(value, Container) and value.kind in ("list", "set"):
         return Container("set", value.items)
     return value if isinstance(value, Relation) else Unread(condition)

@@ -1,13 +1,13 @@
-r"""Several answers beside each other: "a, b", "a and b", "a or b", unions, ±, systems.
+r"""Several answers: "a, b", "a and b", "a or b", unions, ±, systems.
 
 A comma followed by a space separates; without one it does not between groups of three digits. "or"
-binds less than a comma where equations stand on its sides. Inequalities of one variable are joined
-by a comma to what lies in all of them, or to a union if that is empty.
+binds less than a comma where equations are on its sides. Inequalities of one variable with a comma
+are their intersection, or their union if that is empty.
 """
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.regions import (
@@ -25,16 +25,13 @@ from rlvr_jax.verifiers.maths.values import (
     Equation,
     Infinity,
     Number,
+    Parse,
     Region,
     Relation,
     Unread,
     Value,
 )
 from rlvr_jax.verifiers.nesting import split
-
-__all__ = ["entries", "read_list"]
-
-Parse = Callable[[str], Value]
 
 _MAX_SIGNS = 4  # of ± in one answer
 _OR = r"\bor\b"
@@ -51,7 +48,7 @@ def read_list(text: str, parse: Parse) -> Value | None:
 
 
 def entries(text: str) -> list[str]:
-    """The parts between commas or semicolons, of which thousands are no part."""
+    """The parts between commas or semicolons; a comma between thousands does not separate."""
     if ";" in text and len(parts := split(text, ";")) > 1:
         return parts
     return split(text, _LOOSE if re.search(r",\s", text) else ",")
@@ -70,20 +67,16 @@ def _difference(text: str, parse: Parse) -> Value | None:
 
 
 def _union(text: str, parse: Parse) -> Value | None:
-    for sign, join in ((r"\\cup(?![A-Za-z])", union), (r"\\cap(?![A-Za-z])", _in_all)):
+    for sign, join in (
+        (r"\\cup(?![A-Za-z])", union),
+        (r"\\cap(?![A-Za-z])", lambda regions: intersection(*regions)),
+    ):
         parts = split(text, sign)
         if len(parts) > 1:
             regions = [as_region(parse(part)) for part in parts]
             found = None if None in regions else join(regions)
             return found or (None if None in regions else Unread(text))
     return None
-
-
-def _in_all(regions: Sequence[Region]) -> Region | None:
-    found: Region | None = regions[0]
-    for region in regions[1:]:
-        found = found and intersection(found, region)
-    return found
 
 
 def _several(text: str, parse: Parse) -> Value | None:
@@ -96,7 +89,10 @@ def _several(text: str, parse: Parse) -> Value | None:
             return (_named_alike(values) and union(values)) or Container("list", tuple(values))
     separators = rf",?\s*{_AND}|,?\s*{_OR}"
     pieces = split(text, separators)
-    parts = [part for piece in pieces for part in _entries_of(piece, parse, len(pieces) > 1)]
+    parts = []
+    for piece in pieces:  # 2,500 is one of several numbers
+        whole = len(pieces) > 1 and isinstance(parse(piece), Number)
+        parts += [piece] if whole else entries(piece)
     if len(parts) == len(pieces) == 1:
         return None
     parts = [part.strip() for part in parts if part.strip()]
@@ -121,13 +117,6 @@ def _mixed(values: list[Value], text: str) -> Number | None:
     plain = whole == Number(whole.value) and part == Number(part.value, unit=part.unit)
     proper = whole.value.denominator == 1 and whole.value > 0 and 0 < part.value < 1
     return replace(part, value=whole.value + part.value) if plain and proper else None
-
-
-def _entries_of(piece: str, parse: Parse, several: bool) -> list[str]:
-    """The entries of a piece between "and"s; 2,500 is one of several numbers."""
-    if several and isinstance(parse(piece), Number):
-        return [piece]
-    return entries(piece)
 
 
 def _joined(values: list[Value], text: str) -> Value:
@@ -160,11 +149,14 @@ def _listed(values: list[Value]) -> Value:
     if len(names) > 1 and not (len(bases) == 1 and indexed):
         return Container("system", tuple(values))
     rights = (value.right if isinstance(value, Equation) else value for value in values)
-    flat: list[Value] = []
-    for value in rights:  # ±1, ±2
+    return Container("list", tuple(flattened(rights)))
+
+
+def flattened(values: Iterable[Value]) -> Iterator[Value]:
+    """The values, and in place of a list its entries: ±1, ±2."""
+    for value in values:
         inner = isinstance(value, Container) and value.kind == "list"
-        flat += value.items if inner else [value]
-    return Container("list", tuple(flat))
+        yield from value.items if inner else [value]
 
 
 def _plus_minus(text: str, parse: Parse) -> Value | None:
@@ -178,12 +170,11 @@ def _plus_minus(text: str, parse: Parse) -> Value | None:
     found = []
     for choice in itertools.product("+-", repeat=1 if linked else len(signs)):
         chosen = iter(choice * len(signs) if linked else choice)
-
-        def sign(match: re.Match, chosen=chosen) -> str:
-            plus = next(chosen) == "+"
-            return "+" if plus == (match[1] == "pm") else "-"
-
-        written = re.sub(r"\\(pm|mp)(?![A-Za-z])\s*", sign, text)
+        written = re.sub(
+            r"\\(pm|mp)(?![A-Za-z])\s*",
+            lambda match, chosen=chosen: "-+"[(next(chosen) == "+") == (match[1] == "pm")],
+            text,
+        )
         written = re.sub(r"(^|[=({,\[])\s*\+", r"\1", written).strip()
         found.append(parse(written))
     rights = [value.right if isinstance(value, Equation) else value for value in found]

@@ -10,8 +10,7 @@ import functools
 import re
 import unicodedata
 
-from rlvr_jax.verifiers.maths.formulas.names import ACCENTS, PREFIXES
-from rlvr_jax.verifiers.maths.selections import written_out
+from rlvr_jax.verifiers.maths.formulas.names import ACCENTS, PREFIXES, TOTALS
 from rlvr_jax.verifiers.maths.signs import CHARACTERS, REWRITES, SIGNS, SUPERSCRIPT
 from rlvr_jax.verifiers.nesting import closing
 
@@ -37,14 +36,14 @@ def normalise(text: str) -> str:
     text = _undecorated(text)
     for pattern, replacement in REWRITES:
         text = pattern.sub(replacement, text)
-    text = written_out(_scripts(_arguments(text)))
+    text = _selections(_scripts(_arguments(text)))
     text = " ".join(text.split()).strip()
     text = re.match(r"(?:.*(?:\\[.,;:]|[^\s.,;:]))?", text).group()
     return _turned(_INTRODUCTION.sub("", text))
 
 
 def _turned(text: str) -> str:
-    """Writes ]0,1[ as (0,1), if the whole text is such intervals and what joins them."""
+    """Writes ]0,1[ as (0,1), if the whole text is such intervals and signs that join them."""
     if not _TURNED.search(text) or not re.fullmatch(rf"(?:[^][]*?{_FRENCH.pattern})+[^][]*", text):
         return text
     return _FRENCH.sub(lambda m: f"{'[('[m[1] == ']']}{m[2]}{'])'[m[3] == '[']}", text)
@@ -102,7 +101,7 @@ def _unboxed(text: str) -> str:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*(?=\{)")
-# Commands that say how their last argument looks, and how many stand before it.
+# Commands for the look of their last argument, and the number of arguments before it.
 _LOOK = re.compile(
     r"\\(?:(?P<text>text(?:bf|it|rm|normal|sf|tt|up|md|sc)?|math(?:bf|it|rm|sf|tt|normal)|mbox|hbox"
     r"|operatorname\*?|emph|boldsymbol|pmb|bm|rm|bf)|(?P<none>underline|uline|ensuremath)"
@@ -117,7 +116,7 @@ _BARE_LETTER = re.compile(
 
 
 def _undecorated(text: str) -> str:
-    r"""Leaves what stands in \text{…}, \mathbf{…}, \underline{…}, \textcolor{red}{…}, …"""
+    r"""Leaves the content of \text{…}, \mathbf{…}, \underline{…}, \textcolor{red}{…}, …"""
     text = _BARE_LETTER.sub(r"\1{\2\3}", text)
     pieces, position = [], 0
     while match := _LOOK.search(text, position):
@@ -141,7 +140,7 @@ def _undecorated(text: str) -> str:
             inside = f"\\hat{{{inside.strip()[-1]}}}"  # \mathbf{i}
         elif match["text"]:
             inside = f" {inside} "
-        # What stands inside is looked at as well: it follows.
+        # The content is looked at as well: it follows.
         text, position = inside + text[end + 1 :], 0
     return "".join([*pieces, text[position:]])
 
@@ -183,3 +182,54 @@ def _scripts(text: str) -> str:
     text = re.sub(r"\\log\s*_\s*([0-9A-Za-z])", r"\\log_{\1}", text)
     text = re.sub(r"(?<!\\)_\s*([0-9A-Za-z])(?:(?![0-9A-Za-z])|(?=[A-Za-z]_))", r"_{\1}", text)
     return re.sub(r"\^\s*(\d)(?![0-9A-Za-z.])", r"^{\1}", text)
+
+
+_PART = r"(?:\{\s*(\w+)\s*\}|(\d+|[A-Za-z]))"
+_COUNT = r"(?:\{\s*(\d+)\s*\}|(\d))"
+# A script on a base, as in x_6C_2, belongs to the base.
+_BASELESS = r"(?:\{\s*\}\s*|(?:^|(?<=[-+*/=(,\[{])|(?<=\\cdot)|(?<=\\times))\s*)"
+_SINGLE = r"(?<![A-Za-z\\_^])"
+_SELECTED = re.compile(
+    rf"(?:{_BASELESS}[_^]\s*{_PART}|\{{\s*[_^]\s*{_PART}\s*\}})\s*([CP])\s*_\s*{_PART}"
+)
+_BELOW = re.compile(
+    rf"{_SINGLE}([CPA])\s*(?:_\s*{_COUNT}\s*\^\s*{_COUNT}|\^\s*{_COUNT}\s*_\s*{_COUNT})(?!\w)"
+)
+_CHOOSE = re.compile(r"(?<!\w)(\w+)\s+choose\s+(\w+)(?!\w)")
+
+
+def _selections(text: str) -> str:
+    r"""Writes {}^6C_2, _6P_2, C_6^2 and 6 choose 2 as \binom{n}{k} or a quotient of factorials.
+
+    A selection takes no more than there is, so that C_1^2 remains a square. `formulas.symbols`
+    reads C(6,2).
+    """
+    if not re.search(r"[CPA]|choose", text):
+        return text
+    text = _SELECTED.sub(_sided, text)
+    text = _BELOW.sub(_scripted, text)
+    return _CHOOSE.sub(lambda match: _selection(match[0], "C", *match.groups()), text)
+
+
+def _sided(match: re.Match) -> str:
+    total, kind, taken = filter(None, match.groups())
+    return _selection(match[0], kind, total, taken)
+
+
+def _scripted(match: re.Match) -> str:
+    """C_6^2, in either order of the scripts: the lower one is the larger one."""
+    kind, *counts = filter(None, match.groups())
+    below, above = counts if match[0][1:].strip()[0] == "_" else counts[::-1]
+    return match[0] if below == above else _selection(match[0], kind, below, above)
+
+
+def _selection(text: str, kind: str, total: str, taken: str) -> str:
+    if total.isdigit() and taken.isdigit():
+        known = int(total) >= int(taken)
+    else:
+        known = total.isdigit() or total in TOTALS
+    if not known:
+        return text
+    if kind == "C":
+        return rf"\binom{{{total}}}{{{taken}}}"
+    return rf"\frac{{{total}!}}{{({total}-{taken})!}}"

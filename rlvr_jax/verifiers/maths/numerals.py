@@ -1,23 +1,20 @@
 """Numbers as people write them, read exactly: fractions, powers, repeating decimals, π, bases,
 ordinals.
 
-Takes what `notation.normalise` writes. A decimal keeps the worth of its last digit, which is how
-exactly it was written, and a number of another base its digits.
+Takes a text of `notation.normalise`. A decimal has the worth of its last digit, which is its
+precision, and a number of another base its digits.
 """
 
 import re
 from dataclasses import replace
 from fractions import Fraction
 
-from rlvr_jax.verifiers.maths.compound import read_compound
-from rlvr_jax.verifiers.maths.units import MONEY, money, split_unit
+from rlvr_jax.verifiers.maths.units import MONEY, factor, money, split_unit, unit_name
 from rlvr_jax.verifiers.maths.values import Number
 from rlvr_jax.verifiers.maths.words import NUMBER_WORDS, SCALES
 
-__all__ = ["read_number"]
-
-MAX_EXPONENT = 10**4  # of a power that is worked out here
-MAX_DIGITS = 10**4
+_MAX_EXPONENT = 10**4  # of a power that is worked out here
+_MAX_DIGITS = 10**4
 
 _DECIMAL = r"(?:[1-9]\d{0,2}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
 _MONEY = "|".join(map(re.escape, sorted(MONEY, key=len, reverse=True)))
@@ -35,7 +32,7 @@ _SCIENCE = re.compile(
     r"10\s*\^\s*(?:(-?\d+)|\{\s*([-+]?\d{1,5})\s*\}|\(([-+]?\d{1,5})\))$"
 )
 _EXPONENT = re.compile(rf"({_DECIMAL})[eE]([-+]?\d{{1,5}})$")
-# A letter alone is a name: a_{11} is an entry of a sequence.
+# A single letter is a name: a_{11} is an entry of a sequence.
 _BASED = re.compile(
     r"\(?\s*(\d|[0-9A-Fa-f]{2,60})\s*\)?\s*(?:_\s*\{\s*(\d{1,2}|[a-z]+)\s*\}|_(\d\d)"
     r"|\(?\s*(?:in\s+)?base[\s-]*(\d{1,2}|[a-z]+)\s*\)?)$"
@@ -51,6 +48,10 @@ _PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5}
 _AND_PART = re.compile(rf"(\d+)\s+and\s+(?:an?|one)[\s-]+({'|'.join(_PARTS)})$")
 _ORDINAL = re.compile(r"(\d+)\s*(?:\^\s*\{?\s*|-)?(st|nd|rd|th)\s*\}?$")
 _COMPOUND = re.compile(r"\d\s*[A-Za-z°]\D*\d.*[A-Za-z'\"]\.?$")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(°|''?|\"|[A-Za-z]+\.?)(?:\s*,)?(?:\s+and\b)?\s*")
+_ARC = {"°": Fraction(1), "'": Fraction(1, 60), "''": Fraction(1, 3600), '"': Fraction(1, 3600)}
+_ARC |= {"min": _ARC["'"], "s": _ARC["''"]}
+_JOINED = frozenset(["°", "min", "h", "day", "week", "month", "year"])
 _SCALED = re.compile(
     rf"(.*\S)\s*(?<![A-Za-z])({'|'.join(SCALES)})s?(?![A-Za-z])\s*(.*)$", re.DOTALL
 )
@@ -70,7 +71,7 @@ def read_number(text: str) -> Number | None:
     if (match := _SCALED.fullmatch(text)) and read_number(match[1]) is not None:
         scale, text = SCALES[match[2]], f"{match[1]} {match[3]}".strip()
     first, sign, second, text = _SIGNED.match(text).groups()
-    if not text[-1:].isdigit() and _COMPOUND.search(text) and (found := read_compound(text)):
+    if not text[-1:].isdigit() and _COMPOUND.search(text) and (found := _compound(text)):
         value, unit = found
         return None if sign else Number(-value if "-" in (first, second) else value, unit=unit)
     text, unit = split_unit(text)
@@ -93,8 +94,31 @@ def read_number(text: str) -> Number | None:
     )
 
 
+def _compound(text: str) -> tuple[Fraction, str] | None:
+    """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit.
+
+    The units go from large to small, and of a smaller one there is less than one of the larger: 75
+    minutes are no part of hours. A comma or "and" joins times and angles only: "5 m, 30 cm" are two
+    lengths.
+    """
+    amounts = _AMOUNT.findall(text) if _AMOUNT.sub("", text) == "" else []
+    if not 2 <= len(amounts) <= 4 or any("." in number for number, _ in amounts[:-1]):
+        return None
+    units = [name if name in _ARC else unit_name(name) for _, name in amounts]
+    if re.search(r",|\band\b", text) and units[0] not in _JOINED:
+        return None
+    value, before = Fraction(0), Fraction(0)
+    for (number, _), unit in zip(amounts, units, strict=True):
+        worth = _ARC.get(unit) if units[0] == "°" else factor(units[0], unit)
+        part = worth and Fraction(number) * worth
+        if not worth or (before and not (worth < before and part < before)):
+            return None
+        value, before = value + part, worth
+    return value, units[0]
+
+
 def _unsigned(text: str) -> Number | None:
-    if not text or len(text) > MAX_DIGITS:
+    if not text or len(text) > _MAX_DIGITS:
         return None
     try:
         if match := _INTEGER.match(text):
@@ -108,22 +132,14 @@ def _unsigned(text: str) -> Number | None:
             return Number(int(match[1]) + Fraction(1, _PARTS[match[2]]))
         if (match := _ORDINAL.match(text)) and match[2] == _ending(int(match[1])):
             return Number(Fraction(int(match[1])), unit="~th")  # the 5th is no 5 Ω
-        if match := _SCIENCE.match(text):
+        if match := _SCIENCE.match(text) or _EXPONENT.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
-            if abs(exponent) > MAX_EXPONENT:
+            if abs(exponent) > _MAX_EXPONENT:
                 return None
-            return (
-                _written(match[1], Fraction(10) ** exponent)
-                if match[1]
-                else Number(Fraction(10) ** exponent)
-            )
-        if match := _EXPONENT.match(text):
-            if abs(int(match[2])) > MAX_EXPONENT:
-                return None
-            return _written(match[1], Fraction(10) ** int(match[2]))
+            return _written(match[1] or "1", Fraction(10) ** exponent)
         if match := _POWER.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
-            if len(match[1]) * abs(exponent) > MAX_DIGITS:
+            if len(match[1]) * abs(exponent) > _MAX_DIGITS:
                 return None
             return Number(Fraction(int(match[1])) ** exponent)
         if match := _BASED.match(text):
@@ -138,11 +154,9 @@ def _unsigned(text: str) -> Number | None:
             top = part["a"] or part["c"] or part["e"] or "1"
             bottom = part["b"] or part["d"] or part["f"] or "1"
             return Number(_exact(top) / _exact(bottom), pi=True)
-        if found := _endless(text):
-            return found
+        return _endless(text)
     except (ValueError, ZeroDivisionError):
-        pass
-    return None
+        return None
 
 
 def _ending(number: int) -> str:
@@ -154,23 +168,17 @@ def _ending(number: int) -> str:
 
 def _endless(text: str) -> Number | None:
     r"""0.1\overline{6}, 0.1(6), 0.1\dot{6}, 0.1666\dots."""
-    if match := _REPEATING.match(text):
-        whole, once = match[1], match[2]
-        again = match[3] or match[4]
-    elif match := _DOTTED.match(text):
-        whole, once = match[1], match[2]
-        again = "".join(match.groups()[2:])
-    elif match := _ENDLESS.match(text):
-        whole, once = match[1], match[2] or ""
-        again = match[3] or match[4]
-    else:
+    match = _REPEATING.match(text) or _DOTTED.match(text) or _ENDLESS.match(text)
+    if match is None:
         return None
+    whole, once, *parts = (group or "" for group in match.groups())
+    again = "".join(parts)
     repeated = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(once)
     return Number(Fraction(int(whole + once or "0"), 10 ** len(once)) + repeated)
 
 
 def _written(digits: str, scale: Fraction = Fraction(1)) -> Number:
-    """A number without a fraction bar; behind a point, its last digit has a worth."""
+    """A number without a fraction bar; after a point, its last digit has a worth."""
     behind = digits.partition(".")[2]
     last = scale / 10 ** len(behind) if behind else Fraction(0)
     return Number(_exact(digits) * scale, last_digit=last)

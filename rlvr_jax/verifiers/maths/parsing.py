@@ -1,8 +1,8 @@
 """From the text of an answer to its value: numbers exactly, brackets by kind, the rest as formulas.
 
-Takes what `notation.normalise` writes, up to MAX_CHARACTERS: regular expressions, one level of
-brackets at a time, each part read once; what would take long to work out is refused. `lists` reads
-what stands beside each other, `grouped` what stands in brackets.
+Takes a text of `notation.normalise`, up to MAX_CHARACTERS: regular expressions, one level of
+brackets at a time, each part read once; numbers that take long to work out are refused. `lists`
+reads several values, `grouped` those in brackets.
 """
 
 import functools
@@ -35,9 +35,7 @@ from rlvr_jax.verifiers.maths.values import (
 )
 from rlvr_jax.verifiers.nesting import closing, depths, split
 
-__all__ = ["parse_answer"]
-
-MAX_ARGUMENT = 10**4  # of an exponent or a factorial
+_MAX_ARGUMENT = 10**4  # of an exponent or a factorial
 
 
 @functools.lru_cache(maxsize=65536)
@@ -68,14 +66,14 @@ def _too_large(text: str) -> bool:
     """True for texts that would keep a computer algebra system busy: 9^{9^9^9}, (10^9)!, 3!!!!."""
     for pattern in (_DIGITS_IN_POWER, _DIGITS_BEFORE_FACTORIAL):
         for found in pattern.findall(text):
-            if len(found) > 20 or float(re.sub(r"\D", "", found.partition(".")[0])) > MAX_ARGUMENT:
+            if len(found) > 20 or float(re.sub(r"\D", "", found.partition(".")[0])) > _MAX_ARGUMENT:
                 return True
     bare = _bare(text)
-    depth = max(depths(text), default=0) + text.count("\\in ")  # which nests what follows it
+    depth = max(depths(text), default=0) + text.count("\\in ")  # which nests the set after it
     return (
         "!!" in bare
         or bool(re.search(r"\^\{?\(?\d+\)*+(?:\}\)*+)?!", bare))
-        or _tower(bare) > MAX_ARGUMENT
+        or _tower(bare) > _MAX_ARGUMENT
         or depth > 24
     )
 
@@ -98,14 +96,14 @@ def _bare(text: str) -> str:
 
 
 def _is_group(text: str) -> bool:
-    """True for {…} with one thing in it that is no condition of a set."""
+    """True for {…} with one thing in it that is not a condition of a set."""
     whole = text[:1] == "{" and closing(text, 0) == len(text) - 1 and bool(text[1:-1].strip())
     return whole and len(split(text[1:-1], r",|;|:|\|")) == 1
 
 
-# Letters are unknowns, and one behind them is a factor: of πr²h, the h are no hours.
+# Letters are unknowns, and one after them is a factor: the h of πr²h are not hours.
 _NUMERIC = re.compile(r"(?:\\[A-Za-z]+|[^A-Za-z\\])*(?:[\d)}\]!]|\\pi)")
-# Numbers beside each other, an index of a number, and what dots stand for: letter by letter.
+# Numbers beside each other, an index of a number, and dots: compared letter by letter.
 _NOT_READ = re.compile(r"\d\s+\d|\d\s*\{\s*\d|[\d)]\}*\s*_|\\dots(?![A-Za-z])")
 
 

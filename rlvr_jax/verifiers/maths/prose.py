@@ -1,11 +1,10 @@
-"""Answers in words: times of day, option letters, named sets, and what is only compared."""
+"""Answers in words: times of day, option letters, named sets, and other words."""
 
 import re
-from collections.abc import Callable
 
 from rlvr_jax.verifiers.maths.formulas.names import ELEMENTARY
 from rlvr_jax.verifiers.maths.regions import LINE, excluded
-from rlvr_jax.verifiers.maths.values import Container, Region, Text, Value
+from rlvr_jax.verifiers.maths.values import Container, Parse, Region, Text
 from rlvr_jax.verifiers.maths.words import singular
 
 _TIME = re.compile(r"(2[0-3]|[01]?\d):([0-5]\d)(?::([0-5]\d))?\s*([AaPp]\.?\s*[Mm]\.?)?")
@@ -26,7 +25,7 @@ def read_time(text: str) -> Text | None:
     return Text(re.sub(r"[.\s]", "", text).lower())
 
 
-def read_named_set(text: str, parse: Callable[[str], Value]) -> Region | Container | None:
+def read_named_set(text: str, parse: Parse) -> Region | Container | None:
     r"""\mathbb{R}, "all real numbers", "all real numbers except 2", "the empty set"."""
     if text == "\\mathbb{R}":
         return LINE
@@ -71,7 +70,7 @@ def read_text(text: str) -> Text | None:
 
 
 def read_prose(text: str) -> Text | None:
-    """What is no formula, if it is letters, digits and plain punctuation: "5 ft 6 in"."""
+    """Letters, digits and plain punctuation that are not a formula: "5 ft 6 in"."""
     plain = _PROSE.fullmatch(text) and text.count("(") == text.count(")") and ":" not in text
     return _folded(text) if plain and re.search(r"(?<![^\W_])[^\W\d_]{2,}", text) else None
 
@@ -91,7 +90,7 @@ def _folded(text: str) -> Text:
 
 
 def _is_name(word: str, text: str) -> bool:
-    """ABC may be a triangle and xyz a product; alone they are formulas, compared folded."""
+    """ABC may be a triangle and xyz a product; without more text they are formulas."""
     if word == text:
         return len(word) <= 5
     return len(word) <= 4 and (word.isupper() or not re.search("[aeiouyAEIOUY]", word))

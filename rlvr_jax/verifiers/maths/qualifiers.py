@@ -2,19 +2,15 @@ r"""Formulas with a domain: "f(x) = 2x for all real x", "a_n = 2n + 1, n ≥ 1",
 
 The domain of an argument or an index, and that of an integer that runs through a family, may be
 missing on one side; where both are given they agree. A letter that runs may have any name. A
-condition that cuts something off ("y = 2x, x > 0") is no domain: it is read as a statement.
+condition that cuts something off ("y = 2x, x > 0") is not a domain: it is read as a statement.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rlvr_jax.verifiers.maths.renaming import names_in, renamed
-from rlvr_jax.verifiers.maths.values import Qualified, Unread, Value
+from rlvr_jax.verifiers.maths.values import Parse, Qualified, Unread, Value
 from rlvr_jax.verifiers.nesting import split
-
-__all__ = ["plain_pair", "read_qualified"]
-
-Parse = Callable[[str], Value]
 
 _HINT = re.compile(r"\\(?:in|forall|ge|le|ne)(?![A-Za-z])|[<>]|\b(?:for|where|with)\b|\\dots")
 _ONE = r"[A-Za-z](?:_\{\w+\})?"
@@ -54,7 +50,7 @@ _ARGUMENT = re.compile(r"[(_]\s*[({]?([^(){}]*)[)}]")
 
 
 def read_qualified(text: str, parse: Parse) -> Value | None:
-    """Reads a formula with a domain behind it; None if there is none."""
+    """Reads a formula with a domain after it; None if there is none."""
     if not _HINT.search(text):
         return None
     for formula, condition in _halves(text):
@@ -89,7 +85,7 @@ def _halves(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _domain(match: re.Match) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The names of a condition, and what may be meant: the integers from 1, the reals, …"""
+    """The names of a condition, and the possible domains: the integers from 1, the reals, …"""
     part = match.groupdict()
     written = next(part[group] for group in _GROUPS if part[group])
     names = tuple(re.findall(_ONE, re.sub(r"\band\b", ",", written)))
@@ -121,7 +117,7 @@ def _of_set(letter: str, mark: str) -> frozenset[str]:
 
 
 def _of_kind(words: list[str]) -> frozenset[str]:
-    """Of words as "positive integers"."""
+    """The domain in words such as "positive integers"."""
     found = {word.rstrip("s") for word in words}
     letters = {"natural": "N", "whole": "N", "integer": "Z", "rational": "Q", "complex": "C"}
     of = next((letter for word, letter in letters.items() if word in found), "R")
@@ -153,7 +149,7 @@ def plain_pair(gold: Value, answer: Value) -> tuple[Value, Value] | None:
 
 
 def _named_as(gold: Qualified, answer: Value) -> Value:
-    """An answer without a domain, whose one letter of its own may run as that of the gold."""
+    """An answer without a domain, whose one other letter may run as that of the gold."""
     own = _letters(answer) - _letters(gold.value)
     if gold.inside or len(gold.names) > 1 or len(own) != 1 or not own <= _WHOLE:
         return answer

@@ -1,57 +1,48 @@
-"""Sets of real numbers: unions, intersections and differences of intervals, and what they are of.
+"""Sets of real numbers: unions, intersections and differences of intervals.
 
-Ends are put in order by their size in double precision; ends that are no number leave the pieces as
-they were written.
+Ends are in order by their size in double precision; with ends that are not numbers, the pieces stay
+as they were written.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from rlvr_jax.verifiers.maths.values import Container, Infinity, Piece, Region, Value, approximate
 
-__all__ = [
-    "LINE",
-    "as_region",
-    "complement",
-    "excluded",
-    "intersection",
-    "is_interval",
-    "is_point",
-    "joined_rays",
-    "union",
-]
-
-INTERVALS = ("()", "[]", "(]", "[)")
-LINE = Region((Piece(Infinity(True), False, Infinity(), False),))
+_INTERVALS = ("()", "[]", "(]", "[)")
 _SAME_END = 1e-12
+
+
+def interval(low: Value, low_closed: bool, high: Value, high_closed: bool) -> Region:
+    """The numbers between two ends, of which infinite ones are open."""
+    low_closed = low_closed and not isinstance(low, Infinity)
+    return Region((Piece(low, low_closed, high, high_closed and not isinstance(high, Infinity)),))
+
+
+LINE = interval(Infinity(True), False, Infinity(), False)
 
 
 def as_region(value: Value) -> Region | None:
     """A region, an interval, or a finite set of numbers as a region; None for anything else."""
     if isinstance(value, Region):
         return value
-    if not isinstance(value, Container):
-        return None
     if is_interval(value):
         low, high = value.items
-        closed = value.kind[0] == "[", value.kind[1] == "]"
-        piece = Piece(
-            low,
-            closed[0] and not isinstance(low, Infinity),
-            high,
-            closed[1] and not isinstance(high, Infinity),
-        )
-        return Region((piece,))
-    if value.kind == "set":
-        points = tuple(Piece(item, True, item, True) for item in value.items)
-        return union([Region((point,)) for point in points])
+        return interval(low, value.kind[0] == "[", high, value.kind[1] == "]")
+    if isinstance(value, Container) and value.kind == "set":
+        return _points(value.items)
     return None
+
+
+def _points(values: Sequence[Value]) -> Region:
+    return union([Region((Piece(value, True, value, True),)) for value in values])
 
 
 def is_interval(value: Value) -> bool:
     """Whether (a, b) or [a, b) may be an interval."""
-    return isinstance(value, Container) and value.kind in INTERVALS and len(value.items) == 2
+    return isinstance(value, Container) and value.kind in _INTERVALS and len(value.items) == 2
 
 
 def is_point(value: Value) -> bool:
@@ -63,12 +54,12 @@ def is_point(value: Value) -> bool:
     )
 
 
-def union(regions: Sequence[Region], merged: bool = True) -> Region:
+def union(regions: Sequence[Region]) -> Region:
     """All of them together, joined where they touch."""
     pieces = [piece for region in regions for piece in region.pieces]
     name = _name(regions)
     ends = [(approximate(piece.low), approximate(piece.high)) for piece in pieces]
-    if not merged or any(None in pair for pair in ends):
+    if any(None in pair for pair in ends):
         return Region(tuple(pieces), name)
     ordered = sorted(
         zip(ends, pieces, strict=True), key=lambda pair: (pair[0][0], not pair[1].low_closed)
@@ -89,48 +80,40 @@ def union(regions: Sequence[Region], merged: bool = True) -> Region:
     return Region(tuple(piece for _, piece in found), name)
 
 
-def intersection(first: Region, second: Region) -> Region | None:
-    """What lies in both; None if the ends cannot be compared."""
-    found = []
-    for one in first.pieces:
-        for other in second.pieces:
-            low = _inner(one.low, one.low_closed, other.low, other.low_closed, max)
-            high = _inner(one.high, one.high_closed, other.high, other.high_closed, min)
+def intersection(first: Region, *others: Region) -> Region | None:
+    """The numbers in all regions; None if the ends cannot be compared."""
+    for other in others:
+        found = []
+        for a, b in itertools.product(first.pieces, other.pieces):
+            low = _inner(a.low, a.low_closed, b.low, b.low_closed, max)
+            high = _inner(a.high, a.high_closed, b.high, b.high_closed, min)
             if low is None or high is None:
                 return None
             found.append(Region((Piece(*low, *high),)))
-    return replace(union(found), name=_name([first, second]))
+        first = replace(union(found), name=_name([first, other]))
+    return first
 
 
 def complement(region: Region) -> Region | None:
-    """What lies outside; None if the ends cannot be compared."""
-    rest: Region | None = LINE
+    """The numbers outside; None if the ends cannot be compared."""
+    outside = []
     for piece in region.pieces:
-        outside = union(
-            [
-                Region((Piece(Infinity(True), False, piece.low, not piece.low_closed),)),
-                Region((Piece(piece.high, not piece.high_closed, Infinity(), False),)),
-            ]
-        )
-        rest = rest and intersection(rest, outside)
+        below = interval(Infinity(True), False, piece.low, not piece.low_closed)
+        above = interval(piece.high, not piece.high_closed, Infinity(), False)
+        outside.append(union([below, above]))
+    rest = intersection(LINE, *outside)
     return rest and replace(rest, name=region.name)
 
 
 def excluded(points: Sequence[Value], name: str = "") -> Region | None:
     """All numbers but these."""
-    region = union([Region((Piece(point, True, point, True),)) for point in points])
-    rest = complement(region)
-    return rest and replace(rest, name=name)
+    return complement(replace(_points(points), name=name))
 
 
 def joined_rays(regions: Sequence[Region]) -> Region | None:
-    """Of "x < 1, x > 3" the union, as the rays do not meet; of all else what lies in all."""
-    both = regions[0]
-    for region in regions[1:]:
-        both = both and intersection(both, region)
-    if both is None:
-        return None
-    return both if both.pieces else union(regions)
+    """The intersection; if it is empty, as of "x < 1, x > 3", the union."""
+    common = intersection(*regions)
+    return common if common is None or common.pieces else union(regions)
 
 
 def _inner(one: Value, closed: bool, other: Value, other_closed: bool, choose):

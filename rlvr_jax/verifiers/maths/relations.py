@@ -1,12 +1,13 @@
-"""Equations, inequalities and ratios as wholes: what differs by a factor only is the same."""
+"""Equations, inequalities and ratios as wholes: a factor makes no difference."""
 
+import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas import identity
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts, unordered
-from rlvr_jax.verifiers.maths.inequalities import is_solution
-from rlvr_jax.verifiers.maths.kleene import all_of
 from rlvr_jax.verifiers.maths.regions import as_region
 from rlvr_jax.verifiers.maths.values import (
     Ask,
@@ -19,8 +20,13 @@ from rlvr_jax.verifiers.maths.values import (
     Region,
     Relation,
     Value,
+    all_of,
+    approximate,
     to_tex,
 )
+
+_BESIDE = Fraction(1, 10**6)  # of an end, relative to its size
+_ROUNDING = 1e-9
 
 
 def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
@@ -48,9 +54,10 @@ def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
 def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask) -> bool | None:
     """As wholes: the differences of both sides are proportional."""
     region = as_region(answer) if isinstance(gold, Relation) else None
-    if region is not None and (found := is_solution(gold, region)) is not None:
+    if region is not None and (found := _is_solution(gold, region)) is not None:
         return found
-    if isinstance(gold, Region) and isinstance(answer, Relation) and not _symbolic(gold):
+    solved = isinstance(gold, Region) and not any(map(has_symbols, gold.ends))
+    if solved and isinstance(answer, Relation):
         return False  # a range is given in a solved form
     pair = [_relation(value) for value in (gold, answer)]
     if None in pair:
@@ -63,7 +70,8 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask)
     if None in nodes:
         return False
     verdict = identity.proportional(*nodes, ordered=sign in ("<", "\\le"))
-    if verdict is False and sign == "=" and any(map(_has_names_below, nodes)):
+    below = [p.items[1] for node in nodes for p in parts(node) if p.kind == "quotient"]
+    if verdict is False and sign == "=" and any(map(free_symbols, below)):
         return ask((*texts, "/"))
     return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
 
@@ -87,12 +95,6 @@ def _as_written(value: Value) -> object:
     return value if node is None else unordered(node)
 
 
-def _has_names_below(node: Node) -> bool:
-    """Whether a name stands below a fraction bar."""
-    below = [part.items[1] for part in parts(node) if part.kind == "quotient"]
-    return any(map(free_symbols, below))
-
-
 def _relation(value: Value) -> tuple[str, str, str] | None:
     """Both sides of an equation or an inequality."""
     if isinstance(value, Relation):
@@ -110,11 +112,85 @@ def _relation(value: Value) -> tuple[str, str, str] | None:
     return None
 
 
-def _symbolic(region: Region) -> bool:
-    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
-    return any(map(has_symbols, ends))
-
-
 def has_symbols(value: Value) -> bool:
     node = read_formula(value.tex) if isinstance(value, Expression) else None
     return node is not None and bool(free_symbols(node))
+
+
+def _is_solution(relation: Relation, region: Region) -> bool | None:
+    """Whether a region solves an inequality of one variable; None if that cannot be tried.
+
+    Tried, not solved: the inequality has to hold inside of every piece and to fail outside, as far
+    as a few hundred places tell: next to the ends on both sides, at the ends themselves, between
+    them, at whole numbers and their halves, and far out.
+    """
+    left, right = read_formula(relation.left), read_formula(relation.right)
+    if left is None or right is None:
+        return None
+    if any(part.kind == "word" for side in (left, right) for part in parts(side)):
+        return None
+    symbols = free_symbols(left) | free_symbols(right)
+    ends = [(approximate(piece.low), approximate(piece.high)) for piece in region.pieces]
+    if len(symbols) != 1 or any(None in pair for pair in ends):
+        return None
+    (name,) = symbols
+    if region.name and region.name != name:
+        return False
+    if relation.sign == "=":
+        return None
+    finite = sorted({end for pair in ends for end in pair if math.isfinite(end)})
+    for place in _places(finite):
+        at_end = any(_is_at(place, end) for end in finite)
+        holds = _holds(left, right, relation.sign, name, Fraction(place), at_end)
+        if holds is not None and holds != _inside(place, ends, region):
+            return False
+    return True
+
+
+def _places(ends: list[float]) -> Iterator[float]:
+    for number in range(-40, 41):
+        yield number / 2
+    for far in (60.3, 10.0**3, 10.0**5):
+        yield from (far, -far)
+    for number, end in enumerate(ends):
+        step = float(_BESIDE) * max(1.0, abs(end))
+        yield from (end, end - step, end + step, end - 1 / 7, end + 1 / 7)
+        if number:
+            yield (end + ends[number - 1]) / 2
+
+
+def _holds(
+    left: Node, right: Node, sign: str, name: str, place: Fraction, at_end: bool
+) -> bool | None:
+    """Whether the inequality holds at a place; None where rounding hides it."""
+    evaluation = identity.in_floats({name: place}, frozenset())
+    try:
+        low, high = evaluation.value(left), evaluation.value(right)
+    except TooLarge:
+        return None
+    except ArithmeticError:
+        return False
+    if evaluation.complex:
+        return False
+    gap = evaluation.real(evaluation.inexact(high)) - evaluation.real(evaluation.inexact(low))
+    near = abs(gap) <= _ROUNDING * 2.0 ** min(max(evaluation.largest, 0), 900)
+    if near and not (at_end or (isinstance(low, Fraction) and isinstance(high, Fraction))):
+        return None
+    if near and (at_end or gap == 0):
+        return sign == "\\le"
+    return gap != 0 if sign == "\\ne" else gap > 0
+
+
+def _is_at(place: float, end: float) -> bool:
+    return abs(place - end) <= _ROUNDING * max(1, abs(end))
+
+
+def _inside(place: float, ends: list[tuple[float, float]], region: Region) -> bool:
+    for (low, high), piece in zip(ends, region.pieces, strict=True):
+        near = [math.isfinite(end) and _is_at(place, end) for end in (low, high)]
+        if near[0] or near[1]:
+            if (near[0] and piece.low_closed) or (near[1] and piece.high_closed):
+                return True
+        elif low < place < high:
+            return True
+    return False

@@ -1,4 +1,4 @@
-"""Names in the TeX of a value: which there are, and the value with other names."""
+"""Names in the TeX of a value, and the value with other names."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ def names_in(tex: str) -> frozenset[str]:
 
 
 def renamed(value: Value, names: Mapping[str, str]) -> Value:
-    """The value with some names replaced, in formulas and what holds them."""
+    """The value with some names replaced, in formulas and in containers of them."""
     if isinstance(value, Expression):
         return replace(value, tex=_renamed(value.tex, names))
     if isinstance(value, Equation):
@@ -42,7 +42,7 @@ def _renamed(tex: str, names: Mapping[str, str]) -> str:
 
 
 def _names(match: re.Match) -> Iterator[str]:
-    """The names that stand side by side; none in the name of a function or a command."""
+    """The names side by side; none in the name of a function or a command."""
     letters, index = match[1], match[2] or match[3]
     if letters is None or split_letters(letters)[0][0] == "function":
         return

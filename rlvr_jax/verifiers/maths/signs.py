@@ -2,66 +2,36 @@ r"""Tables of `notation`: Unicode's signs as TeX, and TeX's many commands for on
 
 import re
 
-_NAMES = """
+# Signs and their commands, in one order.
+_SIGNS = "αβγδεζηθικλμνξπρσςτυφχψωΓΔΘΛΞΠΣΥΦΨΩϕϵϑµ÷∞∪∩∅∈≠≡±∓ℓℏ∖∘∠△⟨⟩⌊⌋⌈⌉∑∏∫→∧∨"
+_COMMANDS = """
 alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma sigma tau
 upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega phi epsilon
 theta mu
+div infty cup cap emptyset in ne equiv pm mp ell hbar setminus circ angle triangle langle rangle
+lfloor rfloor lceil rceil sum prod int to land lor
 """
-_GREEK = dict(zip("αβγδεζηθικλμνξπρσςτυφχψωΓΔΘΛΞΠΣΥΦΨΩϕϵϑµ", _NAMES.split(), strict=True))
+_BELOW = "₀₁₂₃₄₅₆₇₈₉ₙᵢⱼₖₘₐₓₜ"
 CHARACTERS = {
-    **{letter: f"\\{name} " for letter, name in _GREEK.items()},
+    **{sign: f"\\{name} " for sign, name in zip(_SIGNS, _COMMANDS.split(), strict=True)},
+    **{sign: rf"\mathbb{{{letter}}}" for sign, letter in zip("ℝℤℕℚℂ", "RZNQC", strict=True)},
+    **{sign: f"_{{{index}}}" for sign, index in zip(_BELOW, "0123456789nijkmaxt", strict=True)},
     **dict.fromkeys("−–—‒﹣-‐‑", "-"),
     **dict.fromkeys("×✕", r"\times "),
     **dict.fromkeys("·⋅∙", r"\cdot "),
     **dict.fromkeys("≈≃≅", r"\approx "),
     **dict.fromkeys("≤≦⩽", r"\le "),
     **dict.fromkeys("≥≧⩾", r"\ge "),
-    **{sign: f"_{{{index}}}" for index, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")},
-    **{sign: f"_{{{index}}}" for index, sign in zip("nijkmaxt", "ₙᵢⱼₖₘₐₓₜ", strict=True)},
-    "÷": r"\div ",
-    "∗": "*",
-    "∞": r"\infty ",
-    "∪": r"\cup ",
-    "∩": r"\cap ",
-    "∅": r"\emptyset ",
-    "∈": r"\in ",
-    "≠": r"\ne ",
-    "≡": r"\equiv ",
-    "±": r"\pm ",
-    "∓": r"\mp ",
-    "ℝ": r"\mathbb{R}",
-    "ℤ": r"\mathbb{Z}",
-    "ℕ": r"\mathbb{N}",
-    "ℚ": r"\mathbb{Q}",
-    "ℂ": r"\mathbb{C}",
-    "ℓ": r"\ell ",
-    "ℏ": r"\hbar ",
-    "ᵀ": "^T",
-    "′": "'",
-    "’": "'",
+    **dict.fromkeys("º˚", r"\degree "),
+    **dict.fromkeys("′’", "'"),
     "″": "''",
-    "∖": r"\setminus ",
+    "∗": "*",
+    "ᵀ": "^T",
     "∣": "|",
     "∶": ":",
-    **dict.fromkeys("º˚", r"\degree "),
-    "∘": r"\circ ",
     "℃": r"\degree C",
     "℉": r"\degree F",
-    "∠": r"\angle ",
-    "△": r"\triangle ",
-    "⟨": r"\langle ",
-    "⟩": r"\rangle ",
-    "⌊": r"\lfloor ",
-    "⌋": r"\rfloor ",
-    "⌈": r"\lceil ",
-    "⌉": r"\rceil ",
-    "∑": r"\sum ",
-    "∏": r"\prod ",
-    "∫": r"\int ",
     "∛": r"\sqrt[3]",
-    "→": r"\to ",
-    "∧": r"\land ",
-    "∨": r"\lor ",
 }
 SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿⁱˣ]+")
 
@@ -70,17 +40,8 @@ def _compiled(*pairs: tuple[str, object]) -> list[tuple[re.Pattern[str], object]
     return [(re.compile(pattern), replacement) for pattern, replacement in pairs]
 
 
-def _joined(match: re.Match) -> str:
-    """Digits in groups of three, without what separates the groups."""
-    return re.sub(r"\{,\}|\\,|'", "", match.group())
-
-
-def _primed(match: re.Match) -> str:
-    return "'" * match.group().count("'")
-
-
 def _vector(match: re.Match) -> str:
-    """<a, b> as (a, b), where nothing or a sign of equality stands before it."""
+    """<a, b> as (a, b), where nothing or a sign of equality is before it."""
     before = match.string[: match.start()].rstrip()
     return match[0] if before and before[-1] != "=" else f"({match[1]})"
 
@@ -138,7 +99,7 @@ _NAMES_OF_ONE = {
     for name in names
 }
 SIGNS = _compiled(
-    (r"^([^$]*)(?<!\\)\$(?=\s*\.?\d)([^$]*)$", r"\1\\$\2"),  # alone, it opens no formula
+    (r"^([^$]*)(?<!\\)\$(?=\s*\.?\d)([^$]*)$", r"\1\\$\2"),  # a single one opens no formula
     (r"\\\$(?!\s*\.?\d)|(?<!\\)\$|\\\(|\\\)|(?<!\\)\\\[|(?<!\\)\\\]", ""),
     (r"\\\$", "$"),
 )
@@ -151,7 +112,8 @@ REWRITES = _compiled(
      rf"|it|sf|boldmath){_WORD}", " "),
     (r"\\(?:phantom|hphantom|vphantom|tag\*?|label|hspace\*?|vspace\*?)\s*\{[^{}]*\}", " "),
     (r"(?<!\\)\\!\s*", ""),
-    (r"(?<![\d.,'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:\\,\d{3})+|(?:'\d{3})+)(?![\d'])", _joined),
+    (r"(?<![\d.,'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:\\,\d{3})+|(?:'\d{3})+)(?![\d'])",
+     lambda match: re.sub(r"\{,\}|\\,|'", "", match.group())),  # between groups of three
     (rf"(?<!\\)\\[,;: ]|(?<!\\)\\[>]|(?<!\\)~|\\(?:q?quad|(?:thin|med|thick|en)?space){_WORD}"
      r"|&nbsp;", " "),
     (r"\\([A-Za-z]+)", lambda match: _NAMES_OF_ONE.get(match[1], match[0])),
@@ -165,7 +127,7 @@ REWRITES = _compiled(
      r"|(?<=\d)\s*\^\s*(?:\{\s*o\s*\}|o(?![A-Za-z]))", "°"),
     (r"°\s*([CF])(?![A-Za-z])", r"°\1"),
     (rf"\\prime{_WORD}\s*", "'"),
-    (r"\^\s*\{\s*'[' ]*\}|\^\s*'+", _primed),
+    (r"\^\s*\{\s*'[' ]*\}|\^\s*'+", lambda match: "'" * match.group().count("'")),
     (r"<=", r"\\le "),
     (r">=", r"\\ge "),
     (r"\\not\s*=", r"\\ne "),

@@ -1,8 +1,8 @@
-"""Units behind a number: which names mean the same, and which factor lies between two.
+"""Units after a number: the names of each, and the factor between two.
 
 `split_unit` takes the unit or the counted things off an answer: names of the table with powers and
 "square" or "cubic", products and quotients of them ("m s^{-2}", "miles per hour"), signs of money,
-and other words, of which `words` says which may not be dropped. `factor` compares two units: SI
+and other words (`words` has those that may not be dropped). `factor` compares two units: SI
 prefixes of one unit, units of time and cents of a dollar are the only conversions.
 """
 
@@ -23,22 +23,16 @@ in inch inches
 ft foot feet
 yd yds yard yards
 mi mile miles
-acre acres
 ha hectare hectares
 oz ounce ounces
 lb lbs
 pound pounds
-ton tons
-tonne tonnes
 gal gallon gallons
 qt quart quarts
 pt pint pints
-cup cups
 min mins minute minutes
 h hr hrs hour hours
-day days
 week weeks wk wks
-month months
 year years yr yrs
 $ dollar dollars USD usd bucks
 ¢ cent cents
@@ -49,19 +43,10 @@ $ dollar dollars USD usd bucks
 ₹ rupee rupees INR Rs rs
 mi/h mph
 km/h kph kmph
-unit units
-erg ergs
 cal calorie calories
 atm atmosphere atmospheres
-bar bars
-mmHg
-dB
-rpm
-bit bits
-byte bytes
-amu
 """
-# Units that take prefixes: symbol, then names; the symbol alone may stand for a length or a mass.
+# Units that take prefixes: symbol, then names; a single symbol may be a length or a mass.
 _METRIC = """
 m meter metre
 g gram gm
@@ -96,6 +81,9 @@ _PREFIXES = {
     "p": ("pico", -12),
 }
 _CANONICAL = {name: line.split()[0] for line in _TABLE.splitlines() for name in line.split()}
+_CANONICAL |= {name: name for name in ("mmHg", "dB", "rpm", "amu")}
+for _name in ("acre", "ton", "tonne", "cup", "day", "month", "unit", "erg", "bar", "bit", "byte"):
+    _CANONICAL |= {_name: _name, _name + "s": _name}
 # Canonical name -> the unit that it is converted to, and how much of it.
 _SCALE: dict[str, tuple[str, Fraction]] = {
     "min": ("s", Fraction(60)),
@@ -114,14 +102,14 @@ for _line in filter(None, _METRIC.splitlines()):
             if len(_name) > 2:
                 _CANONICAL.setdefault(_name + "s", _short + _symbol)
 _CANONICAL |= {"l": "L", "ml": "mL", "cl": "cL", "dl": "dL", "kgs": "kg", "kms": "km", "cms": "cm"}
-# Letters that are no unit alone: 5 A, 5 C, 5 F and 5 T are rather products.
+# Single letters that are not units: 5 A, 5 C, 5 F and 5 T are rather products.
 _NOT_ALONE = frozenset(["A", "C", "F", "T"])
 
 MONEY = ("US$", "USD", "$", "€", "£", "¥", "₹", "Rs", "EUR", "GBP", "RMB", "CNY", "元")
 
 
 def money(sign: str | None) -> str:
-    """The one name of a currency that stands before a number, "" without."""
+    """The one name of a currency before a number, "" without."""
     sign = (sign or "").strip(" .")
     return _CANONICAL.get(sign, "$" if sign.endswith("$") else "")
 
@@ -168,7 +156,7 @@ def split_unit(text: str) -> tuple[str, str]:
 
 
 def _unit(text: str) -> str:
-    """The canonical name of a unit, or of what is counted; "" for anything else."""
+    """The canonical name of a unit, or of the counted things; "" for anything else."""
     pieces, position = [], 0
     while position < len(text):
         match = _PIECE.match(text, position)
@@ -191,26 +179,20 @@ def _power(name: str, exponent: int) -> str:
 
 
 def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
-    """Exponents by unit, 1 for m and -1 for s of m/s; None if a name is no unit."""
+    """Exponents by unit, 1 for m and -1 for s of m/s; None if a name is not a unit."""
     powers: dict[str, int] = {}
     sign, square, prefix, degree = 1, 0, "", False
     for place, piece in enumerate(pieces):
         name = piece["name"]
-        if name is None:
-            sign = -1 if piece["sign"] == "/" else sign
-            continue
-        if name == "per":
-            sign = -1
+        if name is None or name == "per":
+            sign = -1 if name or piece["sign"] == "/" else sign
             continue
         if name in _SQUARE:
             square = _SQUARE[name]
             continue
-        if name in ("\\mu", "μ"):
-            prefix = "μ"
-            continue
         ohm = place + 1 < len(pieces) and pieces[place + 1]["name"] in ("\\Omega", "Ω")
-        if ohm and name in _PREFIXES:
-            prefix = name
+        if name in ("\\mu", "μ") or (ohm and name in _PREFIXES):
+            prefix = name.replace("\\mu", "μ")
             continue
         name = prefix + {"\\Omega": "Ω"}.get(name, name)
         known = unit_name(name)
@@ -229,7 +211,7 @@ def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
 
 
 def factor(gold: str, answer: str) -> Fraction | None:
-    """What a number in the answer's unit is multiplied by to be in the gold's; None: they differ.
+    """The factor from a number in the answer's unit to one in the gold's; None: they differ.
 
     A unit may be missing on one side, but for a percentage, which is a part of the number.
     """
@@ -246,7 +228,7 @@ def factor(gold: str, answer: str) -> Fraction | None:
     pair = [_scaled(unit) for unit in (gold, answer)]
     if None not in pair and pair[0][0] == pair[1][0]:
         return pair[1][1] / pair[0][1]
-    named = [_things(unit) for unit in (gold, answer)]
+    named = [frozenset(map(singular, u.removeprefix("~").split())) for u in (gold, answer)]
     if any(unit.startswith("~") and "per" not in unit.split() for unit in (gold, answer)):
         return Fraction(1) if named[0] <= named[1] or named[1] <= named[0] else None
     return None
@@ -259,7 +241,3 @@ def _scaled(unit: str) -> tuple[str, Fraction] | None:
         return None
     base, amount = _SCALE[name]
     return f"{base}^{power}", amount ** int(power or 1)
-
-
-def _things(unit: str) -> frozenset[str]:
-    return frozenset(map(singular, unit.removeprefix("~").split()))

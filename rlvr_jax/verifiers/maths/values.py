@@ -1,38 +1,17 @@
-"""What an answer can be: numbers, words, formulas, chains, equations, sets of numbers, containers.
+"""Values of answers: numbers, words, formulas, chains, equations, sets of numbers, containers.
 
-`parsing` makes these of a text, `comparison` says when two are equal.
+`parsing` makes these from a text, `comparison` decides when two are equal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rlvr_jax.verifiers.maths.formulas.identity import worked_out
 from rlvr_jax.verifiers.maths.formulas.reading import read_formula
-from rlvr_jax.verifiers.maths.formulas.trees import Node
-
-__all__ = [
-    "Ask",
-    "Chain",
-    "Container",
-    "Equation",
-    "Expression",
-    "Infinity",
-    "Number",
-    "Piece",
-    "Qualified",
-    "Ratio",
-    "Region",
-    "Relation",
-    "Text",
-    "Unread",
-    "Value",
-    "approximate",
-    "to_tex",
-]
 
 # (gold, answer) -> equal? and (gold,) -> readable? None: not known yet.
 Ask = Callable[[tuple[str, ...]], bool | None]
@@ -65,14 +44,14 @@ class Infinity:
 
 @dataclass(frozen=True)
 class Text:
-    """Words, an option letter, a time of day, or what is compared letter by letter."""
+    """Words, an option letter, a time of day, or a text that is compared letter by letter."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Unread:
-    """What nobody can compare: as a gold no verdict, as an answer wrong."""
+    """A text that cannot be compared: ungraded as a gold, incorrect as an answer."""
 
     text: str
 
@@ -94,11 +73,11 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Chain:
-    """The sides of 2 + 3 = 5 ≈ 5.0: what is equal to it has to be equal to each.
+    """The sides of 2 + 3 = 5 ≈ 5.0: a value equal to the chain has to be equal to each.
 
     Fields:
       items: the exact sides.
-      rounded: the decimal behind ≈, which is true to its digits.
+      rounded: the decimal after ≈, which is true to its digits.
     """
 
     items: tuple[Value, ...]
@@ -107,13 +86,13 @@ class Chain:
 
 @dataclass(frozen=True)
 class Equation:
-    """left = right, where left is what the value is given to.
+    """left = right, where left is the name of the value.
 
     Fields:
       tex: first and second side of the equation, for a comparison as a whole.
       left: its name.
       right: the value.
-      whole: the value is all that the equation says, as in x = 5; of x² + y² = 4 it is not.
+      whole: the equation means its value only, as in x = 5, unlike x² + y² = 4.
       solved: it gives a number to a name.
     """
 
@@ -158,6 +137,10 @@ class Region:
     pieces: tuple[Piece, ...]
     name: str = ""
 
+    @property
+    def ends(self) -> list[Value]:
+        return [end for piece in self.pieces for end in (piece.low, piece.high)]
+
 
 @dataclass(frozen=True)
 class Container:
@@ -177,6 +160,18 @@ class Container:
     def ordered(self) -> bool:
         return self.kind not in ("set", "list", "system", "choice")
 
+    def assigned(self, order: Sequence[str] | None = None) -> tuple[Value, ...]:
+        """The values of a system x = 2, y = 3 by name; () if one names none, or a name has two.
+
+        Args:
+          order: the names, of which all are given and no other; None is alphabetic order.
+        """
+        found = {e.left: e.right for e in self.items if isinstance(e, Equation) and e.solved}
+        if len(found) < len(self.items) or (order is not None and sorted(found) != sorted(order)):
+            return ()
+        names = sorted(found, key=lambda name: name.lstrip("\\")) if order is None else order
+        return tuple(found[name] for name in names)
+
 
 @dataclass(frozen=True)
 class Qualified:
@@ -185,8 +180,8 @@ class Qualified:
     Fields:
       value: the formula, or several.
       names: the letters.
-      domains: what the domain may be, as `qualifiers` names it.
-      inside: the letters are an argument or an index of what is defined, as in f(x) = 2x.
+      domains: the possible domains, by the names of `qualifiers`.
+      inside: the letters are an argument or an index of a definition, as in f(x) = 2x.
     """
 
     value: Value
@@ -210,9 +205,11 @@ Value = (
     | Qualified
 )
 
+Parse = Callable[[str], Value]
+
 
 def to_tex(value: Value) -> str | None:
-    """Writes a value as a formula, without its unit; None for what is none."""
+    """Writes a value as a formula, without its unit; None if it is not one."""
     if isinstance(value, Expression):
         return value.tex
     if isinstance(value, Infinity):
@@ -226,14 +223,8 @@ def to_tex(value: Value) -> str | None:
     return None
 
 
-def formula(value: Value) -> Node | None:
-    """The tree of a value; None for what is no formula."""
-    tex = to_tex(value)
-    return None if tex is None else read_formula(tex)
-
-
 def approximate(value: Value) -> float | None:
-    """Where a value lies on the line; None if that is not known here."""
+    """A value in double precision; None if it is not known to be real here."""
     if isinstance(value, Infinity):
         return -math.inf if value.negative else math.inf
     if isinstance(value, Number):
@@ -241,7 +232,8 @@ def approximate(value: Value) -> float | None:
             return float(value.value) * (math.pi if value.pi else 1)
         except OverflowError:
             return None
-    node = formula(value)
+    tex = to_tex(value)
+    node = None if tex is None else read_formula(tex)
     found = None if node is None else worked_out(node)
     if found is None:
         return None
@@ -249,3 +241,15 @@ def approximate(value: Value) -> float | None:
     return (
         found.real if abs(found.imag) <= 1e-12 * abs(found) and math.isfinite(found.real) else None
     )
+
+
+def all_of(values: Iterable[bool | None]) -> bool | None:
+    """Whether all are true, where None is not known yet."""
+    values = list(values)
+    return False if False in values else None if None in values else True
+
+
+def any_of(values: Iterable[bool | None]) -> bool | None:
+    """Whether one is true, where None is not known yet."""
+    values = list(values)
+    return True if True in values else None if None in values else False

@@ -1,6 +1,6 @@
-r"""Mathematical answers: does a response give the value that is wanted?
+r"""Mathematical answers: whether a response has the value of a gold.
 
-Four stages, none of which raises on text: cut behind </think>, extract what stands in \boxed{…}
+Four stages, none of which raises on text: cut after </think>, extract the content of \boxed{…}
 (`extract.spellings`), normalise (`notation`), compare. Numbers of any spelling, option letters,
 words, rational formulas, sets of real numbers, and tuples, sets, lists and matrices of them are
 compared exactly in this process, in microseconds (`parsing`, `comparison`, `formulas`); other
@@ -10,8 +10,8 @@ The rules:
 - Case counts in every symbol; words are compared without case and in the singular. Letters side by
   side commute if they are two and in lower case. Primes, stars and accents are part of a name.
 - A decimal answer equals only a decimal gold (1/3 is not 0.3333), to 10^-6 of it and half of its
-  last digit. 50 % is 0.5 and not 50, unless asked.
-- Of a chain "2 + 3 = 5 = 5.0" every side has to be right; ≈ may stand once and has to be true.
+  last digit. 50 % is 0.5 and not 50, without `percent_is_number`.
+- Every side of a chain "2 + 3 = 5 = 5.0" has to be correct; ≈ may occur once and has to be true.
   Where the gold gives a value or a range of one variable, "x + 3 = 5" is not solved; elsewhere
   equations are equal up to a factor. Statements about numbers ("2 + 2 = 4") agree side by side.
 - Formulas are equal on the domain of the gold: y is (√y)². "For all real x", "n ≥ 1" and "k ∈ ℤ"
@@ -20,12 +20,12 @@ The rules:
 - (1, 4) is neither {1, 4} nor "1 and 4"; 5 is neither {5} nor [5, 5] nor the list "5, 5"; the list
   "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 and
   (2, 3) are the same in the order of the names; but (0, 1) is an interval there.
-- Units, and words that say what is counted, may be missing on one side and not differ; nothing is
+- Units, and words for the counted things, may be missing on one side and not differ; nothing is
   converted but SI prefixes, time and cents (`units`, `words`). A gold in a base wants that base.
 - 12:30 is a time of day, equal letter for letter; any other colon makes a ratio.
-- Words are compared as text, so a synonym is wrong.
-- Of several boxes each has to be right, unless asked. A gold that nobody can parse gives None, so
-  that the prompt is dropped and the policy not punished.
+- Words are compared as text, so a synonym is incorrect.
+- Each of several boxes has to be correct, unless `boxes` differs. A gold that cannot be parsed is
+  ungraded, so that the prompt is dropped and the policy not punished.
 """
 
 from __future__ import annotations
@@ -50,16 +50,14 @@ _MAX_WORKERS = 8  # by default
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one response.
+    """Grade of one response.
 
     Fields:
-      correct: None if nothing can be said: the gold cannot be graded, whatever the response, or
-        the comparison was lost.
+      correct: None if the gold cannot be graded, for any response, or the comparison was lost.
       timed_out: the comparison was stopped; correct is then False, or None if it is the gold that
         could not be read in time.
-      extracted: the answer as written, None if the response gives none, or several.
-      lost: a process was killed twice, or reading the gold failed there: nobody's fault, and
-        another time may tell.
+      extracted: the answer as written, None if the response has none, or several.
+      lost: a process was killed twice, or reading the gold failed; another attempt may succeed.
       stage: where it was decided: "gold" (which cannot be graded), "no answer", "exact" in this
         process or "digits" in a worker.
     """
@@ -75,8 +73,8 @@ class MathVerifier:
     """Grades batches of responses. Workers start when the first expression needs them.
 
     Args:
-      workers: processes for what is not decided here; None is half of the machine's cores, at least
-        1 and at most 8.
+      workers: processes for comparisons not decided here; None is half of the machine's cores, at
+        least 1 and at most 8.
       wall_seconds: limit of one comparison.
       boxes: how several boxes are read, see `extract.spellings`.
       choice: golds are option letters, in any order; "the answer is (A)" counts without a box.
@@ -147,14 +145,16 @@ class MathVerifier:
         known: dict[tuple[str, ...], bool] = {}
         late: set[tuple[str, ...]] = set()
         lost: set[tuple[str, ...]] = set()
-        # What is open after the exact comparisons is asked at once, for all responses.
+        # Comparisons that are open after the exact ones go to the workers, for all responses.
         while True:
             wanted: dict[tuple[str, ...], None] = {}
             verdicts = []
             for options, found in zip(choices, answers, strict=True):
                 used: set[tuple[str, ...]] = set()
                 ask = functools.partial(_look_up, known, wanted, used)
-                correct = self._grade_one(options, found, ask)
+                correct = _right(options, found, self._rules, ask)
+                if correct is False and self._joined and len(found) > 1:
+                    correct = _right(options, [", ".join(found)], self._rules, ask)
                 missed = not correct and bool(used & lost)
                 stage = "digits" if used else "exact"
                 verdicts.append(
@@ -187,17 +187,10 @@ class MathVerifier:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _grade_one(self, golds: list[str], answers: list[str], ask: Ask) -> bool | None:
-        """True, False, or None for a gold that cannot be graded."""
-        right = _right(golds, answers, self._rules, ask)
-        if right is False and self._joined and len(answers) > 1:
-            right = _right(golds, [", ".join(answers)], self._rules, ask)
-        return right
-
 
 def _right(golds: list[str], answers: list[str], rules: Rules, ask: Ask) -> bool | None:
-    """Whether all answers are right by one of the golds; None if none of these can be graded."""
-    # {3} is 3 or a set; whichever is meant, it is right if the gold is that.
+    """Whether all answers equal one of the golds; None if none of these can be graded."""
+    # {3} is 3 or a set; it is correct if the gold is either.
     given = [
         {parse_answer(answer, rules.choice, grouped) for grouped in (True, False)} - {None}
         for answer in answers
@@ -221,7 +214,7 @@ def check(
     percent_is_number: bool = False,
     relative_tolerance: float | None = None,
 ) -> Finding:
-    """Compares an answer (`extract.final_answer`) in this process alone, for a `Check` in a pool.
+    """Compares an answer (`extract.final_answer`) in this process, for a `Check` in a pool.
 
     Args:
       gold: one, or alternatives.

@@ -1,8 +1,8 @@
-"""Words behind a number: which only say what is counted, and which change what is said.
+"""Words after a number: those that name the counted things, and those that change the number.
 
 A number keeps its value before "apples" or "cups of sugar". It does not before another number or
 scale (million, half), an operator (squared, times), a comparison (more, at least), a hedge (about,
-or so), a time of day, or what joins it to something else (or, if, not).
+or so), a time of day, or a word that joins it to something else (or, if, not).
 """
 
 import re
@@ -44,26 +44,13 @@ through however assuming
 _CHANGING = frozenset(
     [name + end for name in (*NUMBER_WORDS, *SCALES) for end in ("", "s")] + _TABLE.split()
 )
-# They tell nothing about what is counted.
+# They do not name counted things.
 _FILLERS = frozenset(["a", "an", "the", "of", "in", "total", "all"])
-_IRREGULAR = {
-    "people": "person",
-    "persons": "person",
-    "men": "man",
-    "women": "woman",
-    "children": "child",
-    "feet": "foot",
-    "mice": "mouse",
-    "geese": "goose",
-    "teeth": "tooth",
-    "vertices": "vertex",
-    "indices": "index",
-    "dice": "die",
-    "halves": "half",
-    "leaves": "leaf",
-    "loaves": "loaf",
-    "knives": "knife",
-}
+_PLURALS = """
+people/person persons/person men/man women/woman children/child feet/foot mice/mouse geese/goose
+teeth/tooth vertices/vertex indices/index dice/die halves/half leaves/leaf loaves/loaf knives/knife
+"""
+_IRREGULAR = dict(pair.split("/") for pair in _PLURALS.split())
 
 
 def singular(word: str) -> str:
@@ -79,11 +66,11 @@ def singular(word: str) -> str:
 
 
 def counted(pieces: list[str], units: Mapping[str, str]) -> str:
-    """The name of what words count, "~" before it; "" if they may change the number.
+    """The name of the counted things, "~" before it; "" if the words may change the number.
 
     Args:
       pieces: words and signs, as written.
-      units: canonical names of units, which may stand among the words ("kg of sugar").
+      units: canonical names of units, which may be among the words ("kg of sugar").
     """
     words = [piece.strip(".") for piece in pieces]
     if any(not re.fullmatch(r"[^\W\d_]+(?:[-'][^\W\d_]+)*|/", word) for word in words):
@@ -93,7 +80,7 @@ def counted(pieces: list[str], units: Mapping[str, str]) -> str:
         return ""
     if re.search(r"\b[ap] m\b", " ".join(lowered)):
         return ""
-    # A single letter is a name, but for an article and a unit; of two, longer words must stand by.
+    # A single letter is a name, but for an article and a unit; two letters need a longer word.
     long = [word for word in words if len(word) > 2 or not word.isascii()]
     short = [word for word in words if len(word) == 1 and word.isascii() and word not in "a/"]
     if not long or any(word not in units for word in short):

@@ -8,7 +8,7 @@ Source: AffectGPT-R1, whose formula for the penalty on long lists is not publish
 """
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 from rlvr_jax.verifiers.answers import after_thinking, in_tag
 from rlvr_jax.verifiers.checks import Finding
@@ -19,14 +19,13 @@ _ENDS = " .*'\"“”‘’„«»`"
 
 
 def extract(response: str) -> str | None:
-    """What stands in the last closed <answer>, without one what follows the thinking."""
+    """The text in the last closed <answer>, without one the text after the thinking."""
     answer = in_tag(response)
     return after_thinking(response) if answer is None else answer
 
 
-def formed(response: str, gold: object = None) -> float:
-    """1 for a thought in <think> and behind it an <answer>, each once and nothing beside them."""
-    del gold
+def formed(response: str, _: object = None) -> float:
+    """1 for a thought in <think> and then an <answer>, each once."""
     return float(well_formed(response))
 
 
@@ -34,25 +33,6 @@ def items(text: str) -> list[str]:
     """The different items of a list, in small letters; commas, semicolons and lines part them."""
     parts = (" ".join(part.split()).strip(_ENDS).lower() for part in _SEPARATORS.split(text))
     return list(dict.fromkeys(part for part in parts if part))
-
-
-def clusters(words: list[str], wheel: Mapping[str, str]) -> set[str]:
-    """The clusters of the items; an item that is not on the wheel is its own."""
-    return {wheel.get(word, word) for word in words}
-
-
-def set_scores(predicted: Set[str], reference: Set[str]) -> tuple[float, float, float]:
-    """Precision, recall and F1; all 0 without a hit."""
-    hits = len(predicted & reference)
-    if not hits:
-        return 0.0, 0.0, 0.0
-    precision, recall = hits / len(predicted), hits / len(reference)
-    return precision, recall, 2 * precision * recall / (precision + recall)
-
-
-def listed(reward: float, n: int, n_ref: int, rate: float = 0.1) -> float:
-    """The reward less `rate` for each item above the number of the reference."""
-    return reward - rate * max(0, n - n_ref)
 
 
 def check(
@@ -69,13 +49,10 @@ def check(
     words, reference = items(answer), items(gold)
     if not reference:
         return Finding(None, answer, "no reference")
-    precision, recall, f1 = set_scores(
-        clusters(words, wheel or {}), clusters(reference, wheel or {})
-    )
-    info = {
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
-        "reward": listed(f1, len(words), len(reference), rate),
-    }
+    found, wanted = ({(wheel or {}).get(w, w) for w in each} for each in (words, reference))
+    hits = len(found & wanted)
+    precision, recall = hits / max(len(found), 1), hits / len(wanted)
+    f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
+    reward = f1 - rate * max(0, len(words) - len(reference))
+    info = {"precision": precision, "recall": recall, "f1": f1, "reward": reward}
     return Finding(f1, ", ".join(words), "words", info)

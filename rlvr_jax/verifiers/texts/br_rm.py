@@ -1,4 +1,4 @@
-"""A comparison in two turns: what matters and what is wrong with both, then which is better.
+"""A comparison in two turns: dimensions and an analysis of both, then the better response.
 
     turn 1  [dimensions]accuracy⏎style[/dimensions][analysis]…[/analysis]
     turn 2  [preference]1[/preference]
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["MALFORMED", "branch", "preferred", "present", "rethink", "reward"]
+from rlvr_jax.verifiers.answers import between
 
 MALFORMED = -100
 
-BRANCH = """\
+_BRANCH = """\
 {prompt}
 
 First response:
@@ -29,7 +29,7 @@ Say what matters most here, one to three dimensions, a line each, between [dimen
 [/dimensions]. Then say what is wrong with both responses on these, between [analysis] and \
 [/analysis]."""
 
-RETHINK = """\
+_RETHINK = """\
 {branch}
 
 You wrote:
@@ -43,7 +43,9 @@ _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,3}[.)])\s*")
 
 def branch(text: str) -> list[str] | None:
     """The dimensions of the first turn; None where it breaks the format."""
-    listed, analysis = (_section(text, name) for name in ("dimensions", "analysis"))
+    listed, analysis = (
+        between(text, f"[{name}]", f"[/{name}]") for name in ("dimensions", "analysis")
+    )
     if listed is None or not analysis:
         return None
     lines = [_BULLET.sub("", line.strip(), count=1).strip() for line in listed.splitlines()]
@@ -54,17 +56,17 @@ def branch(text: str) -> list[str] | None:
 
 def rethink(text: str) -> str | None:
     """The preference of the second turn, "1" or "2"; None where it breaks the format."""
-    preference = _section(text, "preference")
+    preference = between(text, "[preference]", "[/preference]")
     return preference if preference in ("1", "2") else None
 
 
 def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -> float:
-    """0 for the right preference, -1 for the wrong one, `malformed` if a turn breaks the format.
+    """0 for the correct preference, -1 for the other, `malformed` if a turn breaks the format.
 
     Args:
       first, second: the texts of the turns.
       better: "1" or "2", as the pair was shown.
-      malformed: -100 squeezes right and wrong together where a group is divided by its deviation.
+      malformed: -100 makes the others nearly equal where a group is divided by its deviation.
     """
     preference = rethink(second)
     if branch(first) is None or preference is None:
@@ -73,12 +75,12 @@ def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -
 
 
 def present(pair: tuple[str, str], better: str, key: Sequence[int]) -> tuple[str, str, str]:
-    """Two responses in an order that is drawn, and which is better as they are shown.
+    """Two responses in a random order, and which is better as they are shown.
 
     Args:
       pair: the responses.
       better: "1" or "2", as they are given.
-      key: numbers from which the order is drawn, such as the seed and that of the prompt.
+      key: numbers that determine the order, such as the seed and that of the prompt.
     """
     if np.random.default_rng(key).uniform() < 0.5:
         return *pair, better
@@ -92,17 +94,8 @@ def preferred(prompt: str, first: str, second: str, write: Callable[[str], str])
     Args:
       write: (text) -> text, the judge; its second turn is shown the first one.
     """
-    asked = BRANCH.format(prompt=prompt, first=first, second=second)
+    asked = _BRANCH.format(prompt=prompt, first=first, second=second)
     turn = write(asked)
     if branch(turn) is None:
         return None
-    return rethink(write(RETHINK.format(branch=asked, turn=turn)))
-
-
-def _section(text: str, name: str) -> str | None:
-    """The text of a section that is there once."""
-    opened, closed = f"[{name}]", f"[/{name}]"
-    if text.count(opened) != 1 or text.count(closed) != 1:
-        return None
-    start, end = text.index(opened) + len(opened), text.index(closed)
-    return text[start:end].strip() if start <= end else None
+    return rethink(write(_RETHINK.format(branch=asked, turn=turn)))

@@ -1,7 +1,7 @@
-r"""Critiques: a verdict \conclusion{True} or \conclusion{False} against what the tests say.
+r"""Critiques: a verdict \conclusion{True} or \conclusion{False} against the result of the tests.
 
-The text of the critique is not graded. With as many right as wrong solutions a constant verdict
-earns a half.
+The text of the critique is not graded. With as many correct as incorrect solutions a constant
+verdict earns a half.
 
 Source: https://github.com/TIGER-AI-Lab/Critique-Coder, whose rule is `released`: any T in the last
 conclusion is a yes ("NOT SURE" is), true in small letters is none.
@@ -18,7 +18,7 @@ _ENDS = " \t\r\n*."
 
 
 def extract(response: str) -> str | None:
-    """Returns "true" or "false"; None if the last conclusion behind the thinking is neither."""
+    """Returns "true" or "false"; None if the last conclusion after the thinking is neither."""
     text = after_thinking(response)
     start = text.rfind(_COMMAND)
     end = closing(text, start + len(_COMMAND) - 1) if start >= 0 else -1

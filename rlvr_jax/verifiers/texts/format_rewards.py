@@ -1,8 +1,7 @@
 """Format rewards for <think>…</think><answer>…</answer>, as published and as `tags` reads it.
 
-Gold: the tag that the prompt has opened, "<think>", or "" if none. Of the forms in use these are
-told apart by what they look at; how a form enters the reward (added, as a gate, as a floor) is
-`rlvr_jax.verifiers.tags`, and a graded penalty of tags is `TagReport.share` in another scale.
+Gold: the tag that the prompt has opened, "<think>", or "" if none. The readings differ in the tags
+that they look at. A graded penalty of tags is `TagReport.share` in another scale.
 
 Sources: https://github.com/Unakar/Logic-RL (`exact_tags`),
 https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_share`),
@@ -19,15 +18,14 @@ def exact_tags(response: str, opened: str = "") -> bool:
 
 
 def tag_share(response: str, opened: str = "") -> float:
-    """Share of the tags to write that occur once, in whatever order."""
+    """Fraction of the tags to write that occur once, in any order."""
     return tags(response, prefilled=prefilled_tags(opened)).share
 
 
 def think_format(response: str, opened: str = "") -> bool:
     """Prompt and response begin with the only <think>, and a </think> follows."""
-    report = tags(opened + response, ["think"])
-    starts = report.think_span is not None and report.think_span[0] == len("<think>")
-    return starts and report.counts["<think>"] == 1
+    text = opened + response
+    return text.startswith("<think>") and text.count("<think>") == 1 and "</think>" in text
 
 
 def well_formed(response: str, opened: str = "") -> bool:

@@ -1,8 +1,8 @@
-"""Instruction following, the half that needs no judge: named checks on what follows the thinking.
+"""Instruction following, the half that needs no judge: named checks of the text after the thinking.
 
     hard = mean of the checks that have a verdict,     reward = hard · soft
 
-`check` grades with hard alone; `followed` is one check, 1, 0 or None, and `combined` is the reward
+`check` grades with hard only; `followed` is one check, 1, 0 or None, and `combined` is the reward
 where a judge has said soft. A judge is any callable of text; `read_judgement` reads its answer.
 No verdict (None) have a check that nobody knows (the language of a text: no detector is here), one
 whose arguments do not fit, and a text of more than 20,000 characters. An empty text satisfies
@@ -18,16 +18,15 @@ from typing import Any
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
+from rlvr_jax.verifiers.texts.words import last_line
 
-__all__ = ["KNOWN", "check", "combined", "extract", "followed", "hard", "read_judgement"]
-
-MAX_CHARACTERS = 20_000
+_MAX_CHARACTERS = 20_000
 KNOWN = {**instruction_checks.CHECKS, **ifbench_checks.CHECKS}
 _BAD_ARGUMENTS = (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError)
 
 
 def extract(response: str) -> str | None:
-    """What follows the thinking; None if that is empty or the thinking does not end."""
+    """The text after the thinking; None if that is empty or the thinking does not end."""
     answer = behind_thinking(response)
     return answer if answer is not None and answer.strip() else None
 
@@ -36,7 +35,7 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
     """How many of the instructions a text follows.
 
     Args:
-      text: what follows the thinking.
+      text: after the thinking.
       gold: instructions, each {"check": name, "arguments": list, or mapping of names}.
       every: 1 only if all that have a verdict are followed, else 0; not their mean.
     Returns:
@@ -54,16 +53,15 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
 
 
 def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str) -> int | None:
-    """Whether a text follows one instruction: 1 or 0; None is no verdict."""
+    """Whether a text follows one instruction: 1 or 0; None is ungraded."""
     function = KNOWN.get(name) if isinstance(name, str) else None
-    if function is None or len(text) > MAX_CHARACTERS:
+    if function is None or len(text) > _MAX_CHARACTERS:
         return None
     if not text.strip():
         return 0
     try:
-        if isinstance(arguments, Mapping):
-            return int(function(text, **arguments))
-        return int(function(text, *arguments))
+        named = isinstance(arguments, Mapping)
+        return int(function(text, **arguments) if named else function(text, *arguments))
     except _BAD_ARGUMENTS:
         return None
 
@@ -83,6 +81,4 @@ def combined(mean: float | None, soft: int | None) -> float | None:
 
 def read_judgement(text: str) -> int | None:
     """A judge's answer by its last line that is not empty: YES is 1, NO 0, anything else None."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    word = lines[-1].removesuffix(".").upper() if lines else ""
-    return {"YES": 1, "NO": 0}.get(word)
+    return {"YES": 1, "NO": 0}.get(last_line(text).removesuffix(".").upper())

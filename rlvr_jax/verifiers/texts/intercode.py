@@ -1,10 +1,11 @@
-"""Partial rewards of InterCode: how near a query's rows or a shell's work are to what was wanted.
+"""Partial rewards of InterCode: how near a query's rows or a shell's work are to the gold.
 
 Source: https://github.com/princeton-nlp/intercode (envs/bash, envs/sql).
 """
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
@@ -25,15 +26,9 @@ def sql_reward(answer: Sequence[Hashable], gold: Sequence[Hashable]) -> float:
     own, wanted = Counter(answer), Counter(gold)
     share = sum((own & wanted).values()) / sum((own | wanted).values())
     where: dict[Hashable, list[int]] = {}
-    for place, row in enumerate(gold):
-        where.setdefault(row, []).append(place)
-    taken: Counter[Hashable] = Counter()
-    places = []
-    for row in answer:
-        copies = where.get(row, ())
-        if taken[row] < len(copies):
-            places.append(copies[taken[row]])
-            taken[row] += 1
+    for place in reversed(range(len(gold))):
+        where.setdefault(gold[place], []).append(place)
+    places = [where[row].pop() for row in answer if where.get(row)]
     number = len(places)
     if number < 2:
         return share
@@ -49,20 +44,14 @@ def bash_reward(
 
     Args:
       missing, extra: changes of the gold that were not made, and others that were.
-      common, right: changes that both made, and those whose content is right; all of it where there
+      common, right: changes that both made, and those with equal content; all of it where there
         are none.
-      output, gold_output: what both printed; compared by words (tf-idf), letter by letter where
+      output, gold_output: printed by both; compared by words (tf-idf), letter by letter where
         neither has any.
     """
-    changes = _PART * (1 - math.erf(missing + extra))
-    contents = _PART * (right / common if common else 1.0)
-    return round(
-        _BASE
-        + round(changes, 2)
-        + round(contents, 2)
-        + round(_PART * _cosine(output, gold_output), 2),
-        2,
-    )
+    contents = right / common if common else 1.0
+    parts = (1 - math.erf(missing + extra), contents, _cosine(output, gold_output))
+    return round(sum((round(_PART * part, 2) for part in parts), _BASE), 2)
 
 
 def _cosine(one: str, other: str) -> float:
@@ -79,17 +68,10 @@ def _cosine(one: str, other: str) -> float:
 
 
 def _inversions(places: list[int]) -> int:
-    """How many pairs stand in the other order, by sorting."""
+    """How many pairs are in the other order: within both halves, and between them."""
     if len(places) < 2:
         return 0
     middle = len(places) // 2
-    left, right = places[:middle], places[middle:]
-    count = _inversions(left) + _inversions(right)
-    left.sort()
-    right.sort()
-    at = 0
-    for value in right:
-        while at < len(left) and left[at] < value:
-            at += 1
-        count += len(left) - at
-    return count
+    left, right = sorted(places[:middle]), places[middle:]
+    across = sum(len(left) - bisect_left(left, value) for value in right)
+    return _inversions(places[:middle]) + _inversions(right) + across

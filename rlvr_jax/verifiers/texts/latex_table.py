@@ -1,7 +1,7 @@
-r"""The spans of a LaTeX table: rows of cells with their width and height, whatever they show.
+r"""The spans of a LaTeX table: rows of cells with their width and height, without their content.
 
-Read is the first tabular of a text. Comments, rules, the columns' alignment and the distances
-behind a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
+The first tabular of a text is read. Comments, rules, the columns' alignment and the distances
+after a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
 and environments and not escaped. An empty row at the end does not count, nor an empty cell that
 lies under a \multirow. One pass, linear in the text.
 """
@@ -26,6 +26,7 @@ _RULE = re.compile(
 )
 _WIDTH = re.compile(r"\\multicolumn\s*\{\s*([0-9]{1,3})\s*\}")
 _HEIGHT = re.compile(r"\\multirow\s*(?:\[[^\]]{0,40}\]\s*)?\{\s*(-?[0-9]{1,3})\s*\}")
+_NOTHING = re.compile(r"\{\s*\}$")
 _ARGUMENT = re.compile(r"\s*(?:\[[^\]]*\])?\s*")
 
 
@@ -42,20 +43,19 @@ def spans(text: str) -> list[list[tuple[int, int]]] | None:
 
 
 def _behind_arguments(text: str, position: int, count: int) -> int:
-    """Where the body begins, behind so many arguments in braces; -1 if one is missing."""
+    """Where the body begins, after so many arguments in braces; -1 if one is missing."""
     for _ in range(count):
         position = _ARGUMENT.match(text, position).end()
         if text[position : position + 1] != "{":
             return -1
         depth = 0
-        while True:
-            match = _TOKEN.match(text, position)
-            if not match:
-                return -1
-            position = match.end()
+        for match in _TOKEN.finditer(text, position):  # each character is of a token
             depth += {"{": 1, "}": -1}.get(match["sign"], 0)
-            if depth == 0 and match["sign"] == "}":
+            if not depth:
                 break
+        else:
+            return -1
+        position = match.end()
     return position
 
 
@@ -102,11 +102,12 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
             width, height = _WIDTH.search(cell), _HEIGHT.search(cell)
             columns = max(int(width[1]), 1) if width else 1
             lines = int(height[1]) if height else 1
-            # A negative number reaches upwards: the text stands in the last of its rows.
+            # A negative number reaches upwards: the text is in the last of its rows.
             first, end = (number + 1, number + lines) if lines > 0 else (number + lines + 1, number)
             reached = range(max(first, 0), min(end, len(rows)))
             covered |= {(r, c) for r in reached for c in range(column, column + columns)}
-            empty = not cell or (width is not None and not height and _is_empty(cell))
+            # The last argument of a \multicolumn without content is empty.
+            empty = not cell or bool(width and not height and _NOTHING.search(cell))
             placed[-1].append((column, columns, max(abs(lines), 1), empty))
             column += columns
     return [
@@ -117,8 +118,3 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
         ]
         for number, row in enumerate(placed)
     ]
-
-
-def _is_empty(cell: str) -> bool:
-    r"""Whether a \multicolumn shows nothing: its last argument is empty."""
-    return re.search(r"\{\s*\}$", cell) is not None

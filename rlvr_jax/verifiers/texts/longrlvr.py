@@ -11,33 +11,24 @@ Source: https://github.com/real-absolute-AI/LongRLVR, whose spellings of the tag
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from rlvr_jax.verifiers.answers import between
 
 _CHUNK = re.compile(r"<CHUNK_([0-9]{1,9})>")
 _WORD = re.compile(r"\[\[\s*(YES|NO)\s*\]\]", re.IGNORECASE)
 
 
-class Cited(NamedTuple):
-    """What a response says.
+def parse(text: str) -> tuple[list[int] | None, str | None]:
+    """The cited chunks in order, twice where one is cited twice, and the answer.
 
-    Fields:
-      ids: of the cited chunks, in order, twice where one is cited twice; None: no such block.
-      answer: None: no such block.
+    None in place of either if its block is missing.
     """
-
-    ids: list[int] | None
-    answer: str | None
-
-
-def parse(text: str) -> Cited:
-    """The chunks and the answer of a response."""
-    chunks, answer = (_block(text, name) for name in ("useful_chunks", "answer"))
-    ids = None if chunks is None else [int(number) for number in _CHUNK.findall(chunks)]
-    return Cited(ids, None if answer is None else answer.strip())
+    chunks, answer = (between(text, f"<{n}>", f"</{n}>") for n in ("useful_chunks", "answer"))
+    return chunks if chunks is None else [*map(int, _CHUNK.findall(chunks))], answer
 
 
 def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[float, float]:
-    """|U ∩ Z| / |U| and |U ∩ Z| / |Z|; a chunk that is cited twice counts twice in |U| alone.
+    """|U ∩ Z| / |U| and |U ∩ Z| / |Z|; a chunk that is cited twice counts twice in |U| only.
 
     Args:
       ids: U; none: both are 0.
@@ -48,15 +39,6 @@ def precision_and_recall(ids: Sequence[int], reference: Sequence[int]) -> tuple[
 
 
 def judge(text: str) -> bool | None:
-    """What a judge says of an answer: [[YES]] or [[NO]], the last of them; None: nothing."""
+    """The verdict of a judge: the last [[YES]] or [[NO]]; None without one."""
     words = _WORD.findall(text)
     return words[-1].upper() == "YES" if words else None
-
-
-def _block(text: str, name: str) -> str | None:
-    """The text of a block that is there once, opened before it is closed."""
-    opened, closed = f"<{name}>", f"</{name}>"
-    if text.count(opened) != 1 or text.count(closed) != 1:
-        return None
-    start, end = text.index(opened) + len(opened), text.index(closed)
-    return text[start:end] if start <= end else None

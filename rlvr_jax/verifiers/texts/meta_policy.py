@@ -1,7 +1,7 @@
 """Points of a rubric's items, as a judge's answers give them, and rubrics that are rewritten.
 
 The last non-empty line of an answer is an integer of up to six digits, 0 … the item's maximum, with
-"Score:" or "Score =" before it, "/ maximum" and a full stop behind it allowed.
+"Score:" or "Score =" before it, "/ maximum" and a full stop after it allowed.
 
 Source: https://github.com/minnesotanlp/mpo, where an unreadable item is 0.
 """
@@ -10,15 +10,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rlvr_jax.verifiers.texts.lines import last_line
+from rlvr_jax.verifiers.texts.words import last_line
 
-__all__ = ["Item", "Rubric", "Sample", "evolve", "parse_score", "read_items", "rewritten"]
-__all__ += ["share_of_points", "sum_of_points"]
-
-MOST_ITEMS, MOST_WORDS = 20, 300
+_MOST_ITEMS, _MOST_WORDS = 20, 300
 
 _WANTED = (
-    f"Write a better rubric: at most {MOST_ITEMS} items, one a line, each behind the most points"
+    f"Write a better rubric: at most {_MOST_ITEMS} items, one a line, each behind the most points"
     f' that it gives and a colon, as in "5: Is the thesis clear?".'
 )
 _ITEM = re.compile(r"(?:[-*•]\s*)?([0-9]{1,6})\s*:\s*(\S.*)")
@@ -30,7 +27,7 @@ _SCORE = re.compile(
 
 @dataclass(frozen=True)
 class Item:
-    """One item of a rubric: what the judge is asked, and the most points."""
+    """One item of a rubric: the question for the judge, and the most points."""
 
     text: str
     maximum: int
@@ -46,7 +43,7 @@ class Rubric:
 
 @dataclass(frozen=True)
 class Sample:
-    """A judged response: its prompt, its text, and what was said of each item."""
+    """A judged response: its prompt, its text, and the judge's words on each item."""
 
     prompt: str
     response: str
@@ -79,7 +76,7 @@ def share_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> floa
 
 
 def read_items(text: str) -> list[Item]:
-    """The items of a reply, one a line behind its most points, as in "5: Is the thesis clear?"; a
+    """The items of a reply, one a line after its most points, as in "5: Is the thesis clear?"; a
     bullet before it is dropped, lines of another form are none."""
     found = [_ITEM.fullmatch(line.strip()) for line in text.splitlines()]
     return [Item(match[2].strip(), int(match[1])) for match in found if match]
@@ -88,10 +85,10 @@ def read_items(text: str) -> list[Item]:
 def evolve(
     rubric: Rubric, samples: Sequence[Sample], meta: Callable[[str], str]
 ) -> tuple[Rubric, bool]:
-    """A rubric as a model rewrites it in the light of what was judged by it, and whether it was.
+    """A rubric as a model rewrites it in the light of judged samples, and whether it was rewritten.
 
-    Of each sample the model says where the judge was fooled (analyse), and writes items that are
-    not (refine); of all of these it makes one list (merge). A list that makes no rubric, see
+    For each sample the model writes where the judge was fooled (analyse), and items that are not
+    (refine); of all of these it makes one list (merge). A list that makes no rubric, see
     `rewritten`, leaves the old one as it is.
 
     Args:
@@ -120,10 +117,7 @@ def rewritten(rubric: Rubric, items: Sequence[Item]) -> Rubric | None:
     """The next version of a rubric; None where the items make none: 1 to 20, each of a positive
     maximum and under 300 words, no two of equal text."""
     texts = [item.text.strip() for item in items]
-    if not 1 <= len(items) <= MOST_ITEMS or len(set(texts)) < len(texts):
-        return None
-    if any(not text or len(text.split()) >= MOST_WORDS for text in texts):
-        return None
-    if any(item.maximum < 1 for item in items):
-        return None
-    return Rubric(tuple(items), rubric.version + 1)
+    valid = 1 <= len(items) <= _MOST_ITEMS and len(set(texts)) == len(texts)
+    valid = valid and all(0 < len(text.split()) < _MOST_WORDS for text in texts)
+    valid = valid and all(item.maximum >= 1 for item in items)
+    return Rubric(tuple(items), rubric.version + 1) if valid else None

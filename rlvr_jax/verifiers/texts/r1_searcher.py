@@ -27,30 +27,27 @@ def stage1_reward(text: str, gold: str) -> float:
     queries whose parts are all there, ½ for the form.
     """
     answer = _answer(text)
-    reward = -1.0
-    if answer is not None:
-        words = set(normal(answer).split())
-        reward = 1.0 if set(normal(gold).split()) <= words else -1.0
-    return reward + 0.5 * (_queries(text) >= 1) + 0.5 * _formed(text)
+    correct = answer is not None and {*normal(gold).split()} <= {*normal(answer).split()}
+    return (1.0 if correct else -1.0) + 0.5 * (_queries(text) >= 1) + 0.5 * _formed(text)
 
 
 def stage2_reward(text: str, gold: str) -> float:
-    """The second stage, which teaches to use what was found: F1, less 2 where any rule is broken.
+    """The second stage, which teaches to use the documents: F1, less 2 where any rule is broken.
 
     The rules: parts of queries that do not match; "Assistant" anywhere; another form; a query in
     the answer, or more than 10 words; Chinese signs outside of documents.
     """
     answer = _answer(text)
     reward = 0.0 if answer is None else f1(answer, gold)
-    told = answer or ""
+    written = answer or ""
     broken = (
         _queries(text) < 0
         or "assistant" in text
         or "Assistant" in text
         or not _formed(text)
-        or "begin_of_query" in told
-        or "begin_of_documents" in told
-        or len(told.split()) > _MOST_WORDS
+        or "begin_of_query" in written
+        or "begin_of_documents" in written
+        or len(written.split()) > _MOST_WORDS
         or bool(_CHINESE.search(_SHOWN.sub("", text)))
     )
     return reward - 2.0 * broken
@@ -75,7 +72,7 @@ def _finding(reward: float, response: str, gold: str) -> Finding:
 
 
 def _answer(text: str) -> str | None:
-    """What stands behind the last <answer>, up to </answer>; None without both."""
+    """The text after the last <answer>, up to </answer>; None without both."""
     if "<answer>" not in text or "</answer>" not in text:
         return None
     return text.rpartition("<answer>")[2].partition("</answer>")[0].strip()

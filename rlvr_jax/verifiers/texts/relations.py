@@ -2,9 +2,9 @@
 
 Relations are looked for in the longest runs of digits, stops, blanks, operators, brackets and
 relation signs. A run with a relation sign must be `expr REL expr …` as a whole, and cannot be read
-if what stands beside it may belong to it: a word that touches it, a name of one letter, an operator
-behind a word, a command, a word such as "times", a sign of mathematics, the rest of a number such
-as 1,000. What is said to be false is to be false, whatever else is missed.
+if its neighbour may belong to it: a word that touches it, a name of one letter, an operator after a
+word, a command, a word such as "times", a sign of mathematics, the rest of a number such
+as 1,000. A relation that is decided to be false is false, at the cost of others that are not read.
 """
 
 import itertools
@@ -16,12 +16,10 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.exact import DECIMALS, evaluate, plain_signs, tokens
 
-__all__ = ["decide"]
-
-# Of a text; a longer one is not read.
-MAX_TEXT = 10_000
-# Of one side of a relation.
-MAX_CHARACTERS = 200
+# Characters of a text; a longer one is not read.
+_MAX_TEXT = 10_000
+# Characters of one side of a relation.
+_MAX_CHARACTERS = 200
 
 _RELATIONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "=": operator.eq,
@@ -39,7 +37,7 @@ _SIGN = re.compile(r"(<=|>=|!=|=|<|>)")
 _BEFORE = re.compile(r"\\?[^\W\d_]+(?:['’][^\W\d_]+)*$")
 _AFTER = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LONGEST_WORD = 30
-# Words of one letter that are no names of numbers.
+# Words of one letter that are not names of numbers.
 _ARTICLES = frozenset({"a", "I"})
 _OPERATIONS = frozenset(
     {
@@ -48,17 +46,17 @@ _OPERATIONS = frozenset(
     }
 )
 _BESIDE = frozenset("\\{}_%!")
-# Signs of mathematics that part what they stand between.
+# Signs of mathematics that separate runs.
 _PARTING = frozenset("|→⇒⟹⇔↔∴∵")
 _OTHER_NUMBERS = ("Nd", "Nl", "No", "Sm")  # categories of Unicode: ٣, Ⅳ, ², √
-# Between two runs, one of which is no relation, they join what is one: 3:2, 1,000, 3 and 4.
+# Between two runs, one of which is not a relation, they join them: 3:2, 1,000, 3 and 4.
 _MARKS = (",", ":")
 _JOINING = ("and", "to")
 
 
 def decide(text: str) -> list[bool | None]:
     """Whether each run of relations holds; None for one that cannot be read or has no value."""
-    if len(text) > MAX_TEXT:
+    if len(text) > _MAX_TEXT:
         return [None]
     text = plain_signs(text).translate(_PLAIN).replace("**", "^")
     runs = [run.span() for run in _RUN.finditer(text) if _TELLING.search(run.group())]
@@ -83,7 +81,7 @@ def _holds(run: str) -> bool | None:
 
 
 def _value(side: str) -> Fraction | None:
-    words = tokens(side, DECIMALS) if len(side) <= MAX_CHARACTERS else None
+    words = tokens(side, DECIMALS) if len(side) <= _MAX_CHARACTERS else None
     return None if words is None else evaluate(words, signs=True)
 
 
@@ -96,14 +94,14 @@ def _trimmed(run: str) -> str:
 
 
 def _joined(text: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Whether what stands between two runs makes one of them."""
+    """Whether the text between two runs makes one of them."""
     between = text[first[1] : second[0]]
     ends = text[first[1] - 1], text[second[0]]
     return between in _JOINING or (between in _MARKS and all(map(str.isdecimal, ends)))
 
 
 def _entangled(text: str, start: int, end: int) -> bool:
-    """Whether what stands beside a run may belong to it."""
+    """Whether the neighbours of a run may belong to it."""
     before = _BEFORE.search(text[max(start - _LONGEST_WORD, 0) : start])
     after = _AFTER.match(text, end)
     if before and (before[0] in ("of", "by") or text[start:end].lstrip(" \t")[:1] in {*"+-*/^"}):

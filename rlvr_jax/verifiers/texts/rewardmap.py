@@ -14,15 +14,14 @@ Source: https://github.com/fscdc/RewardMap, whose cleaning of station names is l
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.checks import Finding
 
-__all__ = ["Leg", "check", "legs"]
-
-WEIGHTS = {"easy": 1.0, "middle": 1.2, "hard": 1.5}
-TRANSFER_WEIGHT = 0.5
-LARGEST_DETAIL = 10.0
+_WEIGHTS = {"easy": 1.0, "middle": 1.2, "hard": 1.5}
+_TRANSFER_WEIGHT = 0.5
+_LARGEST_DETAIL = 10.0
 
 _DIGITS = re.compile(r"[0-9]{1,6}")
 _LABELS = ("Route Name:", "Departure Stop:", "Arrival Stop:")
@@ -47,13 +46,13 @@ def legs(answer: str) -> list[Leg]:
 
 
 def check(answer: str, gold: Mapping[str, Any]) -> Finding:
-    """1 if correct; info: `detail` (routes alone) and `score`. No verdict on others."""
-    weight, detail = WEIGHTS.get(gold["map"]), 0.0
+    """1 if correct; info: `detail` (of routes) and `score`. Other questions are ungraded."""
+    weight, detail = _WEIGHTS.get(gold["map"]), 0.0
     if weight is None or gold["type"] not in ("route", "truefalse", "count"):
         return Finding(None, answer, "unknown question")
     if gold["type"] == "route":
         route = legs(answer)
-        weight += TRANSFER_WEIGHT * (gold["transfers"] > 0)
+        weight += _TRANSFER_WEIGHT * (gold["transfers"] > 0)
         asked = bool(route) and (route[0].start, route[-1].end) == (gold["from"], gold["to"])
         correct = asked and _rides(route, gold["lines"])
         detail = _detail(route, gold) if asked else 0.0
@@ -72,25 +71,19 @@ def _after(part: str, label: str) -> str:
     return rest.partition("\n")[0].strip() if found else ""
 
 
-def _meets(route: Sequence[Leg], number: int) -> bool:
-    """Whether the leg after this one begins where it ends."""
-    return route[number].end == route[number + 1].start
-
-
 def _on(leg: Leg, lines: Mapping[str, Sequence[str]]) -> bool:
     """Whether a leg's line exists and has both of its stops."""
     return {leg.start, leg.end} <= set(lines.get(leg.line, ()))
 
 
 def _rides(route: Sequence[Leg], lines: Mapping[str, Sequence[str]]) -> bool:
-    return all(_on(leg, lines) for leg in route) and all(
-        _meets(route, number) for number in range(len(route) - 1)
-    )
+    meet = all(leg.end == after.start for leg, after in pairwise(route))
+    return meet and all(_on(leg, lines) for leg in route)
 
 
 def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
-    """2 for the asked ends; for each leg -5 if it is one too many, 4 or 3 for its line, 1 for its
-    change, which the last leg has not."""
+    """2 for the ends of the question; for each leg -5 if it is one too many, 4 or 3 for its line,
+    1 for its change, which the last leg has not."""
     lines, transfers = gold["lines"], gold["transfers"]
     direct = next(
         (n for n, stops in lines.items() if {gold["from"], gold["to"]} <= set(stops)), None
@@ -103,6 +96,6 @@ def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
             detail += 4 * (leg.line == direct)
         else:
             detail += 3 * (leg.line in lines)
-        last = number == len(route) - 1
-        detail += allowed and not last and _on(leg, lines) and _meets(route, number)
-    return min(detail, LARGEST_DETAIL)
+        meets = leg.end in [after.start for after in route[number + 1 : number + 2]]
+        detail += allowed and meets and _on(leg, lines)
+    return min(detail, _LARGEST_DETAIL)

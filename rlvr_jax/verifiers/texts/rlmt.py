@@ -1,6 +1,6 @@
-"""What of a response a reward model is shown: the answer, never the thought.
+"""The part of a response that a reward model reads: the answer, never the thought.
 
-    from behind the first <response> up to the first </response> from there
+    from after the first <response> up to the first </response> from there
 
 Without an opening it is the whole text; in the strict reading a text that lacks either is NULL. So
 is an empty answer, to which a reward model would give any score (ours).

@@ -2,12 +2,12 @@ r"""Tables in LaTeX: is the structure the reference's? The half of a reward that
 
     teds = 1 − tree distance / nodes of the larger tree,   structure = 1[teds > 0.9]
 
-The tree of a table has a root, its rows, and its cells labelled (width, height); what a cell shows
-does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The picture half
-(CW-SSIM of two renderings, LaTeX needed) is not here.
+The tree of a table has a root, its rows, and its cells labelled (width, height); the content of a
+cell does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The picture
+half (CW-SSIM of two renderings, LaTeX needed) is not here.
 
 The release compares HTML with PubTabNet's TEDS, whose node count leaves the root out; here it
-counts, and LaTeX is read as it stands (`latex_table`).
+counts, and LaTeX is read directly (`latex_table`).
 
 Source: Table2LaTeX-RL, https://github.com/newLLing/Table2LaTeX-RL, `plugin.py`.
 """
@@ -19,30 +19,24 @@ from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts.latex_table import spans
 from rlvr_jax.verifiers.texts.tree_distance import Tree, tree_distance
 
-__all__ = ["check", "extract", "structure_similarity"]
-
-ACCEPTED = 0.9
-RENDERED = 0.3
+_ACCEPTED = 0.9
+_RENDERED = 0.3
+extract = behind_thinking  # the table is looked for in all of it
 _MOST_NODES = 600  # a distance between two such trees takes half a second
-
-
-def extract(response: str) -> str | None:
-    """What follows the thinking; the table is looked for in it."""
-    return behind_thinking(response)
 
 
 def check(output: str, reference: Any) -> Finding:
     """1 if the structure is the reference's, up to a tenth of its nodes; info: teds and the rest.
 
     Args:
-      output, reference: LaTeX with a tabular. A reference without one is no verdict.
+      output, reference: LaTeX with a tabular. A reference without one is ungraded.
     """
     wanted = spans(reference) if isinstance(reference, str) else None
     if wanted is None or _tree(wanted).size() > _MOST_NODES:
         return Finding(None, stage="gold")
     teds = structure_similarity(spans(output), wanted)
-    info = {"teds": teds, "visual_skipped": float(teds < RENDERED)}
-    return Finding(float(teds > ACCEPTED), output, "structure", info)
+    info = {"teds": teds, "visual_skipped": float(teds < _RENDERED)}
+    return Finding(float(teds > _ACCEPTED), output, "structure", info)
 
 
 def structure_similarity(

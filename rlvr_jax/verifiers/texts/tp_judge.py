@@ -1,7 +1,7 @@
-"""A prover as judge of reasoning steps: VERIFIED, FALSE or ERROR (it says nothing).
+"""A prover as judge of reasoning steps: VERIFIED, FALSE or ERROR (undecided).
 
 The prover here is exact arithmetic: `check` decides the relations that `relations` finds in a step.
-`autoformalise` is the loop around any prover, with a repair for what does not run, and `faithful`
+`autoformalise` is the loop around any prover, with repairs of texts that do not run; `faithful`
 guards against a formaliser that states something else. As a reward: 1 if all holds, 0 if something
 does not, no verdict on an ERROR, which must leave the group and not count as 0.
 
@@ -17,28 +17,16 @@ from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import DECIMALS
 from rlvr_jax.verifiers.texts.relations import decide
 
-__all__ = [
-    "Judgement",
-    "Verdict",
-    "allocation",
-    "autoformalise",
-    "check",
-    "check_lines",
-    "check_step",
-    "faithful",
-    "judge",
-]
-
 Verdict = Literal["VERIFIED", "FALSE", "ERROR"]
 
-REPAIRS = 5
+_REPAIRS = 5
 
 _NUMBER = re.compile(DECIMALS)
 _INEQUALITY = re.compile("[<>≤≥≠]|!=")
 
 
 class Judgement(NamedTuple):
-    """How the loop of formalisations ended: the last verdict, and how often what was asked."""
+    """End of a loop of formalisations: the last verdict, and the numbers of checks and repairs."""
 
     verdict: Verdict
     checks: int
@@ -61,19 +49,17 @@ def judge(steps: Sequence[str]) -> Verdict:
     return "ERROR" if not found or "ERROR" in found else "VERIFIED"
 
 
-def check(answer: str | Sequence[str], gold: object = None) -> float | None:
+def check(answer: str | Sequence[str], _: object = None) -> float | None:
     """1, 0 or no verdict on a step, or on the steps of a solution."""
-    del gold  # the arithmetic is right or wrong by itself
     verdict = judge([answer] if isinstance(answer, str) else answer)
     return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
 
 
-def check_lines(response: str, gold: object = None) -> Finding:
-    """`check` of the lines behind the thinking, each a step; the stage is the verdict.
+def check_lines(response: str, _: object = None) -> Finding:
+    """`check` of the lines after the thinking, each a step; the stage is the verdict.
 
     Info: `steps`, and `false_steps`, the number of those that do not hold.
     """
-    del gold
     steps = [line for line in after_thinking(response).splitlines() if line.strip()]
     info = {"steps": len(steps), "false_steps": sum(check_step(s) == "FALSE" for s in steps)}
     return Finding(check(steps), None, judge(steps), info)
@@ -84,11 +70,11 @@ def autoformalise(
     formalise: Callable[[str], str],
     prove: Callable[[str], tuple[Verdict, str]],
     repair: Callable[[str, str, str], str],
-    repairs: int = REPAIRS,
+    repairs: int = _REPAIRS,
 ) -> Judgement:
     """Formalises a step and has the formal text repaired while it does not run.
 
-    What runs and is FALSE is never repaired.
+    A text that runs and is FALSE is never repaired.
 
     Args:
       formalise: (step) -> formal text.
@@ -124,7 +110,7 @@ def faithful(step: str, formal: str, prove: Callable[[str], tuple[Verdict, str]]
 
 
 def allocation(first: Verdict, second: Verdict) -> str:
-    """What two solutions of one problem are used for."""
+    """The use of two solutions of one problem."""
     if "ERROR" in (first, second):
         return "excluded"
     if first == second:

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 _STOP = re.compile(r"(?<![.!?])[.!?]++(?=\s|$)")
 _EMPTY_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _FIRST = re.compile(r"\w")
+_DECIMAL = re.compile(r"(?:score\s*:\s*)?([0-9]*\.?[0-9]+|[0-9]+\.)", re.IGNORECASE)
 
 
 def words(text: str) -> list[str]:
-    """What white space separates and has a letter or a digit: "a - b" has two."""
+    """Parts between white space that have a letter or a digit: "a - b" has two."""
     return [word for word in text.split() if any(map(str.isalnum, word))]
 
 
 def sentences(text: str) -> list[str]:
-    """Pieces with a letter or digit between runs of . ! ? that white space or the end follows.
+    """Parts with a letter or digit between runs of . ! ? that white space or the end follows.
 
     A sentence keeps its stop. Abbreviations are not known: "Dr. No is here." has two.
     """
@@ -31,8 +32,24 @@ def sentences(text: str) -> list[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """What empty lines separate and is not blank."""
+    """Parts between empty lines that are not blank."""
     return [part.strip() for part in _EMPTY_LINES.split(text) if part.strip()]
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty, without blanks at its ends; "" of an empty text."""
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in reversed(lines) if line), "")
+
+
+def decimal_of(text: str, largest: float) -> float | None:
+    """The decimal of the last line, "Score:" before it allowed; None if there is none in
+    [0, largest]."""
+    found = _DECIMAL.fullmatch(last_line(text))
+    if found is None:
+        return None
+    value = float(found[1])
+    return value if value <= largest else None
 
 
 def bare(word: str) -> str:
@@ -41,8 +58,13 @@ def bare(word: str) -> str:
     return word[first.start() : len(word) - last.start()].casefold() if first and last else ""
 
 
+def bare_words(text: str) -> list[str]:
+    """The words of a text without the signs at their edges, in one case."""
+    return [bare(word) for word in words(text)]
+
+
 def occurrences(text: str, phrase: str) -> int:
-    """How often a phrase stands in a text as whole words, in any case."""
+    """How often a phrase occurs in a text as whole words, in any case."""
     if not phrase.strip():
         raise ValueError("occurrences: phrase must have characters, got none")
     pattern = rf"(?<!\w){re.escape(phrase.strip())}(?!\w)"
@@ -50,7 +72,7 @@ def occurrences(text: str, phrase: str) -> int:
 
 
 def enclosed(text: str, opening: str, closing: str) -> Iterator[str]:
-    """What stands between two marks in one line, one after the other."""
+    """The texts between two marks in one line, one after the other."""
     for line in text.splitlines():
         position = 0
         while (start := line.find(opening, position)) >= 0:
@@ -66,7 +88,7 @@ def holds(number: int, relation: str, bound: float) -> bool:
     """Whether a number is "at least", "at most", "less than", "more than" or "exactly" a bound.
 
     Raises:
-      ValueError: another relation; a bound that is no number, which no number would equal.
+      ValueError: another relation; a bound that is not a number, which no number would equal.
     """
     if not isinstance(bound, int | float):
         raise ValueError(f"holds: bound must be a number, got {bound!r}")

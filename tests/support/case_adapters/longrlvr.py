@@ -6,10 +6,10 @@ from rlvr_jax.verifiers.texts import longrlvr
 
 
 def verdict(response, gold):
-    cited = longrlvr.parse(response)
-    if cited.ids is None or cited.answer is None:
+    ids, answer = longrlvr.parse(response)
+    if ids is None or answer is None:
         return {"ids": None, "precision": None, "recall": None, "f_beta": None, "reward": 0}
-    parts = longrlvr.precision_and_recall(cited.ids, gold["reference"])
+    parts = longrlvr.precision_and_recall(ids, gold["reference"])
     row = Rollouts.of_responses(
         np.zeros((1, 1), int),
         np.ones((1, 1), bool),
@@ -19,5 +19,5 @@ def verdict(response, gold):
     )
     reward, _, metrics = grounded(0, 1).apply(row, (), None)
     names = ("ids", "precision", "recall", "f_beta", "reward")
-    values = (cited.ids, *parts, float(metrics["reward/f_score"]), float(reward[0]))
+    values = (ids, *parts, float(metrics["reward/f_score"]), float(reward[0]))
     return dict(zip(names, values, strict=True))

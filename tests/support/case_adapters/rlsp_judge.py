@@ -1,4 +1,4 @@
-from rlvr_jax.verifiers.texts.lines import decimal_of
+from rlvr_jax.verifiers.texts.words import decimal_of
 
 
 def verdict(text, gold):

@@ -54,6 +54,7 @@ WRONG = [
     ("18", r"x=19 \text{ so } y=18"),
     ("18", r"x=19 \implies y=18"),
     # a condition, or another relation
+    ("x+AB<7", "x<3"),
     ("18", r"19\text{ if } x=18"),
     ("18", r"19 \text{ when } n=18"),
     ("18", r"5 \text{ where } y=18"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_jax.verifiers.texts.affectgpt_r1 import check, clusters, items, listed, set_scores
+from rlvr_jax.verifiers.texts.affectgpt_r1 import check, items
 
 WHEEL = {"happy": "joy", "joyful": "joy", "glad": "joy", "sad": "sadness", "nervous": "fear"}
 ROUNDING = 1e-12  # a few operations in float64
@@ -23,11 +23,9 @@ def test_items_are_parted_and_cleaned(text, wanted):
 
 
 def test_the_example_of_the_sheet():
-    answer, reference = items("joyful, glad, sad"), items("happy, nervous")
-    assert clusters(answer, WHEEL) == {"joy", "sadness"}
-    precision, recall, f1 = set_scores(clusters(answer, WHEEL), clusters(reference, WHEEL))
-    assert (precision, recall, f1) == (0.5, 0.5, 0.5)
-    assert abs(listed(f1, len(answer), len(reference), rate=0.1) - 0.4) < ROUNDING
+    info = check("joyful, glad, sad", "happy, nervous", wheel=WHEEL, rate=0.1).info
+    assert (info["precision"], info["recall"], info["f1"]) == (0.5, 0.5, 0.5)
+    assert abs(info["reward"] - 0.4) < ROUNDING
 
 
 def test_the_grade_is_f1_and_the_price_stands_beside_it():
@@ -37,7 +35,7 @@ def test_the_grade_is_f1_and_the_price_stands_beside_it():
 
 
 def test_fewer_words_than_the_reference_earn_nothing_more():
-    assert listed(0.5, 1, 3) == 0.5
+    assert check("a", "a, b, c").info["reward"] == 0.5
 
 
 def test_without_a_wheel_words_are_themselves():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from rlvr_jax.verifiers.tags import add, floor, gate
 from rlvr_jax.verifiers.texts.format_rewards import (
     check,
     exact_tags,
@@ -45,6 +44,17 @@ def test_a_quoted_tag_is_free_in_ours_alone():
     assert found.info == {"exact_tags": 0, "tag_share": 0.75, "think_format": 1}
 
 
-def test_the_forms_enter_a_reward_by_the_combiners_of_tags():
-    bad, share = well_formed("no tags"), tag_share("<think>a</think>")
-    assert (gate(1.0, bad), floor()(1.0, bad), add(0.5)(1.0, share)) == (0.0, -1.0, 1.25)
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        ("<think>a</think>b", True),
+        ("<think></think>z", True),
+        ("<think>a</think>x</think>", True),
+        ("x<think>a</think>", False),
+        ("<think>a<think>b</think>", False),
+        ("<think>a", False),
+        ("\n<think>a</think>b", False),
+    ],
+)
+def test_the_think_format_is_one_opening_at_the_start_and_a_closing(text, accepted):
+    assert think_format(text) is accepted

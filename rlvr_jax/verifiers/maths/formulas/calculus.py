@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from rlvr_jax.verifiers.maths.formulas.elementary import MAX_ARGUMENT, TooLarge, Undefined
-from rlvr_jax.verifiers.maths.formulas.names import words
+from rlvr_jax.verifiers.maths.formulas.names import INVERSE, words
 from rlvr_jax.verifiers.maths.formulas.trees import Node, call, leaf, number, parts, product
 
 _BITS = 2**18  # of a power
@@ -30,7 +30,7 @@ def simplified(node: Node) -> Node:
 
 
 def numerator(node: Node) -> Node:
-    """What stands above the bar once all is one fraction."""
+    """The numerator of the formula as one fraction."""
     import sympy
 
     return _tree(sympy.fraction(sympy.together(_object(node)))[0])
@@ -102,8 +102,7 @@ def _symbol(name: str) -> Any:
 
 _FUNCTIONS = {
     **{name: name for name in words("sin cos tan cot sec csc sinh cosh tanh exp")},
-    **{f"arc{name}": f"a{name}" for name in words("sin cos tan cot sec csc")},
-    **{f"ar{name}": f"a{name}" for name in words("sinh cosh tanh")},
+    **{inverse: f"a{name}" for name, inverse in INVERSE.items()},
     "ln": "log",
     "sgn": "sign",
     "abs": "Abs",

@@ -1,4 +1,4 @@
-r"""Reads what begins with a backslash in a formula: \frac, \sqrt, \sum, \int, accents, names."""
+r"""Reads the commands of a formula: \frac, \sqrt, \sum, \int, accents, names."""
 
 import copy
 import re
@@ -31,18 +31,7 @@ def derivative(reader: Tokens, text: str) -> Node:
     return Node("derivative", (reader.term(),), (variable, int(order or 1)))
 
 
-def _fraction(reader: Tokens, name: str) -> Node:
-    del name
-    return quotient(reader.group(), reader.group())
-
-
-def _binomial(reader: Tokens, name: str) -> Node:
-    del name
-    return call("binom", reader.group(), reader.group())
-
-
-def _root(reader: Tokens, name: str) -> Node:
-    del name
+def _root(reader: Tokens, _: str) -> Node:
     degree = number(2)
     if reader.take("["):
         degree = reader.content()
@@ -51,23 +40,8 @@ def _root(reader: Tokens, name: str) -> Node:
     return Node("root", (of, degree))
 
 
-def _pi(reader: Tokens, name: str) -> Node:
-    del reader, name
-    return PI
-
-
-def _infinity(reader: Tokens, name: str) -> Node:
-    del reader, name
-    return leaf("constant", "inf")
-
-
-def _symbol(reader: Tokens, name: str) -> Node:
-    return named(reader, f"\\{name}")
-
-
-def _figure(reader: Tokens, name: str) -> Node:
+def _figure(reader: Tokens, _: str) -> Node:
     r"""\angle ABC is named by its letters."""
-    del name
     token = reader.peek()
     if token is None or not (token.text[:1].isupper() or token.text == "{"):
         raise Unreadable
@@ -76,7 +50,7 @@ def _figure(reader: Tokens, name: str) -> Node:
 
 def _accented(reader: Tokens, name: str) -> Node:
     if reader.at("{"):
-        inside = reader.inside()
+        inside = "".join(reader.inside())
         if names.is_decorated(name, inside):
             return reader.group()
         reader.group()
@@ -112,8 +86,7 @@ def _series(reader: Tokens, name: str) -> Node:
     return Node("series", items, (name, variable.text))
 
 
-def _integral(reader: Tokens, name: str) -> Node:
-    del name
+def _integral(reader: Tokens, _: str) -> Node:
     scripts = {}
     while reader.at("_", "^"):
         sign = reader.next().text
@@ -139,8 +112,7 @@ def _integral(reader: Tokens, name: str) -> Node:
     return Node("integral", (body, *bounds), match[2])
 
 
-def _limit(reader: Tokens, name: str) -> Node:
-    del name
+def _limit(reader: Tokens, _: str) -> Node:
     reader.need("_")
     reader.need("{")
     variable = reader.next()
@@ -152,9 +124,8 @@ def _limit(reader: Tokens, name: str) -> Node:
     return Node("limit", (reader.signed(reader.term), inner), variable.text)
 
 
-def _determinant(reader: Tokens, name: str) -> Node:
+def _determinant(reader: Tokens, _: str) -> Node:
     r"""\begin{vmatrix}a & b \\ c & d\end{vmatrix}."""
-    del name
     if reader.texts(3) != ["{", "vmatrix", "}"]:
         raise Unreadable
     reader.place += 3
@@ -177,17 +148,17 @@ def _determinant(reader: Tokens, name: str) -> Node:
 
 
 COMMANDS: Mapping[str, Callable[[Tokens, str], Node]] = {
-    **dict.fromkeys(names.SYMBOLS, _symbol),
+    **dict.fromkeys(names.SYMBOLS, lambda reader, name: named(reader, f"\\{name}")),
     **dict.fromkeys(names.ACCENTS, _accented),
     **dict.fromkeys(names.PREFIXES, _figure),
     **dict.fromkeys(names.ELEMENTARY | names.FUNCTIONALS, function),
     **dict.fromkeys(("sum", "prod"), _series),
     "begin": _determinant,
-    "binom": _binomial,
-    "frac": _fraction,
-    "infty": _infinity,
+    "binom": lambda reader, _: call("binom", reader.group(), reader.group()),
+    "frac": lambda reader, _: quotient(reader.group(), reader.group()),
+    "infty": lambda *_: leaf("constant", "inf"),
     "int": _integral,
     "lim": _limit,
-    "pi": _pi,
+    "pi": lambda *_: PI,
     "sqrt": _root,
 }

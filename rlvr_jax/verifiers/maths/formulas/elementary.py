@@ -1,12 +1,15 @@
-"""Functions of formulas that are no single function of an arithmetic: max, gcd, binomials, log.
+"""Functions of formulas: those of an arithmetic by their names, and max, gcd, binomials, log.
 
-Each takes the evaluation that asks, and the values of its arguments.
+max, gcd, … take the evaluation that needs them, and the values of their arguments.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from operator import truediv
 from typing import Any
+
+from rlvr_jax.verifiers.maths.formulas.names import words
 
 MAX_ARGUMENT = 10**4  # of a factorial, and of an exponent that is worked out exactly
 
@@ -20,6 +23,7 @@ class TooLarge(ArithmeticError):
 
 
 def exact_root(base: Fraction, degree: int) -> Fraction | None:
+    """The root if it is rational; None if it is not, of a negative base and above degree 64."""
     if base < 0 or degree > 64:
         return None
     found = []
@@ -41,15 +45,23 @@ def _integer_root(number: int, degree: int) -> int:
     return low
 
 
-RECIPROCALS = {
-    "cot": "tan",
-    "sec": "cos",
-    "csc": "sin",
-    "coth": "tanh",
-    "sech": "cosh",
-    "csch": "sinh",
+_RECIPROCAL = {"cot": "tan", "sec": "cos", "csc": "sin"}
+RECIPROCALS = _RECIPROCAL | {f"{name}h": f"{of}h" for name, of in _RECIPROCAL.items()}
+INVERSES = {f"arc{name}": f"arc{of}" for name, of in _RECIPROCAL.items()}
+
+_PLAIN = words("sin cos tan sinh cosh tanh")
+_IN_LIBRARIES = {
+    "ln": "log",
+    "exp": "exp",
+    **{name: name for name in _PLAIN},
+    **{f"arc{name}": f"a{name}" for name in _PLAIN},
+    **{f"ar{name}": f"a{name}" for name in _PLAIN if name.endswith("h")},
 }
-INVERSES = {"arccot": "arctan", "arcsec": "arccos", "arccsc": "arcsin"}
+
+
+def functions(library: Any) -> dict[str, Callable[..., Any]]:
+    """The functions of one number by our names, from cmath or from a context of mpmath."""
+    return {name: getattr(library, other) for name, other in _IN_LIBRARIES.items()}
 
 
 def _log(evaluation: Any, value: Any, base: Any = Fraction(10)) -> Any:
@@ -58,29 +70,10 @@ def _log(evaluation: Any, value: Any, base: Any = Fraction(10)) -> Any:
     return evaluation.function("ln", value) / evaluation.function("ln", base)
 
 
-def _size(evaluation: Any, value: Any) -> Any:
-    return (
-        abs(value) if isinstance(value, Fraction) else evaluation.inexact(Fraction(1)) * abs(value)
-    )
-
-
-def _cis(evaluation: Any, value: Any) -> Any:
-    return evaluation.function(
-        "exp", evaluation.inexact(value) * evaluation.arithmetic.constants["i"]
-    )
-
-
 def _integer(evaluation: Any, value: Any) -> int:
     if isinstance(value, Fraction):
         return math.floor(value)
     return evaluation.arithmetic.whole(evaluation.real(value))
-
-
-def _chosen(choose: Callable) -> Callable:
-    def chosen(evaluation: Any, *values: Any) -> Any:
-        return choose(values, key=evaluation.real)
-
-    return chosen
 
 
 def _common(combine: Callable[..., int]) -> Callable:
@@ -100,13 +93,7 @@ def _choose(evaluation: Any, total: Any, part: Any) -> Any:
             raise TooLarge
         return Fraction(math.comb(int(total), int(part))) if part >= 0 else Fraction(0)
     below = evaluation.both(evaluation.gamma(part), evaluation.gamma(total - part))
-    first, second = evaluation.both(evaluation.gamma(total), below[0] * below[1])
-    return first / second
-
-
-def _arrange(evaluation: Any, total: Any, part: Any) -> Any:
-    first, second = evaluation.both(evaluation.gamma(total), evaluation.gamma(total - part))
-    return first / second
+    return truediv(*evaluation.both(evaluation.gamma(total), below[0] * below[1]))
 
 
 def _sign(evaluation: Any, value: Any) -> Fraction:
@@ -117,26 +104,24 @@ def _sign(evaluation: Any, value: Any) -> Fraction:
 SPECIAL: Mapping[str, Callable[..., Any]] = {
     "log": _log,
     "lg": _log,
-    "abs": _size,
-    "cis": _cis,
+    "abs": lambda evaluation, value: (
+        abs(value) if isinstance(value, Fraction) else evaluation.inexact(Fraction(1)) * abs(value)
+    ),
+    "cis": lambda evaluation, value: evaluation.function(
+        "exp", evaluation.inexact(value) * evaluation.arithmetic.constants["i"]
+    ),
     "floor": lambda evaluation, value: Fraction(_integer(evaluation, value)),
     "ceil": lambda evaluation, value: Fraction(-_integer(evaluation, -value)),
-    "max": _chosen(max),
-    "min": _chosen(min),
+    "max": lambda evaluation, *values: max(values, key=evaluation.real),
+    "min": lambda evaluation, *values: min(values, key=evaluation.real),
     "gcd": _common(math.gcd),
     "lcm": _common(math.lcm),
     "binom": _choose,
     "C": _choose,
-    "P": _arrange,
+    "P": lambda e, total, part: truediv(*e.both(e.gamma(total), e.gamma(total - part))),
     "sgn": _sign,
     "sign": _sign,
     "sqrt": lambda evaluation, value: evaluation.raised(value, Fraction(1, 2)),
-    "Re": lambda evaluation, value: (
-        evaluation.arithmetic.number(Fraction(1))
-        * evaluation.arithmetic.real(evaluation.inexact(value))
-    ),
-    "Im": lambda evaluation, value: (
-        evaluation.arithmetic.number(Fraction(1))
-        * evaluation.arithmetic.imaginary(evaluation.inexact(value))
-    ),
+    "Re": lambda e, value: e.inexact(Fraction(1)) * e.arithmetic.real(e.inexact(value)),
+    "Im": lambda e, value: e.inexact(Fraction(1)) * e.arithmetic.imaginary(e.inexact(value)),
 }

@@ -1,12 +1,13 @@
 """Works out a formula at a point: exactly as long as it is rational, else by an arithmetic.
 
-`floats` is the arithmetic of this process; a worker brings one with as many digits as are wanted
-(`algebra`). What is undefined, or too large to be worked out in moderate time, is an exception.
+The arithmetic of this process is in `identity`; a worker brings one with as many digits as are
+needed (`algebra`). An undefined value, or one that takes long to work out, is an exception.
 """
 
 import math
+import operator
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -27,10 +28,10 @@ class Evaluation:
 
     After `value`, `largest` and `smallest` are binary logarithms: of the largest number that was
     met on the way (of which much may have cancelled), and of the finest difference that was
-    written. `complex` says that a root, a logarithm or an inverse function left the real numbers.
+    written. `complex`: a root, a logarithm or an inverse function left the real numbers.
 
     Args:
-      arithmetic: of what is not rational.
+      arithmetic: of values that are not rational.
       place: values of the names.
       bits, steps: of an exact number, and of parts that are worked out, at most.
       ordered: words (AB) have values of their own; else they are products of their letters.
@@ -82,14 +83,16 @@ class Evaluation:
             return
         else:
             size = self.arithmetic.size(value)
-            if size < self.arithmetic.noise:  # perhaps what a cancellation left
+            if size < self.arithmetic.noise:  # perhaps the rest of a cancellation
                 return
         self.largest, self.smallest = max(self.largest, size), min(self.smallest, size)
 
     def inexact(self, value: Any) -> Any:
+        """A number of the arithmetic, also for a Fraction."""
         return self.arithmetic.number(value) if isinstance(value, Fraction) else value
 
     def both(self, first: Any, second: Any) -> tuple[Any, Any]:
+        """Two values of one kind: Fractions if both are, else numbers of the arithmetic."""
         if isinstance(first, Fraction) and isinstance(second, Fraction):
             return first, second
         return self.inexact(first), self.inexact(second)
@@ -113,37 +116,32 @@ class Evaluation:
             value = self.place.get(letter)
             if value is None:
                 value = self.arithmetic.constants[letter]
-            first, second = self.both(found, value)
-            found = first * second
+            found = operator.mul(*self.both(found, value))
         return found
 
     def _sum(self, node: Node) -> Any:
-        found: Any = Fraction(0)
-        for item in node.items:
-            first, second = self.both(found, self.value(item))
-            found = first + second
-            self._measure(found)
-        return found
+        return self._combined(operator.add, Fraction(0), node)
 
     def _product(self, node: Node) -> Any:
-        found: Any = Fraction(1)
+        return self._combined(operator.mul, Fraction(1), node)
+
+    def _combined(self, combine: Callable[[Any, Any], Any], found: Any, node: Node) -> Any:
         for item in node.items:
-            first, second = self.both(found, self.value(item))
-            found = first * second
+            found = combine(*self.both(found, self.value(item)))
             self._measure(found)
         return found
 
     def _quotient(self, node: Node) -> Any:
-        first, second = self.both(self.value(node.items[0]), self.value(node.items[1]))
-        return first / second
+        return operator.truediv(*self.both(*map(self.value, node.items)))
 
     def _power(self, node: Node) -> Any:
-        return self.raised(self.value(node.items[0]), self.value(node.items[1]))
+        return self.raised(*map(self.value, node.items))
 
     def _root(self, node: Node) -> Any:
         return self.raised(self.value(node.items[0]), 1 / self.value(node.items[1]))
 
     def raised(self, base: Any, exponent: Any) -> Any:
+        """base^exponent: exact where it is rational and small, real for odd roots of negatives."""
         if not base and not exponent:
             raise Undefined
         if isinstance(exponent, Fraction):
@@ -191,6 +189,7 @@ class Evaluation:
         return self.inexact(Fraction(1)) * self.arithmetic.gamma(value)
 
     def real(self, value: Any) -> Any:
+        """The real part of a value whose imaginary part is at most 10^-9 of its size."""
         if isinstance(value, Fraction):
             return self.arithmetic.real(self.arithmetic.number(value))
         if abs(self.arithmetic.imaginary(value)) > 1e-9 * abs(value):
@@ -210,6 +209,7 @@ class Evaluation:
         return self.function(node.value, argument)
 
     def function(self, name: str, argument: Any) -> Any:
+        """A function of the arithmetic by its name; notes whether it leaves the real numbers."""
         value = self.inexact(argument)
         real = not self.arithmetic.imaginary(value)
         found = self.arithmetic.functions[name](value)
@@ -218,15 +218,14 @@ class Evaluation:
         return found
 
     def _apply(self, node: Node) -> Any:
-        """A function that nobody knows is taken for a wave of its own."""
+        """An unknown function is a wave of its own."""
         key = zlib.crc32(node.value.encode())
         phase = Fraction(key % 1009 + 1, 1013)
         for place, item in enumerate(node.items, 1):
             value = self.value(item)
-            share = Fraction(key // 1009 % 997 + 500 * place, 1009)
+            scale = Fraction(key // 1009 % 997 + 500 * place, 1009)
             first, second = self.both(phase, value)
-            scale = self.both(share, second)
-            phase = first + scale[0] * scale[1]
+            phase = first + operator.mul(*self.both(scale, second))
         return 2 + self.function("sin", phase)
 
     def _series(self, node: Node) -> Any:
@@ -238,12 +237,11 @@ class Evaluation:
             raise Undefined
         if last - first > self.steps:
             raise TooLarge
-        found: Any = Fraction(kind == "prod")
+        found, combine = Fraction(kind == "prod"), operator.mul if kind == "prod" else operator.add
         outer = self.place.get(variable)
         for index in range(int(first), int(last) + 1):
             self.place[variable] = Fraction(index)
-            pair = self.both(found, self.value(node.items[2]))
-            found = pair[0] * pair[1] if kind == "prod" else pair[0] + pair[1]
+            found = combine(*self.both(found, self.value(node.items[2])))
         if outer is not None:
             self.place[variable] = outer
         return found
@@ -261,8 +259,7 @@ class Evaluation:
         for column, entry in enumerate(rows[0]):
             minor = self._expanded([row[:column] + row[column + 1 :] for row in rows[1:]])
             entry, minor = self.both(entry if column % 2 == 0 else -entry, minor)
-            first, second = self.both(found, entry * minor)
-            found = first + second
+            found = operator.add(*self.both(found, entry * minor))
         return found
 
     def _beyond(self, node: Node) -> Any:

@@ -1,43 +1,78 @@
-"""Are two formulas the same? Decided at points: exactly where all is rational, else by digits.
+"""Equality of two formulas, decided at points: exactly where all is rational, else by digits.
 
-Points are drawn from the formulas themselves, so that nobody knows them beforehand: some with all
-names positive, and for each name one where it alone is negative. Equal are formulas that agree at
-all of them. Where a root or a logarithm of the gold leaves the real numbers it has no values to
-agree with: y is (√y)². Where one of the answer alone does so, or where absolute values (ln |x|)
-make a claim about such places, the answer is another function, unless i is written somewhere.
+Points follow from the formulas, so that nobody knows them beforehand: some with all names positive,
+and for each name one where only it is negative. Formulas are equal if they agree at all of them.
+Where a root or a logarithm of the gold leaves the real numbers it has no values to agree with: y is
+(√y)². Where only one of the answer does so, or where absolute values (ln |x|) make a claim about
+such places, the answer is another function, unless i is written somewhere.
 
-In this process doubles refute, and rational numbers confirm; what agrees in double precision is
-None here, for a worker with more digits (`algebra`).
+In this process doubles refute, and rational numbers confirm; agreement in double precision is None
+here, for a worker with more digits (`algebra`).
 """
 
+import cmath
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined, functions
 from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
-from rlvr_jax.verifiers.maths.formulas.floats import Floats
 from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
 
-__all__ = ["points", "proportional", "same", "worked_out"]
-
-BITS = 2**15
-STEPS = 600
-_FLOATS = Floats()
-# Of doubles: relative to the largest number on the way, what is more than rounding.
+_BITS = 2**15
+_STEPS = 600
+# A difference of doubles that is more than rounding, relative to the largest intermediate number.
 _CLEAR = 1e-9
 
-# (value, value) at a point, with their evaluations -> equal? None: not to be told.
-Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
-Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
+# (value, value) at a point, with their evaluations -> equal? None: unknown.
+_Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
+_Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
+
+
+class _Floats:
+    """The arithmetic of this process: complex numbers of double precision."""
+
+    noise = -26  # half of the bits
+    constants: ClassVar[Mapping[str, complex]] = {"pi": cmath.pi, "e": cmath.e, "i": 1j}
+    functions = functions(cmath)
+    power = staticmethod(pow)
+    gamma = staticmethod(math.gamma)
+
+    def number(self, value: Fraction) -> complex:
+        try:
+            return complex(value.numerator / value.denominator)
+        except OverflowError as error:
+            raise TooLarge from error
+
+    def real(self, value: complex) -> float:
+        return complex(value).real
+
+    def imaginary(self, value: complex) -> float:
+        return complex(value).imag
+
+    def whole(self, value: float) -> int:
+        """The largest integer that is not above; an integer up to rounding counts as one."""
+        return math.floor(value + 1e-9)
+
+    def size(self, value: complex) -> int:
+        """Binary logarithm of the absolute value."""
+        size = abs(value)
+        if not math.isfinite(size):
+            raise TooLarge
+        return math.frexp(size)[1]
+
+
+_FLOATS = _Floats()
 
 
 def in_floats(place: dict[str, Fraction], ordered: frozenset[str]) -> Evaluation:
-    return Evaluation(_FLOATS, place, bits=BITS, steps=STEPS, ordered=ordered)
+    """An evaluation in double precision at a place, with the names and words that it gives."""
+    return Evaluation(_FLOATS, place, bits=_BITS, steps=_STEPS, ordered=ordered)
 
 
-def clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool | None:
+def _clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool | None:
     """Compares two values: rational ones exactly; doubles can only differ."""
     if isinstance(first, Fraction) and isinstance(second, Fraction):
         return first == second
@@ -49,9 +84,9 @@ def clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool
 
 
 def same(
-    gold: Node, answer: Node, evaluate: Evaluate = in_floats, judge: Judge = clearly
+    gold: Node, answer: Node, evaluate: _Evaluate = in_floats, judge: _Judge = _clearly
 ) -> bool | None:
-    """Whether two formulas have the same values; None if that cannot be told here."""
+    """Whether two formulas have the same values; None if that is unknown here."""
     if gold == answer:
         return True
 
@@ -65,8 +100,8 @@ def proportional(
     gold: Node,
     answer: Node,
     ordered: bool,
-    evaluate: Evaluate = in_floats,
-    judge: Judge = clearly,
+    evaluate: _Evaluate = in_floats,
+    judge: _Judge = _clearly,
 ) -> bool | None:
     """Whether one formula is a constant times the other, so that both are 0 at the same places.
 
@@ -94,7 +129,7 @@ def proportional(
     return verdict if len(ratios) > 1 else verdict and False
 
 
-def worked_out(node: Node, evaluate: Evaluate = in_floats) -> Any:
+def worked_out(node: Node, evaluate: _Evaluate = in_floats) -> Any:
     """The value of a formula without names; None if it has none, or not in this process."""
     try:
         return evaluate({}, frozenset()).value(node)
@@ -105,7 +140,7 @@ def worked_out(node: Node, evaluate: Evaluate = in_floats) -> Any:
 def _everywhere(
     pair: tuple[Node, Node],
     compare: Callable[[Evaluation, Evaluation], bool | None],
-    evaluate: Evaluate,
+    evaluate: _Evaluate,
 ) -> bool | None:
     """Compares at all points; at least one has to tell something."""
     ordered = _ordered(*pair)
@@ -166,7 +201,7 @@ def points(pair: tuple[Node, Node], ordered: frozenset[str]) -> list[dict[str, F
 def _ordered(gold: Node, answer: Node) -> frozenset[str]:
     """The words that are taken as names; none where one side writes out the products.
 
-    Of letters in lower case only what stands on the other side in another order counts as a name.
+    Letters in lower case are a name only if the other side has them in another order.
     """
     words = [{p.value for p in parts(side) if p.kind == "word"} for side in (gold, answer)]
     found = set()

@@ -29,12 +29,15 @@ ACCENTS = words(
     "vec overrightarrow overleftarrow overleftrightarrow bar overline hat widehat tilde widetilde"
     " dot ddot check breve mathcal mathbb mathfrak mathscr overarc wideparen acute grave"
 )
-# Of a figure: \angle ABC is named by its letters.
+# Figures: \angle ABC is named by its letters.
 PREFIXES = words("angle triangle measuredangle sphericalangle odot")
 _OVER_CAPITALS = words(
     "vec overrightarrow overleftarrow overleftrightarrow bar overline widehat overarc wideparen"
 )
 _CAPITALS = re.compile(r"(?:[A-Z](?:_\{\w+\})?'*\s*)+")
+# Inverse functions, which the power -1 means: \sin^{-1}.
+INVERSE = {name: f"arc{name}" for name in words("sin cos tan cot sec csc")}
+INVERSE |= {name: f"ar{name}" for name in words("sinh cosh tanh")}
 # Letters of C(n, k): of other letters C and P are any function, or a point.
 TOTALS = words("n m N M")
 TAKEN = words("k r m n i j 0 1 2 3 4 5 6 7 8 9")
@@ -50,8 +53,8 @@ def is_decorated(command: str, inside: str) -> bool:
 def applies(name: str, argument: str) -> bool:
     """Whether name(argument) is a value of a function and not a product.
 
-    f, g and all with a prime are functions; h, p, F, φ, … if their argument is no sum: h(R + r) is
-    a height times a length.
+    f, g and all with a prime are functions; h, p, F, φ, … if their argument is not a sum: h(R + r)
+    is a height times a length.
     """
     base = name.partition("_")[0].rstrip("'").lstrip("\\")
     if base in _ALWAYS or name.endswith("'"):

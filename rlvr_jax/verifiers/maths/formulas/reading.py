@@ -5,8 +5,8 @@ r"""From the TeX of a formula to a tree, read as a whole or not at all.
     factor   = atom (^ exponent | ! | ° | %)*
 
 One pass over the tokens, with a bound on the depth. A number does not follow another one or a
-letter (2 3, x2), an index stands behind a name only, and a command that is not known makes the text
-unreadable, as do dots and relations. `symbols` reads names, `commands` what begins with a
+letter (2 3, x2), an index follows a name only, and a command that is not known makes the text
+unreadable, as do dots and relations. `symbols` reads names, `commands` all that begins with a
 backslash.
 """
 
@@ -102,7 +102,8 @@ class _Reader(Tokens):
         if token.kind == "number" and before.text not in (")", "]"):
             raise Unreadable
         right = self.factor()
-        mixed = before.kind == "number" and token.text == "\\frac" and _is_ratio(right)
+        mixed = before.kind == "number" and token.text == "\\frac"
+        mixed &= right.kind == "quotient" and all(map(_is_integer, right.items))
         if mixed and _is_integer(node):
             return Node("sum", (node, right))
         if mixed and node.kind == "product" and _is_integer(node.items[-1]):
@@ -110,7 +111,7 @@ class _Reader(Tokens):
         return product(node, right)
 
     def denominator(self, top: Node) -> Node:
-        """What stands behind a slash: 2x as a whole, unless as in 1/2x a number stands before."""
+        """The divisor after a slash: 2x as a whole, unless a number is before it, as in 1/2x."""
         node = self.signed(self.factor)
         while top.kind != "number" and (token := self.peek()) is not None:
             if token.spaced or token.kind != "letters":
@@ -135,7 +136,7 @@ class _Reader(Tokens):
 
     def raised(self, node: Node) -> Node:
         exponent = self.exponent()
-        # Of abc^2 and ab^2 the last letter is squared; AB is one length.
+        # The last letter of abc^2 and ab^2 is squared; AB is one length.
         if node.kind == "word" and not node.value.isupper():
             less = Node("sum", (exponent, number(-1)))
             return product(node, Node("power", (leaf("symbol", node.value[-1]), less)))
@@ -181,7 +182,7 @@ class _Reader(Tokens):
         return node
 
     def group(self) -> Node:
-        """What stands in brackets."""
+        """The content of brackets."""
         opening = self.next().text
         if opening not in CLOSING or opening == "\\{":
             raise Unreadable
@@ -190,14 +191,10 @@ class _Reader(Tokens):
         self.need(CLOSING[opening])
         self.bars = bars
         kind = {"\\lfloor": "floor", "\\lceil": "ceil"}.get(opening)
-        # Brackets keep letters together: (ab)^2 is no ab^2.
+        # Brackets hold letters together: (ab)^2 is not ab^2.
         plain = Node("product", node.items) if node.kind == "product" else node
         return call(kind, node) if kind else plain
 
 
 def _is_integer(node: Node) -> bool:
     return node.kind == "number" and node.value.denominator == 1
-
-
-def _is_ratio(node: Node) -> bool:
-    return node.kind == "quotient" and all(map(_is_integer, node.items))

@@ -1,4 +1,4 @@
-r"""Reads the names of a formula, and what stands behind them: primes, indices, arguments."""
+r"""Reads the names of a formula with their primes, indices and arguments."""
 
 from rlvr_jax.verifiers.maths.formulas import names
 from rlvr_jax.verifiers.maths.formulas.tokens import CLOSING, Token, Tokens
@@ -17,9 +17,6 @@ _CONNECTIVES = names.words(
     " because since let"
 )
 _SEVERAL = names.words("max min gcd lcm")
-_INVERSE = {name: f"arc{name}" for name in names.words("sin cos tan cot sec csc")} | {
-    name: f"ar{name}" for name in names.words("sinh cosh tanh")
-}
 
 
 def letters(reader: Tokens, token: Token) -> Node:
@@ -34,7 +31,7 @@ def letters(reader: Tokens, token: Token) -> Node:
         return function(reader, kinds[0][1], first=text[-1])  # sinx
     scripted = reader.at("_", "'")
     if len(text) > 1 and (scripted or (reader.at("(") and _applied(reader, text[-1]))):
-        # Of mv_0 and xf(x) the last letter is the name.
+        # The last letter of mv_0 and xf(x) is the name.
         before = [leaf(*part) for part in names.split_letters(text[:-1])]
         return product(*before, named(reader, text[-1]))
     if len(text) == 1 and (scripted or kinds[0][0] == "symbol" or text in reader.bound):
@@ -58,8 +55,8 @@ def named(reader: Tokens, name: str) -> Node:
     if reader.texts(6) == ["^", "{", "-", "1", "}", "("] and names.applies(name, ""):
         reader.place += 5
         return Node("apply", _bracketed(reader), f"{name}^{{-1}}")
-    if name in ("C", "P") and reader.at("(") and (parts := _selected(reader.inside())):
-        reader.place += 2 + _count(reader)
+    if name in ("C", "P") and reader.at("(") and (parts := _selected("".join(reader.inside()))):
+        reader.place += 2 + len(reader.inside())
         return call(name, *parts)
     if reader.at("(") and _applied(reader, name):
         return Node("apply", _bracketed(reader), name)
@@ -67,7 +64,7 @@ def named(reader: Tokens, name: str) -> Node:
 
 
 def _selected(argument: str) -> tuple[Node, ...]:
-    """Of C(6,2) and P(n,k) the two numbers; none where it may be a point or any function."""
+    """The two numbers of C(6,2) and P(n,k); none where it may be a point or any function."""
     total, _, taken = argument.partition(",")
     found = tuple(
         number(int(part)) if part.isdecimal() else leaf("symbol", part) for part in (total, taken)
@@ -80,8 +77,8 @@ def _selected(argument: str) -> tuple[Node, ...]:
 def function(reader: Tokens, name: str, first: str = "") -> Node:
     """A function with its base, its exponent and its argument.
 
-    Without brackets the argument is what stands side by side up to a sign, a bracket or another
-    function: of ln x y it is x y, of sin(x)y it is x.
+    Without brackets the argument is all side by side up to a sign, a bracket or another function:
+    x y in ln x y, x in sin(x)y.
 
     Args:
       first: the letter that the argument begins with, as in sinx.
@@ -103,8 +100,12 @@ def function(reader: Tokens, name: str, first: str = "") -> Node:
         return node if exponent is None else Node("power", (node, exponent))
     if (len(arguments) > 1 and name not in _SEVERAL) or (base is not None and name != "log"):
         raise Unreadable
-    if exponent is not None and exponent == minus(Node("number", value=1)) and name in _INVERSE:
-        return call(_INVERSE[name], *arguments)
+    if (
+        exponent is not None
+        and exponent == minus(Node("number", value=1))
+        and name in names.INVERSE
+    ):
+        return call(names.INVERSE[name], *arguments)
     node = call(name, *arguments, *([] if base is None else [base]))
     return node if exponent is None else Node("power", (node, exponent))
 
@@ -124,7 +125,7 @@ def _beside(reader: Tokens) -> Node:
 
 
 def _bracketed(reader: Tokens) -> tuple[Node, ...]:
-    """What stands in brackets, with commas between."""
+    """The contents of brackets, with commas between."""
     opening = reader.next().text
     bars, reader.bars = reader.bars, 0
     found = [reader.content()]
@@ -136,24 +137,14 @@ def _bracketed(reader: Tokens) -> tuple[Node, ...]:
 
 
 def _applied(reader: Tokens, name: str) -> bool:
-    return names.applies(name, reader.inside())
+    return names.applies(name, "".join(reader.inside()))
 
 
 def _index(reader: Tokens) -> str:
     """The text of a subscript, without spaces."""
     reader.need("_")
     if reader.at("{"):
-        text = reader.inside()
-        reader.place += 2 + _count(reader)
-        return text
+        inside = reader.inside()
+        reader.place += 2 + len(inside)
+        return "".join(inside)
     return reader.next().text
-
-
-def _count(reader: Tokens) -> int:
-    """The tokens in the bracket that stands here."""
-    depth = 0
-    for count, token in enumerate(reader.tokens[reader.place :]):
-        depth += (token.text in "([{") - (token.text in ")]}")
-        if depth == 0:
-            return count - 1
-    raise Unreadable

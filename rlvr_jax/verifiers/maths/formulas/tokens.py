@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 from rlvr_jax.verifiers.maths.formulas.trees import Unreadable
 
-__all__ = ["CLOSING", "Token", "Tokens"]
+_MAX_DEPTH = 48
 
-MAX_DEPTH = 48
-
-# A bracket and what closes it.
+# An opening bracket and its closing one.
 CLOSING = {
     "(": ")",
     "[": "]",
@@ -33,12 +31,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a text.
+    """A token of a text.
 
     Fields:
       kind: "number", "command", "letters", "sign", or "derivative" for all of \\frac{d}{dx}.
       text: as written.
-      spaced: a space stands before it.
+      spaced: a space is before it.
     """
 
     kind: str
@@ -50,8 +48,8 @@ class Tokens:
     """The tokens of a text, with a place among them.
 
     Raises:
-      Unreadable: a character that no formula has; by `next` and `need`, what is missing; by
-        `deeper`, more brackets in each other than anybody writes.
+      Unreadable: a character that no formula has; by `next` and `need`, a missing token; by
+        `deeper`, brackets of more than 48 levels.
     """
 
     def __init__(self, text: str):
@@ -70,6 +68,7 @@ class Tokens:
         self.bound: frozenset[str] = frozenset()  # names that a sum runs over, be it i
 
     def peek(self, ahead: int = 0) -> Token | None:
+        """The token `ahead` places on (-1: the one before), not taken; None outside of the text."""
         place = self.place + ahead
         return self.tokens[place] if 0 <= place < len(self.tokens) else None
 
@@ -78,6 +77,7 @@ class Tokens:
         return [token.text for token in self.tokens[self.place : self.place + count]]
 
     def next(self) -> Token:
+        """Takes the next token."""
         token = self.peek()
         if token is None:
             raise Unreadable
@@ -85,21 +85,25 @@ class Tokens:
         return token
 
     def at(self, *texts: str) -> bool:
+        """Whether the next token has one of these texts."""
         token = self.peek()
         return token is not None and token.text in texts
 
     def take(self, *texts: str) -> bool:
+        """Takes the next token if it has one of these texts; whether it does."""
         found = self.at(*texts)
         self.place += found
         return found
 
     def need(self, text: str) -> None:
+        """Takes a token of this text."""
         if not self.take(text):
             raise Unreadable
 
     def deeper(self) -> None:
+        """Enters one more level of brackets, at most `_MAX_DEPTH`."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > _MAX_DEPTH:
             raise Unreadable
 
     def negative(self) -> bool:
@@ -109,12 +113,12 @@ class Tokens:
             minus ^= self.next().text == "-"
         return minus
 
-    def inside(self) -> str:
-        """The text of the bracket that stands here, without it and without spaces."""
+    def inside(self) -> list[str]:
+        """The texts of the tokens in the bracket that is next."""
         found, depth = [], 0
         for token in self.tokens[self.place :]:
             depth += (token.text in "([{") - (token.text in ")]}")
             found.append(token.text)
             if depth == 0:
-                return "".join(found[1:-1])
+                return found[1:-1]
         raise Unreadable

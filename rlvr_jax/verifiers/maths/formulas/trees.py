@@ -1,4 +1,4 @@
-"""Formulas as trees: what `formula` reads and `evaluation` works out."""
+"""Formulas as trees, which `reading` makes and `evaluation` works out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Node:
         "apply" (of any other), "factorial"; "series" (from, to, term), "derivative" (of),
         "integral" (of, from, to) and "limit" (of, at); "determinant" (entries by rows).
       items: the parts it is made of.
-      value: a `Fraction` or a name; for the last five what they run over, and how.
+      value: a `Fraction` or a name; for the last five the name that they run over, and how.
     """
 
     kind: str
@@ -27,14 +27,16 @@ class Node:
 
 
 class Unreadable(Exception):
-    """The text is no formula that is known here."""
+    """The text is not a formula that is known here."""
 
 
 def number(value: int | Fraction) -> Node:
+    """An exact number, as a node of a `Fraction`."""
     return Node("number", value=Fraction(value))
 
 
 def leaf(kind: str, name: str) -> Node:
+    """A node without parts: a constant, a symbol or a word, by its name."""
     return Node(kind, value=name)
 
 
@@ -47,16 +49,19 @@ def product(*factors: Node) -> Node:
 
 
 def minus(node: Node) -> Node:
+    """The node with the other sign: a number negated, anything else times -1."""
     if node.kind == "number":
         return number(-node.value)
     return product(number(-1), node)
 
 
 def quotient(top: Node, bottom: Node) -> Node:
+    """top / bottom, with both as written."""
     return Node("quotient", (top, bottom))
 
 
 def call(name: str, *arguments: Node) -> Node:
+    """A known function of its arguments, by a name of `names.ELEMENTARY`, or binom, C, P."""
     return Node("call", arguments, name)
 
 
@@ -80,7 +85,7 @@ def unordered(node: Node) -> Node:
     return Node(node.kind, tuple(items), node.value)
 
 
-# What these run over is their own.
+# Parts in which the name that they run over is bound.
 _BOUND = {"series": (2,), "integral": (0,), "limit": (0,)}
 
 

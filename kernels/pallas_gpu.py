@@ -20,17 +20,15 @@ from jax.experimental.pallas import triton as plgpu
 from rlvr_jax.kernels import algebra, tiles, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 
-__all__ = ["obstacle", "sums"]
-
 TOKENS = 128
 # (entries of a tile, chunk of the width): the largest that spill no register, on sm_90 with all
 # statistics, on sm_80 with five (bfloat16) of them; 3 stages take 96 KiB of shared memory or less.
 TILES = {jnp.dtype(jnp.bfloat16): (128, 64), jnp.dtype(jnp.float32): (64, 32)}
-NUM_WARPS, NUM_STAGES = 8, 3
+_NUM_WARPS, _NUM_STAGES = 8, 3
 # So many that a thousand tokens already occupy a GPU of 132 multiprocessors.
 MOST_SHARES = 16
 # Offsets into arrays are int32.
-MOST_ELEMENTS = 2**31
+_MOST_ELEMENTS = 2**31
 
 
 def obstacle(plan: Plan, policy: Policy) -> str | None:
@@ -49,7 +47,7 @@ def obstacle(plan: Plan, policy: Policy) -> str | None:
     if hidden.shape[1] % chunk:
         return f"the width D must be a multiple of {chunk}, got {hidden.shape[1]}"
     for name, array in (("hidden", hidden), ("unembedding", unembedding)):
-        if array.size >= MOST_ELEMENTS:
+        if array.size >= _MOST_ELEMENTS:
             return f"{name} must have less than 2^31 elements, got {array.shape}"
     return None
 
@@ -107,7 +105,7 @@ def _kernel_sums(plan, policy, tokens, num_blocks):
         kernel,
         grid=(num_shares, padded // TOKENS),
         out_shape=out_shape,
-        compiler_params=plgpu.CompilerParams(num_warps=NUM_WARPS, num_stages=NUM_STAGES),
+        compiler_params=plgpu.CompilerParams(num_warps=_NUM_WARPS, num_stages=_NUM_STAGES),
         name="token_stats",
     )(*inputs.values())
     return jax.tree.unflatten(structure, shares)

@@ -29,8 +29,6 @@ from rlvr_jax.analysis.seed_statistics import (
     value_at,
 )
 
-__all__ = ["Comparison", "View", "compare_runs", "main"]
-
 _STRATEGY = re.compile(r"held_out/(.+/)?info/.+")
 
 

@@ -87,8 +87,6 @@ def estimates(counts: Sequence[Mapping[str, Any]], k: int) -> np.ndarray:
 
     Args:
       counts: lines of `held_out.jsonl`.
-    Raises:
-      ValueError: there are none, or they asked different prompts.
     """
     if not counts:
         raise ValueError("estimates: counts must have an evaluation, got none")

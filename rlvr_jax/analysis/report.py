@@ -21,8 +21,6 @@ from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
 from rlvr_jax.analysis.run_directory import Run, flatten, load_run
 from rlvr_jax.analysis.samples import kept_samples, number_or, shown_samples
 
-__all__ = ["labels_of", "main", "write_report"]
-
 LARGEST_PAGE = 3_000_000  # bytes
 _SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
 _FIRST_SETTINGS = ("loss_terms", "method", "task", "seed")
@@ -55,8 +53,6 @@ def write_report(
         somebody reads in it.
     Returns:
       The path written.
-    Raises:
-      ValueError: no run, a directory that is none, or more runs than fit below 3 MB.
     """
     if not runs:
         raise ValueError("write_report: runs must name a run directory, got none")

@@ -121,11 +121,7 @@ def load_run(path: str | Path) -> Run:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads one JSON object per line; a last line without its line break may be torn.
-
-    Raises:
-      ValueError: a finished line is not a JSON object; the message names file and line.
-    """
+    """Reads one JSON object per line; a last line without its line break may be torn."""
     *finished, last = path.read_bytes().split(b"\n")
     rows = []
     for number, line in enumerate([*finished, last], start=1):

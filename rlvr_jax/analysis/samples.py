@@ -9,8 +9,6 @@ import numpy as np
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 
-__all__ = ["kept_samples", "number_or", "shown_samples"]
-
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
 _JUDGE = 400  # of what a judge said

@@ -55,8 +55,6 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     Args:
       values: one per seed (or one difference per pair); NaN where a seed has none, left out.
       confidence: of the interval, in (0, 1).
-    Raises:
-      ValueError: confidence outside (0, 1).
     """
     if not 0 < confidence < 1:
         raise ValueError(f"mean_interval: confidence must be in (0, 1), got {confidence}")

@@ -46,15 +46,6 @@ from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
 
-__all__ = [
-    "RunsFailed",
-    "check_directory",
-    "describe_end",
-    "parse_config",
-    "run_card",
-    "train",
-]
-
 
 class RunsFailed(RuntimeError):
     """Of several runs some have failed; all others have come to their ends.
@@ -220,8 +211,6 @@ def run_card(
 
     Args:
       load: makes the task.
-    Raises:
-      ValueError: a task or a method that cannot be made, or no policy to start from.
     """
     task = load_task(config, load)
     model = config.model or task.base_model
@@ -284,11 +273,7 @@ def check_directory(directory: Path, resume: bool) -> None:
 
 
 def _first_step(config: TrainConfig) -> int:
-    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning.
-
-    Raises:
-      ValueError: the run is finished and its checkpoints are gone, or it is past the steps asked.
-    """
+    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning."""
     folder = config.run_dir / "checkpoints"
     step = latest_step(folder)
     if step is None and (config.run_dir / "summary.json").is_file():

@@ -100,8 +100,6 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
     Returns:
       Whether every row fits. One that could not be compiled is said and left out, and is tried
       again by the next call.
-    Raises:
-      ValueError: libtpu is not installed.
     """
     try:
         version = metadata.version("libtpu")
@@ -136,11 +134,7 @@ def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compiled(row: Row) -> dict[str, Any]:
-    """What the command says of a row, as far as the page needs it.
-
-    Raises:
-      ValueError: it says nothing; with its last line.
-    """
+    """What the command says of a row, as far as the page needs it."""
     if row.method == _PAPER:
         module, given = f"experiments.papers.{row.model}", ["--compile", row.topology]
     else:

@@ -49,8 +49,6 @@ def compile_run(
         FLOPs and bytes counts them for every prompt.
     Returns:
       The report, as `--json` prints it.
-    Raises:
-      ValueError: settings that cannot work, or do not go with the model or the topology.
     """
     # The report is about compiling: what the compiler dumps, and how long it takes.
     jax.config.update("jax_enable_compilation_cache", False)

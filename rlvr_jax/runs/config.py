@@ -222,8 +222,6 @@ class TrainConfig:
 
         Args:
           samples: of a group that are drawn at first; 0: as many as are trained.
-        Raises:
-          ValueError: the batch has no such number of equal waves.
         """
         sizes = mesh_sizes(self.sample_mesh or self.mesh)
         shards = math.prod(sizes[axis] for axis in ROWS)
@@ -241,11 +239,7 @@ class TrainConfig:
         return known[wanted]
 
     def template_arguments(self) -> dict[str, Any]:
-        """What the chat template is given; true, false and numbers as such.
-
-        Raises:
-          ValueError: what is no name=value.
-        """
+        """What the chat template is given; true, false and numbers as such."""
         found = {}
         for pair in self.chat_template_kwargs:
             name, equals, text = pair.partition("=")
@@ -260,11 +254,7 @@ class TrainConfig:
         return found
 
     def seats(self) -> int | None:
-        """Rows that a call of the sampler computes at the same time; None: all of the call.
-
-        Raises:
-          ValueError: a mesh whose devices do not draw by themselves, or do not share the rows.
-        """
+        """Rows that a call of the sampler computes at the same time; None: all of the call."""
         sizes = mesh_sizes(self.sample_mesh or self.mesh)
         devices = math.prod(sizes.values())
         if self.rows_at_once and sizes["data"] < devices:

@@ -9,8 +9,6 @@ from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Aggregation
 from rlvr_jax.runs.named_parts import named_part
 
-__all__ = ["parse_hyperparameters", "read_arguments", "resolve_hyperparameters"]
-
 # Parameters that stand for any number of arguments.
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -35,8 +33,6 @@ def resolve_hyperparameters(
       method: its name.
       pairs: the given ones, as name=value.
       response_tokens, steps: of the run.
-    Raises:
-      ValueError: one that has no default is not given.
     """
     given = parse_hyperparameters(method, pairs)
     parameters = inspect.signature(methods.method(method).recipe).parameters
@@ -79,8 +75,6 @@ def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> di
 
     Args:
       owner: whose they are, for errors.
-    Raises:
-      ValueError: an unknown name, or a value of another type.
     """
     parameters = inspect.signature(function).parameters
     values = {}

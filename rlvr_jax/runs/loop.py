@@ -24,11 +24,9 @@ from rlvr_jax.tasks import GradingError
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
-__all__ = ["Stopped", "evaluate_run", "stop_requests", "train_steps"]
-
-CHECKPOINT_SECONDS = 300.0
+_CHECKPOINT_SECONDS = 300.0
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
-INFINITE = "infinite_loss"
+_INFINITE = "infinite_loss"
 """Curve of the steps whose loss was infinite and its gradient was not, which go on."""
 
 
@@ -132,7 +130,7 @@ def train_steps(
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
         if np.isinf(metrics["loss"]) and np.isfinite(metrics["gradient_norm"]):
             # As a divergence from a policy that has run away, whose value no gradient follows.
-            metrics[INFINITE] = 1.0
+            metrics[_INFINITE] = 1.0
             del watched["loss"]
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"
@@ -162,7 +160,7 @@ def train_steps(
         due = (
             (step + 1) % config.checkpoint_every == 0
             if config.checkpoint_every
-            else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
+            else first_says(time.perf_counter() - saved_at > _CHECKPOINT_SECONDS)
         )
         if due or ends:
             checkpoints.save(step + 1, state)

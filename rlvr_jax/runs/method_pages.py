@@ -11,9 +11,7 @@ from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.types.parts import described
 
-__all__ = ["method_index", "method_page"]
-
-TASK = "brackets"
+_TASK = "brackets"
 # Methods with curves that are kept: page and picture.
 _CURVES = ("grpo", "clip_cov", "kl_cov", "dapo", "gspo", "forking_tokens")
 _EVIDENCE = {
@@ -99,8 +97,8 @@ def _table(name: str) -> list[str]:
     told, given = _arguments(name), defaults(name)
     if not given:
         return ["It has none."]
-    start = dict(pair.split("=", 1) for pair in preset(TASK, name).hyperparameters)
-    lines = [f"| name | default | on {TASK} | |", "|---|---|---|---|"]
+    start = dict(pair.split("=", 1) for pair in preset(_TASK, name).hyperparameters)
+    lines = [f"| name | default | on {_TASK} | |", "|---|---|---|---|"]
     for key, value in given.items():
         lines.append(f"| `{key}` | {value} | {start.get(key, '')} | {told.get(key, '')} |")
     return lines
@@ -119,10 +117,10 @@ def _arguments(name: str) -> Mapping[str, str]:
 
 def _commands(name: str) -> list[str]:
     return [
-        f"    python -m experiments.train --method {name} --task {TASK} --run-dir runs/{name}",
-        f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {TASK}",
+        f"    python -m experiments.train --method {name} --task {_TASK} --run-dir runs/{name}",
+        f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",
         "",
-        f"The second makes its curve beside GRPO's, with intervals. Where {TASK} lacks what it"
+        f"The second makes its curve beside GRPO's, with intervals. Where {_TASK} lacks what it"
         " needs, either says so by name.",
     ]
 

@@ -21,8 +21,6 @@ def named_part(owner: str, recipe: Callable, text: str) -> Any:
       owner: whose hyperparameter it is, for errors.
       recipe: the method's function.
       text: what was given.
-    Raises:
-      ValueError: no such name, arguments that are no constants, or that the function refuses.
     """
     name, bracket, _ = text.partition("(")
     found = own(owner, name) if ":" in name else _known(owner, recipe, name)

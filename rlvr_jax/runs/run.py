@@ -42,8 +42,6 @@ from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["Run", "make_run"]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -344,11 +342,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
 
 
 def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
-    """Refuses groups of one where a part of the method cannot act on them.
-
-    Raises:
-      ValueError: names the part.
-    """
+    """Refuses groups of one where a part of the method cannot act on them."""
     if config.samples_per_prompt > 1:
         return
     of_one, of_two = (

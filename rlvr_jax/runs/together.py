@@ -241,11 +241,7 @@ class _Sender:
 
 
 def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
-    """That of a finished run; None if it has not come to the steps that are asked.
-
-    Raises:
-      ValueError: the run has other settings or other data, or has taken more steps.
-    """
+    """That of a finished run; None if it has not come to the steps that are asked."""
     card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
     if not (card.is_file() and summary.is_file()):
         return None

@@ -27,17 +27,6 @@ from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = [
-    "CriticState",
-    "critic_params",
-    "critic_shapes",
-    "critic_values",
-    "fit_critic",
-    "initial_critic",
-    "jitted_critic",
-    "trunk_of",
-]
-
 
 def critic_values(
     model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0

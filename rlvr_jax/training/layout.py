@@ -32,21 +32,6 @@ from rlvr_jax.training.update import TrainState
 SMALL = 8_000_000
 """Parameters of a model whose weights every core of a CPU may read for itself."""
 
-__all__ = [
-    "copies_weights",
-    "describe_layout",
-    "evaluation_mesh",
-    "make_meshes",
-    "make_reshard",
-    "optimizer_shardings",
-    "sampler_params",
-    "sampler_shardings",
-    "sampling_mesh",
-    "state_shardings",
-    "trained_shapes",
-    "views_weights",
-]
-
 
 def make_meshes(mesh: str, sample_mesh: str) -> tuple[Mesh, Mesh]:
     """The meshes to train and to sample on, of the same devices.

@@ -23,8 +23,6 @@ from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Learner", "Scorer", "learn"]
-
 Metrics = dict[str, float]
 
 

@@ -23,8 +23,6 @@ from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
-__all__ = ["Programs", "jitted", "make_programs"]
-
 MORE: dict[str, tuple[str, ...]] = {
     "measure": (),
     "measure_all": ("all_logp",),

@@ -52,8 +52,6 @@ def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int
       base_correct, rl_correct: int [G], right ones of n samples.
       n: samples per problem, of both.
       bins: of the histograms of solve rates.
-    Raises:
-      ValueError: shapes that differ, a count outside [0, n], or no bin.
     """
     base, rl = np.asarray(base_correct), np.asarray(rl_correct)
     if bins < 1:

@@ -42,8 +42,6 @@ def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
     Args:
       first, second: bool [G], whether the policy solves the problem (one right sample, or a solve
         rate above a threshold).
-    Raises:
-      ValueError: shapes that differ or are not [G].
     """
     first, second = np.asarray(first, bool), np.asarray(second, bool)
     if first.ndim != 1 or first.shape != second.shape:
@@ -78,8 +76,6 @@ def changed_problems(
       first_samples, second_samples: samples per problem, one number or [G].
     Returns:
       float64 [G].
-    Raises:
-      ValueError: more right samples than samples.
     """
     c1, c2, n1, n2 = np.broadcast_arrays(
         *(

@@ -21,21 +21,7 @@ from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import log_softmax, masked_mean, share
 
-__all__ = [
-    "Forks",
-    "WordEntropy",
-    "branching",
-    "branching_of_top",
-    "change_by_percentile",
-    "entropy_by_outcome",
-    "entropy_quantiles",
-    "fork_overlap",
-    "forks",
-    "position_profile",
-    "word_entropies",
-]
-
-QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
+_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 class Forks(NamedTuple):
@@ -50,7 +36,7 @@ class Forks(NamedTuple):
 
 
 def entropy_quantiles(
-    entropy: ArrayLike, mask: ArrayLike, quantiles: Sequence[float] = QUANTILES
+    entropy: ArrayLike, mask: ArrayLike, quantiles: Sequence[float] = _QUANTILES
 ) -> np.ndarray:
     """Quantiles (linear interpolation) of the entropy over the tokens on the mask, nats.
 

@@ -25,16 +25,6 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
 from rlvr_jax.analysis.run_directory import Run, load_run
 
-__all__ = [
-    "Forecast",
-    "Forecasts",
-    "controls_entropy",
-    "forecast",
-    "forecast_run",
-    "forecasts",
-    "main",
-]
-
 FIRST_SHARE = 0.2
 ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
 
@@ -86,8 +76,6 @@ def forecast(
     Args:
       steps: [N], rising. entropy: H, [N] nats. score: R, [N].
       share: points up to this share of the last step are fitted.
-    Raises:
-      ValueError: arrays that differ in length, or a share outside (0, 1).
     """
     steps, entropy, score = (np.asarray(x, float) for x in (steps, entropy, score))
     if not steps.shape == entropy.shape == score.shape:

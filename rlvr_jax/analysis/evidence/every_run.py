@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["every_run_table", "stays_from"]
-
-SMALL = 0.2
+_SMALL = 0.2
 """Of the start's entropy, below which these pages say from when on it stayed: a convention."""
 
 
@@ -25,7 +23,7 @@ def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]
         own = [curve for curve in curves if curve["entry"] == name]
         rows += [_row(curve, main) for curve in sorted(own, key=lambda curve: curve["seed"])]
     return [
-        f"Every run. Entropy is small below {SMALL:g} times that of the start. `from`: the step of"
+        f"Every run. Entropy is small below {_SMALL:g} times that of the start. `from`: the step of"
         " the first evaluation from which on it was so to the end; a dash: it was not.",
         "",
         *("| " + " | ".join(row) + " |" for row in rows),
@@ -54,7 +52,7 @@ def _row(curve: Mapping[str, Any], main: str) -> list[str]:
     best = max(range(len(steps)), key=lambda place: first[place])
     start = 0.0 if entropy[0] is None else entropy[0]
     lost = (
-        stays_from(steps, entropy, SMALL * start),
+        stays_from(steps, entropy, _SMALL * start),
         stays_from(steps, first, first[0]),
     )
     cells = [f"`{curve['entry']}`", str(curve["seed"]), f"{first[best]:.3f}, {steps[best]}"]

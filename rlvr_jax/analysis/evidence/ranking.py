@@ -70,8 +70,6 @@ def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> 
       rows: lines of `results.jsonl`, of one board.
       number: of `end`, higher being better, like "pass@32".
       baseline: the entry that all are compared with.
-    Raises:
-      ValueError: the baseline has no run.
     """
     found: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:

@@ -12,16 +12,6 @@ import numpy as np
 
 from rlvr_jax.analysis.run_directory import Run, load_run, read_json_lines
 
-__all__ = [
-    "append_row",
-    "commit_of",
-    "curve_row",
-    "failed_row",
-    "processor",
-    "read_rows",
-    "run_row",
-]
-
 DIGITS = 5
 """Of what is written down; the hash is of all of them."""
 _TOKENS = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
@@ -123,11 +113,7 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All lines of a file, none if there is no file.
-
-    Raises:
-      ValueError: a line that is no JSON object, or two of one board, entry and seed.
-    """
+    """All lines of a file, none if there is no file."""
     rows = read_json_lines(path) if path.is_file() else []
     keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
@@ -136,11 +122,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that a folder's code is at.
-
-    Raises:
-      ValueError: no git checkout, or files that differ from the commit.
-    """
+    """The commit that a folder's code is at."""
     try:
         found = _git(folder, "rev-parse", "HEAD")
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no")

@@ -97,8 +97,6 @@ def calibration(
       places: int [B], the bin of each row, where it is known better than from a float; None: bins
         of equal width.
       epsilon: of the clip in the NLL.
-    Raises:
-      ValueError: no rollout, shapes that differ, or a value outside its range.
     """
     c, o = np.asarray(confidence, float), np.asarray(outcome, float)
     if c.ndim != 1 or c.shape != o.shape or not c.size:

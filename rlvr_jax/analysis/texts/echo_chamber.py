@@ -67,8 +67,6 @@ def format_shift(
       before, after: shares, [K].
       accuracy: [K], of each format afterwards.
       score_before: [K], how well each format did before.
-    Raises:
-      ValueError: shares that do not sum to 1.
     """
     q, p = np.asarray(before, float), np.asarray(after, float)
     for name, shares in (("before", q), ("after", p)):

@@ -29,16 +29,7 @@ from rlvr_jax.analysis.weights.geometry import (
 from rlvr_jax.analysis.weights.off_principal import random_update
 from rlvr_jax.analysis.weights.spectral import to_bfloat16
 
-__all__ = [
-    "TensorChange",
-    "TensorPair",
-    "compare_folders",
-    "compare_pair",
-    "repeated_unembedding",
-    "tensor_pairs",
-]
-
-INDEX = "model.safetensors.index.json"
+_INDEX = "model.safetensors.index.json"
 _FLOATS = ("BF16", "F16", "F32", "F64")
 _EMBEDDINGS = ("embed_tokens", "lm_head")
 _UNEMBEDDING, _TIED_TO = "lm_head.weight", "embed_tokens.weight"
@@ -229,7 +220,7 @@ def compare_folders(
 
 def _files(folder: Path) -> Mapping[str, Path]:
     """The file of each tensor."""
-    index = folder / INDEX
+    index = folder / _INDEX
     if index.is_file():
         places = json.loads(index.read_bytes())["weight_map"]
         return {name: folder / file for name, file in places.items()}

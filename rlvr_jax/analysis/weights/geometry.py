@@ -27,11 +27,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(matrix: ArrayLike) -> Decomposition:
-    """The thin singular value decomposition in float64.
-
-    Raises:
-      ValueError: not a matrix, or entries that are not finite.
-    """
+    """The thin singular value decomposition in float64."""
     matrix = np.asarray(matrix, float)
     if matrix.ndim != 2 or not matrix.size:
         raise ValueError(f"decompose: matrix must have two axes with entries, got {matrix.shape}")

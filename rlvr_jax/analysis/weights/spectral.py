@@ -132,8 +132,6 @@ def update_spectrum(
       before, after: [M, N].
       rank: r of the subspaces that are compared.
       kept: k of the rank-k replacement.
-    Raises:
-      ValueError: an update of zeros, whose directions are not defined.
     """
     before, after = np.asarray(before, float), np.asarray(after, float)
     update = after - before
@@ -166,8 +164,6 @@ def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Lin
       updates: W_s - W₀ at each of S checkpoints, [M, N] each.
       steps: [S], rising.
       first: checkpoints from which the last one is extrapolated, 2 ≤ first < S.
-    Raises:
-      ValueError: fewer than three checkpoints, first out of range, or an update of zeros.
     """
     steps = np.asarray(steps, float)
     if not 2 <= first < len(steps):

@@ -61,51 +61,52 @@ Seconds = tuple[float, float]
 """Wall and processor."""
 
 
+def _wide_logits(hidden: _Hidden, unembedding: _Unembedding) -> Float[Array, "N V"]:
+    return hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
+
+
+def _own_logits(hidden: _Hidden, unembedding: _Unembedding) -> Float[Array, "N V"]:
+    """Products in the operands' own dtype, summed in float32."""
+    dimensions = (((1,), (1,)), ((), ()))
+    return jax.lax.dot_general(hidden, unembedding, dimensions, preferred_element_type=jnp.float32)
+
+
+def _from_logits(logits: Float[Array, "N V"], targets: Targets) -> tuple[Array, Array]:
+    """Log-probs of the targets, [N], and of all entries, [N, V]."""
+    logp = jax.nn.log_softmax(logits, axis=-1)
+    return jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0], logp
+
+
 def naive(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
     """Log-prob and entropy from a full array of float32 logits."""
-    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
-    logp = jax.nn.log_softmax(logits, axis=-1)
-    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
+    target, logp = _from_logits(_wide_logits(hidden, unembedding), targets)
     return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
 
 
 def _naive_full(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
     """`naive`, with Σ p² and Σ p² log p."""
-    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
-    logp = jax.nn.log_softmax(logits, axis=-1)
-    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
+    target, logp = _from_logits(_wide_logits(hidden, unembedding), targets)
     p = jnp.exp(logp)
-    sums = (jnp.sum(x, axis=-1) for x in (p * logp, p * p, p * p * logp))
-    entropy, p_squared, p_squared_logp = sums
-    return target, -entropy, p_squared, p_squared_logp
+    entropy, *sums = (jnp.sum(x, axis=-1) for x in (p * logp, p * p, p * p * logp))
+    return target, -entropy, *sums
 
 
 def plain(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
-    """`naive` with products in the operands' own dtype, summed in float32: an accelerator's best
-    without tiles."""
-    dimensions = (((1,), (1,)), ((), ()))
-    logits = jax.lax.dot_general(
-        hidden, unembedding, dimensions, preferred_element_type=jnp.float32
-    )
-    logp = jax.nn.log_softmax(logits, axis=-1)
-    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
+    """`naive` with `_own_logits`: an accelerator's best without tiles."""
+    target, logp = _from_logits(_own_logits(hidden, unembedding), targets)
     return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
 
 
 def _cross_entropy(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
-    """optax's cross entropy: the log-prob alone."""
-    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
+    """optax's cross entropy: only the log-prob."""
+    logits = _wide_logits(hidden, unembedding)
     return (-optax.softmax_cross_entropy_with_integer_labels(logits, targets),)
 
 
 def product(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
     """One matrix product, reduced so that it is not stored for the caller."""
     del targets
-    dimensions = (((1,), (1,)), ((), ()))
-    logits = jax.lax.dot_general(
-        hidden, unembedding, dimensions, preferred_element_type=jnp.float32
-    )
-    return (jnp.max(logits, axis=-1),)
+    return (jnp.max(_own_logits(hidden, unembedding), axis=-1),)
 
 
 def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> _Contestant:
@@ -322,7 +323,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
         for shape, dtype in dict.fromkeys((row["shape"], row["dtype"]) for row in rows):
             console.print(_table(f"{shape} {dtype}", rows, shape, dtype))
     if found["chips"]:
-        console.print(_filled("compiled ahead of time, bfloat16", found["chips"]))
+        console.print(filled("compiled ahead of time, bfloat16", found["chips"]))
     for row in found["programs"]:
         if "skipped" in row:
             console.print(f"skipped: {row['program']}, {row['pass']}: {row['skipped']}")
@@ -332,12 +333,13 @@ def _table(title, rows, shape, dtype):
     """The rows of one shape and dtype that were measured."""
     mine = [row for row in rows if (row["shape"], row["dtype"]) == (shape, dtype)]
     mine = [row for row in mine if "skipped" not in row]
-    return _filled(
+    return filled(
         title, [{k: v for k, v in row.items() if k not in ("shape", "dtype")} for row in mine]
     )
 
 
-def _filled(title, rows):
+def filled(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A table of rows, numbers to three digits, empty cells for None."""
     table = Table(*rows[0], title=title)
     for row in rows:
         table.add_row(*map(_cell, row.values()))

@@ -24,10 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from rich.console import Console
-from rich.table import Table
 
 from rlvr_jax.kernels import selection
-from rlvr_jax.kernels.bench import PROCESSOR, WALL, ratio, timed_rounds
+from rlvr_jax.kernels.bench import PROCESSOR, WALL, filled, ratio, timed_rounds
 
 _SHARE = 0.002
 _FRACTION = 0.8
@@ -146,16 +145,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     if options.json:
         print(json.dumps({"device": device, "programs": rows}, indent=1))
         return
-    table = Table(*rows[0], title=f"{options.rows} x {options.tokens} tokens, {device}")
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
-    Console().print(table)
-
-
-def _cell(value):
-    if value is None:
-        return ""
-    return f"{value:.3g}" if isinstance(value, float) else value
+    Console().print(filled(f"{options.rows} x {options.tokens} tokens, {device}", rows))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvr_jax.analysis.run_directory import read_json_lines
+from rlvr_jax.analysis.run_directory import read_steps
 
 
 def historical_variance(histories: Sequence[Sequence[float]]) -> np.ndarray:
@@ -53,10 +53,8 @@ def read_histories(run: str | Path) -> dict[int, list[float]]:
     path = Path(run) / "outcomes.jsonl"
     if not path.is_file():
         raise ValueError(f"read_histories: run must be a directory with outcomes.jsonl, got {run}")
-    # After a resume a step may stand there twice; the later line counts.
-    lines = {line["step"]: line for line in read_json_lines(path)}
     found: dict[int, list[float]] = {}
-    for _, line in sorted(lines.items()):
+    for line in read_steps(path):
         visits = zip(line["number"], line["view"], line["outcome"], strict=True)
         for number, view, outcomes in visits:
             known = [outcome for outcome in outcomes if outcome is not None]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note, sections
-from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
+from rlvr_jax.analysis.page import embedded_json, fill, replace_file, rounded, table
 from rlvr_jax.analysis.run_directory import Run, flatten, load_run
 from rlvr_jax.analysis.samples import kept_samples, number_or, shown_samples
 
@@ -63,12 +63,7 @@ def write_report(
         if len(page) < LARGEST_PAGE:
             path = Path(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(path.name + ".tmp")
-            try:
-                beside.write_bytes(page)
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
+            replace_file(path, page)
             return path
     raise ValueError(
         f"write_report: runs must fit on a page of {LARGEST_PAGE} bytes, got {len(runs)} runs that"

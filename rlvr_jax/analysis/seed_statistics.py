@@ -69,10 +69,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
     """Interpolates y linearly at `where`; NaN outside the range of x, which must rise."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if not len(x) or not x[0] <= where <= x[-1]:
-        return float("nan")
-    return float(np.interp(where, x, y))
+    return float(np.interp(where, x, y, left=np.nan, right=np.nan)) if len(x) else float("nan")
 
 
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:

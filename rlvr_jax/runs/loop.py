@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -219,11 +220,8 @@ def stop_requests() -> Iterator[list[int]]:
         yield asked
         return
     if jax.process_count() > 1:
-        before = signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-        try:
+        with handled(lambda *_: os.kill(os.getpid(), signal.SIGTERM), signal.SIGINT):
             yield asked
-        finally:
-            signal.signal(signal.SIGINT, before)
         return
 
     def handle(number, frame):
@@ -233,9 +231,16 @@ def stop_requests() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(handle):
         yield asked
+
+
+@contextmanager
+def handled(handler: Callable[..., Any], *signals: signal.Signals) -> Iterator[None]:
+    """Within it the signals, SIGINT and SIGTERM if none is named, go to a handler."""
+    before = {n: signal.signal(n, handler) for n in signals or (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, own in before.items():
+            signal.signal(number, own)

@@ -79,10 +79,9 @@ class Run:
 
     def initial_state(self) -> TrainState:
         """The state before the first update."""
-        rows = self.config.prompts_per_step * self.config.samples_per_prompt
         spec = Spec(
             prompts=len(self.task.train),
-            B=rows // self.config.minibatches,
+            B=self.config.plan().rows,
             T=self.start.sampler.response_tokens,
         )
         model = self.start.model

@@ -3,10 +3,11 @@
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.analysis.page import replace_file
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.experience import Batch
 from rlvr_jax.runs.trackers import Tracker
@@ -14,12 +15,7 @@ from rlvr_jax.runs.trackers import Tracker
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file so that a reader sees the old one or the new one, never half of it."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_text(json.dumps(value, indent=2) + "\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
 class RunWriter:
@@ -117,23 +113,8 @@ class RunWriter:
 class NoWriter:
     """Writes nothing: what all processes but the first have in place of a `RunWriter`."""
 
-    def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
-        """Nothing."""
-
-    def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
-        """Nothing."""
-
-    def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
-        """Nothing."""
-
-    def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Nothing."""
-
-    def write_report(self, live: bool) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
 
 
 def _plain(value: Any) -> float | int | None:
@@ -152,6 +133,4 @@ def _keep_until(path: Path, step: int) -> None:
         # A line without its end was being written when the run was killed.
         if line.endswith("\n") and json.loads(line)["step"] <= step:
             kept.append(line)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(kept))
-    temporary.replace(path)
+    replace_file(path, "".join(kept).encode())

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlvr_jax.analysis.page import markdown_table
+
 _SMALL = 0.2
 """Of the start's entropy, below which these pages say from when on it stayed: a convention."""
 
@@ -18,7 +20,7 @@ def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]
     names = list(dict.fromkeys(curve["entry"] for curve in curves))
     head = ["method", "seed", "best pass@1, at step", "pass@1 at the end", f"{main} at the end"]
     head += ["entropy at the end", "entropy small from", "pass@1 below the start's from"]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for name in names:
         own = [curve for curve in curves if curve["entry"] == name]
         rows += [_row(curve, main) for curve in sorted(own, key=lambda curve: curve["seed"])]
@@ -26,7 +28,7 @@ def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]
         f"Every run. Entropy is small below {_SMALL:g} times that of the start. `from`: the step of"
         " the first evaluation from which on it was so to the end; a dash: it was not.",
         "",
-        *("| " + " | ".join(row) + " |" for row in rows),
+        *markdown_table(head, rows),
     ]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from rlvr_jax.analysis.boundary import paired_problems
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 SEEDS_OF_A_CLAIM = 10
@@ -143,12 +144,9 @@ def chosen_entries(rows: Sequence[Mapping[str, Any]], number: str) -> dict[str, 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """Corrects p-values for their number (Holm 1979): rejecting those below α errs anywhere with
     probability α at most. A NaN was no test; it stays and is not counted."""
-    tested = sorted((p, name) for name, p in p_values.items() if not np.isnan(p))
-    corrected, least = dict(p_values), 0.0
-    for place, (p, name) in enumerate(tested):
-        least = max(least, min(1.0, p * (len(tested) - place)))
-        corrected[name] = least
-    return corrected
+    tested = [name for name, p in p_values.items() if not np.isnan(p)]
+    corrected = paired_problems.holm([p_values[name] for name in tested]).tolist()
+    return {**p_values, **dict(zip(tested, corrected, strict=True))}
 
 
 def rank_ranges(

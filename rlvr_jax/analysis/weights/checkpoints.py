@@ -21,7 +21,6 @@ from rlvr_jax.analysis.weights.geometry import (
     effective_rank,
     inside,
     largest_entries,
-    principal_angles,
     reconstruction,
     smallest_entries,
     spectral_shift,
@@ -186,13 +185,9 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
         return change
     rank = min(rank, *old.shape)
     parts, later = decompose(old), decompose(new)
-    angles = [
-        principal_angles(parts.left[:, :rank], later.left[:, :rank]),
-        principal_angles(parts.right[:rank].T, later.right[:rank].T),
-    ]
     change = change._replace(
         spectral_shift=spectral_shift(parts.values, later.values) if size or not norm else None,
-        angle=float(np.degrees(np.max(angles))),
+        angle=float(np.degrees(np.max(parts.angles(later, rank)))),
     )
     if norm == 0:
         return change

@@ -25,7 +25,6 @@ from rlvr_jax.analysis.weights.geometry import (
     decompose,
     inside,
     largest_entries,
-    principal_angles,
     reconstruction,
     replacement,
     smallest_entries,
@@ -140,21 +139,17 @@ def update_spectrum(
     old, new, parts = decompose(before), decompose(after), decompose(update)
     energy = np.cumsum(parts.values**2)
     norm = float(np.sqrt(energy[-1]))
+    left, right = old.angles(new, rank)
     return UpdateSpectrum(
         relative_norm=norm / float(np.linalg.norm(before)),
         spectral_shift=spectral_shift(old.values, new.values),
         stable_rank=float(energy[-1] / parts.values[0] ** 2),
         rank1_share=float(parts.values[0] / norm),
-        angles_left=np.degrees(principal_angles(old.left[:, :rank], new.left[:, :rank])),
-        angles_right=np.degrees(principal_angles(old.right[:rank].T, new.right[:rank].T)),
+        angles_left=np.degrees(left),
+        angles_right=np.degrees(right),
         rank_energy=energy / energy[-1],
         replacement=replacement(parts, kept),
     )
-
-
-def top_component(matrix: ArrayLike) -> np.ndarray:
-    """σ₁ u₁ v₁ᵀ."""
-    return reconstruction(decompose(matrix), 1)
 
 
 def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Linearity:

@@ -122,13 +122,13 @@ def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> _Contes
 
 
 def _with_gradient(
-    function: _Contestant, cotangent: float | Float[Array, "N"] = 1.0
+    function: _Contestant,
 ) -> Callable[[_Hidden, _Unembedding, Targets], tuple[_Hidden, _Unembedding]]:
     """The function's gradients to hidden states and unembedding."""
 
     def run(hidden, unembedding, targets):
         def total(hidden, unembedding):
-            return sum(jnp.sum(cotangent * x) for x in function(hidden, unembedding, targets))
+            return sum(jnp.sum(x) for x in function(hidden, unembedding, targets))
 
         return jax.grad(total, (0, 1))(hidden, unembedding)
 

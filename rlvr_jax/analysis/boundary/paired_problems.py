@@ -121,7 +121,6 @@ def paired_gap(
     samples: int,
     k: int,
     weights: ArrayLike | None = None,
-    seed: int = 0,
 ) -> PromptInterval:
     """pass@k of the second policy less that of the first, with a bootstrap over problems.
 
@@ -130,8 +129,7 @@ def paired_gap(
       samples: n per problem, of both.
       k: 1 ≤ k ≤ n.
       weights: [G] of the problems; None: all alike.
-      seed: of the drawing.
     """
     first, second = np.atleast_2d(first_correct), np.atleast_2d(second_correct)
     gaps = pass_at_k(samples, second, k) - pass_at_k(samples, first, k)
-    return bootstrap_mean(gaps, np.ones(gaps.shape[1]) if weights is None else weights, seed=seed)
+    return bootstrap_mean(gaps, np.ones(gaps.shape[1]) if weights is None else weights)

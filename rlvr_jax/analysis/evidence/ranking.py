@@ -149,18 +149,15 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return {**p_values, **dict(zip(tested, corrected, strict=True))}
 
 
-def rank_ranges(
-    values: Mapping[str, Mapping[int, float]], confidence: float = 0.95
-) -> dict[str, tuple[int, int]]:
+def rank_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int, int]]:
     """Ranks of means under resampled seeds, 1 being the highest.
 
     Seeds are drawn with replacement, the same for all entries, as they share prompts and draws.
 
     Args:
       values: by entry and seed. Entries that lack a seed that most have are left out.
-      confidence: share of the resamples between the lowest and the highest rank.
     Returns:
-      (lowest, highest) by entry; empty with fewer than two seeds.
+      (lowest, highest) of 95 % of the resamples, by entry; empty with fewer than two seeds.
     """
     counts: dict[int, int] = {}
     for own in values.values():
@@ -174,24 +171,23 @@ def rank_ranges(
     draws = np.random.default_rng(_KEY).integers(len(seeds), size=(_DRAWS, len(seeds)))
     means = table[:, draws].mean(-1)
     ranks = stats.rankdata(-means, axis=0)
-    tail = (1 - confidence) / 2
-    low = np.quantile(ranks, tail, axis=1, method="lower")
-    high = np.quantile(ranks, 1 - tail, axis=1, method="higher")
+    low = np.quantile(ranks, 0.025, axis=1, method="lower")
+    high = np.quantile(ranks, 0.975, axis=1, method="higher")
     return {
         entry: (int(np.floor(a)), int(np.ceil(b)))
         for entry, a, b in zip(whole, low, high, strict=True)
     }
 
 
-def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Where one more run is expected: mean ± t(confidence, n - 1) · s · √(1 + 1/n).
+def prediction_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Where one more run is expected, with 95 %: mean ± t(n - 1) · s · √(1 + 1/n).
 
     Args:
       values: of runs that differ in their seeds; with fewer than two nothing is known.
     Returns:
       Its ends, both at most infinite.
     """
-    known = mean_interval(values, confidence)
+    known = mean_interval(values)
     if len(known.values) < 2:
         return -np.inf, np.inf
     # The half-width is that of the mean.

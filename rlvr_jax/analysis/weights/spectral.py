@@ -59,7 +59,7 @@ class UpdateSpectrum(NamedTuple):
       stable_rank, rank1_share: of D.
       angles_left, angles_right: [r] degrees, rising, of the top subspaces of W₀ and W₁.
       rank_energy: [min(M, N)], cumulative.
-      replacement: [M, N], the top-k part of D with the norm of D.
+      replacement: [M, N], the rank-1 part of D with the norm of D.
     """
 
     relative_norm: float
@@ -122,15 +122,12 @@ def stored_sparsity(
     )
 
 
-def update_spectrum(
-    before: ArrayLike, after: ArrayLike, rank: int = 3, kept: int = 1
-) -> UpdateSpectrum:
+def update_spectrum(before: ArrayLike, after: ArrayLike, rank: int = 3) -> UpdateSpectrum:
     """Decomposes an update.
 
     Args:
       before, after: [M, N].
       rank: r of the subspaces that are compared.
-      kept: k of the rank-k replacement.
     """
     before, after = np.asarray(before, float), np.asarray(after, float)
     update = after - before
@@ -148,7 +145,7 @@ def update_spectrum(
         angles_left=np.degrees(left),
         angles_right=np.degrees(right),
         rank_energy=energy / energy[-1],
-        replacement=replacement(parts, kept),
+        replacement=replacement(parts, 1),
     )
 
 

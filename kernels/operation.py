@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels import algebra, dispatch, gradients, nucleus, rows, second_policy, top
 from rlvr_jax.kernels.nucleus import Nucleus
-from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens
+from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens, token_axes
 from rlvr_jax.types import TokenStats, replace
 
 DIFFERENTIABLE = (
@@ -54,7 +54,6 @@ class _Saved(NamedTuple):
     pull: Float[Array, "N"] | None
 
 
-TOKEN_AXES = ("data", "fsdp")
 _VOCABULARY_AXIS = "tensor"
 
 
@@ -69,10 +68,9 @@ def on_mesh(plan: Plan, mesh: Mesh | None, policy: Policy) -> Plan:
             f" {parts} and V = {policy.unembedding.shape[0]}; pad the unembedding, with a bias of"
             " -inf for the added entries"
         )
-    token_axes = tuple(axis for axis in TOKEN_AXES if mesh.shape.get(axis, 1) > 1)
     vocabulary_axis = _VOCABULARY_AXIS if parts > 1 else None
     return dataclasses.replace(
-        plan, mesh=mesh, token_axes=token_axes, vocabulary_axis=vocabulary_axis
+        plan, mesh=mesh, token_axes=token_axes(mesh), vocabulary_axis=vocabulary_axis
     )
 
 

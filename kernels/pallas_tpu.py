@@ -58,12 +58,7 @@ def obstacle(plan: Plan, policy: Policy) -> str | None:
 
 
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
-    """Sums of the active tokens over the vocabulary; those of the others are 0.
-
-    Args:
-      policy: of this device: its tokens and its part of the vocabulary.
-      tokens: of this device, with targets as indices into its part of the vocabulary.
-    """
+    """As `dispatch.sums`; sums of tokens that are not active are 0."""
     size, width = policy.hidden.shape
     if size == 0:
         return algebra.start(plan.needs, 0, plan.dtype, tokens.second_ratio)

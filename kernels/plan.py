@@ -109,6 +109,11 @@ class Plan:
     implementation: str | None = None
 
 
+def token_axes(mesh: jax.sharding.Mesh) -> tuple[str, ...]:
+    """The axes of a mesh that split tokens."""
+    return tuple(axis for axis in ("data", "fsdp") if mesh.shape.get(axis, 1) > 1)
+
+
 def is_at_once(tokens: int, vocabulary_size: int) -> bool:
     """Whether all logits of a device are so few that loops over tiles cost more than they save."""
     is_small = vocabulary_size <= AT_ONCE_VOCABULARY

@@ -25,9 +25,9 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from rlvr_jax.kernels import fixed_point, selection_search, selection_tpu
+from rlvr_jax.kernels.plan import token_axes
 
 IMPLEMENTATIONS = ("xla", "pallas_tpu")
-_TOKEN_AXES = ("data", "fsdp")
 # How arrays of an operation are split: by rows, or not at all.
 ROWS, _WHOLE = True, False
 
@@ -130,14 +130,8 @@ def random_subset(
     Equal draws go to the smaller `rollout_id`; that any two tokens draw the same has chance 2⁻³².
 
     Args:
-      eligible: the tokens to choose from.
-      k: how many; may be traced.
       key: PRNG key, used once.
-      rollout_id: distinct for rows with eligible tokens.
-    Returns:
-      True on exactly min(k, number eligible) tokens.
-    Raises:
-      ValueError: as `covariance`.
+      eligible, k, rollout_id: as for `top_k`, whose result and errors this function has.
     """
     arrays = eligible, jnp.asarray(k, jnp.int32), key, rollout_id
     return _run(_random_subset, mesh, implementation, arrays, (ROWS, _WHOLE, _WHOLE, ROWS), ROWS)
@@ -247,9 +241,7 @@ def _run(body, mesh, implementation, arrays, split, out):
         )
     if implementation != "pallas_tpu":
         return _in_plain_jax(body, *arrays)
-    axes = ()
-    if mesh is not None:
-        axes = tuple(axis for axis in _TOKEN_AXES if mesh.shape.get(axis, 1) > 1)
+    axes = () if mesh is None else token_axes(mesh)
     local = partial(_on_tpu, body, axes)
     if not axes:
         return local(*arrays)

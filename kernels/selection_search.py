@@ -144,14 +144,9 @@ def quantile(
     smallest: Callable[[Array], Array],
     kth: _Kth = kth_largest,
 ) -> Float[Array, "..."]:
-    """The quantile with linear interpolation, the default rule of numpy.
-
-    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value.
+    """As `selection.quantile`, of one set or of several.
 
     Args:
-      values: finite on the mask.
-      fraction: in [0, 1].
       smallest: (values) -> the smallest of each set, as `count`.
     """
     values = jax.lax.stop_gradient(values)

@@ -22,12 +22,7 @@ from rlvr_jax.analysis.comparison_page import write_comparison
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean, estimates
 from rlvr_jax.analysis.run_directory import Run, load_run
-from rlvr_jax.analysis.seed_statistics import (
-    LEVEL_ROUNDING,
-    Interval,
-    crossing,
-    value_at,
-)
+from rlvr_jax.analysis.seed_statistics import LEVEL_ROUNDING, Interval, crossing, value_at
 
 _STRATEGY = re.compile(r"held_out/(.+/)?info/.+")
 

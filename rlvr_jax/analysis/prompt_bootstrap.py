@@ -47,8 +47,6 @@ def bootstrap_mean(
     Args:
       values: [S, P], a number of each prompt for each seed.
       weights: [P], of the prompts, ≥ 0.
-      rounds: of drawing anew.
-      seed: of the drawing.
     Raises:
       ValueError: no seed or prompt, shapes that differ, values that are not finite, weights that
         are negative, infinite or all 0, or rounds below 1.

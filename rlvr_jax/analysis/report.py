@@ -74,12 +74,13 @@ def write_report(
 def labels_of(runs: Sequence[Run]) -> list[str]:
     """Names the runs: by method, with the seed or the folder where the method is not enough."""
     names = [run.method for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{run.method}, seed {run.seed}" for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({run.path.name})" for name, run in zip(names, runs, strict=True)]
-    if len(set(names)) < len(names):
-        names = [f"{name} #{number}" for number, name in enumerate(names, start=1)]
+    for more in (
+        [f", seed {run.seed}" for run in runs],
+        [f" ({run.path.name})" for run in runs],
+        [f" #{number}" for number in range(1, len(runs) + 1)],
+    ):
+        if len(set(names)) < len(names):
+            names = [name + own for name, own in zip(names, more, strict=True)]
     return names
 
 
@@ -213,16 +214,8 @@ def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
         before = _positive([row for row in run.timings if row["step"] == 0], "evaluate_s")
         whole = sum(wall + before) if wall else np.nan
         rows.append([label, *map(_figures, [*medians, whole])])
-    head = [
-        "run",
-        "sample s",
-        "verify s",
-        "update s",
-        "evaluate s",
-        "tokens / s",
-        "wall s, all steps",
-    ]
-    return table(head, rows)
+    heads = (name.replace("_per_", " / ").replace("_s", " s") for name in names)
+    return table(["run", *heads, "wall s, all steps"], rows)
 
 
 def _positive(timings: Sequence[Mapping[str, Any]], name: str) -> list[float]:

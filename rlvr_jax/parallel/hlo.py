@@ -188,8 +188,6 @@ def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
 
     Args:
       report: libtpu's report of the memory of a program; of its kinds of memory the first.
-      text: of the program.
-      most: how many.
     """
     found: dict[str, int] = {}
     first = report.partition("Memory Space:")[2].partition("Memory Space:")[0]

@@ -193,7 +193,6 @@ class Model:
 
         Args:
           prompts: what `extend` gave for the P prompts; R / P rows side by side answer each.
-          prompt_length: of each row.
           origin: as in `SharedCache`, if rows begin at different times.
         """
         own = self.empty_caches(len(prompt_length), slots)

@@ -84,7 +84,6 @@ def score_hidden(
     """Statistics [B, T] of what hidden states predict, at the temperatures of the rollouts.
 
     Args:
-      needs, options: of `token_stats`.
       heat: factor on the temperatures.
     """
     rows, budget = rollouts.tokens.shape

@@ -120,12 +120,7 @@ def _one_token(
     pool: Pool,
     uniform: Float[Array, "R 2"],
 ) -> Pool:
-    """Draws a token for each row that runs.
-
-    Args:
-      params: unstacked.
-      processor: `sampling.chain()`.
-    """
+    """Draws a token for each row that runs."""
     running, last = pool.status == RUNNING, pool.length - 1
     fed = jnp.where(running, last, pool.tokens.shape[1])
     feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)

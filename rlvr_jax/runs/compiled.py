@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from rlvr_jax import methods
-from rlvr_jax.parallel import bytes_per_device, mesh_sizes
+from rlvr_jax.parallel import bytes_per_device, mesh_sizes, row_shards
 from rlvr_jax.parallel.measure import measured
 from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
@@ -20,7 +20,7 @@ from rlvr_jax.policy.cached import OWN_SLOTS, mean_slots_read
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.rollout import waves
 from rlvr_jax.runs.abstract import AbstractRun, abstract_run
-from rlvr_jax.runs.config import TrainConfig, row_shards
+from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.training.layout import copies_weights
 from rlvr_jax.training.scorers import scorer_needs

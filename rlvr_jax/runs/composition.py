@@ -22,8 +22,6 @@ from rlvr_jax.types import Recipe, replace
 def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     """The recipe of a run: with the experience that its settings ask for.
 
-    Args:
-      recipe: of the run's method.
     Raises:
       ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
         dynamic sampling beside another refill.

@@ -8,20 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from rlvr_jax.parallel import mesh_sizes
+from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
-from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import Sampling, waves
 from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.types.hyperparameters import (
-    Bound,
-    Count,
-    Finite,
-    NonNegative,
-    NonNegativeInt,
-    Range,
-)
+from rlvr_jax.types.hyperparameters import Bound, Count, Finite, NonNegative, NonNegativeInt, Range
 
 _Decay = Annotated[float, Range(0, 1, open_high=True)]
 
@@ -323,9 +315,3 @@ class TrainConfig:
         values = dataclasses.asdict(self)
         lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
         return {**values, **lists, "run_dir": str(self.run_dir)}
-
-
-def row_shards(mesh: str) -> int:
-    """Parts that rows are split into over the devices of a mesh like "data=2,fsdp=4"."""
-    sizes = mesh_sizes(mesh)
-    return math.prod(sizes[axis] for axis in ROWS)

@@ -2,8 +2,9 @@
 
 import math
 
+from rlvr_jax.parallel import row_shards
 from rlvr_jax.policy import REMAT_POLICIES
-from rlvr_jax.runs.config import TrainConfig, row_shards
+from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
 from rlvr_jax.types.parts import check_arguments
@@ -63,11 +64,7 @@ def check_config(config: TrainConfig) -> None:
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:
-    """Both meshes can be read, have the same devices and divide the rows that they get.
-
-    Args:
-      rows: of an update.
-    """
+    """Both meshes can be read, have the same devices and divide the rows that they get."""
     if config.sample_mesh and not config.mesh:
         raise ValueError(
             f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"

@@ -33,9 +33,7 @@ def resolve_hyperparameters(
     its steps.
 
     Args:
-      method: its name.
       pairs: the given ones, as name=value.
-      response_tokens, steps: of the run.
     """
     given = parse_hyperparameters(method, pairs)
     parameters = inspect.signature(methods.method(method).recipe).parameters
@@ -157,8 +155,6 @@ def named_part(owner: str, recipe: Callable, text: str) -> Any:
 
     Args:
       owner: whose hyperparameter it is, for errors.
-      recipe: the method's function.
-      text: what was given.
     """
     name, bracket, _ = text.partition("(")
     found = own(owner, name) if ":" in name else _object_of(owner, recipe, name)

@@ -73,7 +73,6 @@ def load_policy(
     of the settings'.
 
     Args:
-      path: folder of the policy.
       sampling: how tokens are drawn; as in `config` if None.
       optimizer, frozen, critic: what memory is wanted for besides the weights; see
         `least_bytes`.

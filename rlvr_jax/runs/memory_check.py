@@ -89,8 +89,6 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
     """Refuses what cannot fit.
 
     Args:
-      path: of the policy.
-      least: of `least_bytes`.
       devices: of this process; CPU devices share the memory of the host.
     """
     shared = devices[0].platform == "cpu"

@@ -94,8 +94,6 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     prompts in their own, and the budget of a response is as many of those; each scores its own
     answers alone.
 
-    Args:
-      settings, against: see `compare_policies`.
     Raises:
       ValueError: folders that cannot be loaded.
     """

@@ -111,11 +111,10 @@ class RunProgress:
         if share > _TRUNCATION_WARNING and "cut" not in self._warned:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
-            self._console.print(
-                f"[yellow]warning:[/] {share:.0%} of the responses were cut by the budget of"
+            self._warn(
+                f"{share:.0%} of the responses were cut by the budget of"
                 f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
-                " are learned from",
-                highlight=False,
+                " are learned from"
             )
 
     def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:
@@ -128,10 +127,9 @@ class RunProgress:
             why["unreadable"] = told.get("unreadable", 0.0)
             counts = ", ".join(f"{name}: {value:.0f}" for name, value in why.items() if value)
             left_out = ", which are not learned from"
-            self._console.print(
-                f"[yellow]warning:[/] the judge has no verdict on {without:.0%} of the answers"
-                f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}",
-                highlight=False,
+            self._warn(
+                f"the judge has no verdict on {without:.0%} of the answers"
+                f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}"
             )
 
     def _warn_still(self, metrics: Mapping[str, float]) -> None:
@@ -141,12 +139,14 @@ class RunProgress:
         self._still = self._still + 1 if metrics["gradient_norm"] == 0 else None
         if self._still == _STEPS_WITHOUT_GRADIENT:
             self._still = None
-            self._console.print(
-                f"[yellow]warning:[/] {_STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
+            self._warn(
+                f"{_STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
                 f" (mean reward {_told(metrics['reward'], 3)}); one cause is that all answers to a"
-                " prompt earn the same",
-                highlight=False,
+                " prompt earn the same"
             )
+
+    def _warn(self, text: str) -> None:
+        self._console.print(f"[yellow]warning:[/] {text}", highlight=False)
 
     def _left(self, step: int, now: float) -> str:
         done = step - self._first_step

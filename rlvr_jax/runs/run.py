@@ -254,7 +254,6 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
 
     Args:
       config: checked already.
-      model_path: folder of the policy.
     Raises:
       ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size`,
         `check_asked` and `TrainConfig.sampling`; a method that reads the log-probs of a sampler

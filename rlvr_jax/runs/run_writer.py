@@ -49,9 +49,7 @@ class RunWriter:
     def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
         """Appends one line to each file."""
         for name, values in (("metrics", metrics), ("timings", timings)):
-            line = {"step": step, **{key: _plain(value) for key, value in values.items()}}
-            self._files[name].write(json.dumps(line) + "\n")
-            self._files[name].flush()
+            self._append(name, step, {key: _plain(value) for key, value in values.items()})
             for key, value in values.items():
                 if _plain(value) is not None:
                     self._board.add_scalar(f"{name}/{key}", float(value), step)
@@ -63,10 +61,13 @@ class RunWriter:
                 self._trackers.remove(tracker)
                 warnings.warn(f"log_to: a tracker failed and is left: {failure}", stacklevel=2)
 
+    def _append(self, name: str, step: int, values: Mapping[str, Any]) -> None:
+        self._files[name].write(json.dumps({"step": step, **values}) + "\n")
+        self._files[name].flush()
+
     def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
         """Appends what an evaluation counted, prompt by prompt, to `held_out.jsonl`."""
-        self._files["held_out"].write(json.dumps({"step": step, **counts}) + "\n")
-        self._files["held_out"].flush()
+        self._append("held_out", step, counts)
 
     def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
         """Appends what each visit of a prompt came to, to `outcomes.jsonl`: one line a step, with
@@ -74,13 +75,11 @@ class RunWriter:
         any filter; null without a verdict."""
         groups = [(batch, rows) for batch in seen for rows in batch.groups]
         line = {
-            "step": step,
             "number": [batch.asks[rows[0]].number for batch, rows in groups],
             "view": [batch.asks[rows[0]].view.label for batch, rows in groups],
             "outcome": [[batch.grades[row].outcome for row in rows] for batch, rows in groups],
         }
-        self._files["outcomes"].write(json.dumps(line) + "\n")
-        self._files["outcomes"].flush()
+        self._append("outcomes", step, line)
 
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes the kept responses of a step."""

@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
+from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import arrange
 from rlvr_jax.training.critic import CriticState, critic_params
@@ -111,15 +112,8 @@ class Scorer:
         params = whose[of]()
         programs = self.learner.programs
         program = programs.measures[large.pop() if large else ""]
-        size, count = self.learner.plan.rows, len(rollouts.group)
-        found = []
-        for first in range(0, count, size):
-            # The last piece is filled up with rows that were scored before.
-            rows = np.arange(first, first + size) % count
-            told = fetch(program(params, rows_of(rollouts, rows)))
-            found.append((rows[: min(size, count - first)], told))
-        cut = ((rows, {k: v[: len(rows)] for k, v in told.items()}) for rows, told in found)
-        whole = joined_records(count, cut)
+        size = self.learner.plan.rows
+        whole = run_in_pieces(lambda rows: fetch(program(params, rows)), rollouts, size)
         return {name: whole[name] for name in needs}
 
 

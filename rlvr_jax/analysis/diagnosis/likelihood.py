@@ -16,11 +16,7 @@ from rlvr_jax.analysis.arrays import row_sum
 from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.token_changes import token_changes
 from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed, signed_number
-from rlvr_jax.analysis.entropy.entropy_patterns import (
-    change_by_percentile,
-    fork_overlap,
-    forks,
-)
+from rlvr_jax.analysis.entropy.entropy_patterns import change_by_percentile, fork_overlap, forks
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
 _RARE = 0.01  # probability of a token that is as good as out of reach

@@ -70,7 +70,6 @@ def reach(
 
     Args:
       first, last: lines of `held_out.jsonl`.
-      names: of the two policies, as the page calls them.
       again: a second draw of the first policy, of the same size; None: there is none.
     """
     n = int(last["n"])

@@ -49,7 +49,6 @@ def write_board(
     """Writes one board as a Markdown page beside its picture, `<stem>.png`.
 
     Args:
-      title: the first line.
       budget: what every run was given, a sentence.
       rows: its lines; the failed ones are named.
       baseline: the entry that all are compared with.

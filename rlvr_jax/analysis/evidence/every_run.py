@@ -36,7 +36,6 @@ def stays_from(steps: Sequence[int], values: Sequence[float | None], bound: floa
     """The first of the evaluations from which on all values are below a bound; None: there is none.
 
     Args:
-      steps: of the evaluations.
       values: at them; a missing one is not below.
     """
     found = None

@@ -163,7 +163,6 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
     """Compares one tensor with itself after training.
 
     Args:
-      pair: see `tensor_pairs`.
       rank: of the top subspaces and of the principal mask; a smaller matrix has fewer.
       density: share of the entries on either mask. Both are ours.
     """

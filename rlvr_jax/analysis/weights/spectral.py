@@ -126,7 +126,6 @@ def update_spectrum(before: ArrayLike, after: ArrayLike, rank: int = 3) -> Updat
     """Decomposes an update.
 
     Args:
-      before, after: [M, N].
       rank: r of the subspaces that are compared.
     """
     before, after = np.asarray(before, float), np.asarray(after, float)

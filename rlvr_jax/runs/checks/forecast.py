@@ -107,7 +107,6 @@ def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
     """Turns an allocation that fails into a sentence.
 
     Args:
-      doing: what is computed.
       flags: of the settings that take less, "sampling" or "update".
     """
     try:

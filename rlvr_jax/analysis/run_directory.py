@@ -127,8 +127,10 @@ def load_run(path: str | Path) -> Run:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads one JSON object per line; a last line without its line break may be torn."""
-    *finished, last = path.read_bytes().split(b"\n")
+    """Reads one JSON object per line, none where there is no file; a last line without its line
+    break may be torn.
+    """
+    *finished, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
     rows = []
     for number, line in enumerate([*finished, last], start=1):
         if not line.strip():
@@ -180,8 +182,6 @@ def _read_summary(path: Path) -> dict[str, Any]:
 
 def read_steps(path: Path) -> list[dict[str, Any]]:
     """The objects of a file that has one per step, by rising step; none if there is no file."""
-    if not path.is_file():
-        return []
     rows = {}
     for row in read_json_lines(path):
         if not isinstance(row.get("step"), int):

@@ -215,12 +215,16 @@ def run_card(
     budget = config.response_tokens or task.response_tokens
     hyperparameters = config.method_arguments(budget)
     recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
+    terms, usual = list(recipe.objective.labels), experience().labels
+    if recipe.critic is not None:
+        terms.append(f"critic: {recipe.critic.label}")
+    terms += [f"experience: {name}" for name in recipe.experience.labels if name not in usual]
     card = {
         "method": config.method,
         "task": config.task,
         "seed": config.seed,
         "model": model,
-        "loss_terms": _terms(recipe),
+        "loss_terms": terms,
         "settings": config.to_json(),
         "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
         "task_fingerprint": task.fingerprint(),
@@ -232,16 +236,6 @@ def run_card(
     if files := asked_by_files(config):
         card["judge_files"] = files
     return card, task, recipe
-
-
-def _terms(recipe: Recipe) -> list[str]:
-    """What decides what is learned, a phrase for each part."""
-    terms = list(recipe.objective.labels)
-    if recipe.critic is not None:
-        terms.append(f"critic: {recipe.critic.label}")
-    usual = experience().labels
-    own = [label for label in recipe.experience.labels if label not in usual]
-    return [*terms, *(f"experience: {label}" for label in own)]
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:

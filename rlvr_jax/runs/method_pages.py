@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.methods.__main__ import MUST, defaults, needs
@@ -68,8 +67,8 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
     lines += [f"Left out: {about.left_out}."] * bool(about.left_out)
     lines += ["", "## Definition", *rest, ""]
     lines += ["## Hyperparameters", "", *_table(name), ""]
-    recipe = _recipe(name)
-    if recipe is not None:
+    if MUST not in defaults(name).values():
+        recipe = methods.recipe(name)
         lines += ["## What it changes of a step", ""]
         lines += [f"- `{label}`" for label in recipe.objective.labels]
         if recipe.experience is not None:
@@ -86,11 +85,6 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
     lines += ["## What its authors report", "", about.reports, ""] * bool(about.reports)
     lines += ["## Traps", "", about.traps, ""] * bool(about.traps)
     return "\n".join(lines)
-
-
-def _recipe(name: str) -> Any:
-    """With its defaults; None where something must be given."""
-    return None if MUST in defaults(name).values() else methods.recipe(name)
 
 
 def _table(name: str) -> list[str]:

@@ -211,7 +211,8 @@ class Run:
                 f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
                 " and gradients are of all of it; sampler_ratio says which mass the part has."
             )
-        idle = [n for n in ("lora_alpha", "lora_targets") if _given(self.config, n)]
+        names = ("lora_alpha", "lora_targets")
+        idle = [n for n in names if getattr(self.config, n) != getattr(TrainConfig, n)]
         taken = self.config.steps * self.config.updates_per_step()
         if self.config.warmup_updates > taken:
             found.append(
@@ -237,10 +238,6 @@ class Run:
                 " it is told in curves (info/) and beside the samples."
             )
         return found
-
-
-def _given(config: TrainConfig, name: str) -> bool:
-    return getattr(config, name) != getattr(TrainConfig, name)
 
 
 def _cuts(sampling: Sampling) -> list[str]:

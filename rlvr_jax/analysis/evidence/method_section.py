@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.analysis.evidence.ranking import standings
-from rlvr_jax.analysis.page import markdown_table
 from rlvr_jax.analysis.seed_statistics import mean_interval
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 240, 44, 34, 10
@@ -38,7 +37,8 @@ def method_section(
         return []
     found = {each.entry: each for each in standings(own, main, baseline)}
     others = [entry for entry in entries if entry != baseline]
-    cells = []
+    lines = [f"| | seeds | pass@1 | {main} | less the baseline's | entropy |"]
+    lines += ["|---|---|---|---|---|---|"]
     for entry in [baseline, *others]:
         ends = [row["end"] for row in own if row["entry"] == entry]
         first, second, third = (
@@ -47,13 +47,8 @@ def method_section(
         )
         gap = found[entry].difference
         less = gap.signed if gap.values else ""
-        cells.append((f"`{entry}`", len(ends), first, second, less, third))
-    head = ["", "seeds", "pass@1", main, "less the baseline's", "entropy"]
-    lines = [
-        *markdown_table(head, cells),
-        "",
-        f"Held-out {main} against drawn tokens, the mean over seeds with its 95 %",
-    ]
+        lines.append(f"| `{entry}` | {len(ends)} | {first} | {second} | {less} | {third} |")
+    lines += ["", f"Held-out {main} against drawn tokens, the mean over seeds with its 95 %"]
     lines += ["t-interval:", ""]
     kept = [row for row in curves if row["board"] == board]
     for entry in others or [baseline]:

@@ -112,7 +112,7 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """All lines of a file, none if there is no file."""
-    rows = read_json_lines(path) if path.is_file() else []
+    rows = read_json_lines(path)
     keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
         raise ValueError(f"read_rows: {path} must have one line a run, got more of {twice[0]}")

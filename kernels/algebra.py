@@ -47,22 +47,6 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.types import TokenStats, replace
 
-__all__ = [
-    "STREAMING",
-    "Coefficients",
-    "Sums",
-    "coefficients",
-    "finish",
-    "logit_gradient",
-    "logits_and_slope",
-    "merge",
-    "merge_parts",
-    "merge_shards",
-    "second_logsumexp",
-    "start",
-    "update",
-]
-
 # The statistics that these sums determine: one sweep over the vocabulary, tile by tile.
 STREAMING = (
     "logp",

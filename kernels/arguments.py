@@ -13,17 +13,8 @@ from jaxtyping import Array
 
 from rlvr_jax.kernels.plan import OtherPolicy, Policy
 
-__all__ = [
-    "check_arrays",
-    "check_names",
-    "check_needs",
-    "check_numbers",
-    "check_other",
-    "check_temperature",
-]
-
 # Statistics that read an argument of their own.
-READS = {
+_READS = {
     "second_logp": "second_temperature",
     "topk_logp": "top_k",
     "topk_ids": "top_k",
@@ -33,7 +24,7 @@ READS = {
     "reverse_kl": "other",
     "js": "other",
 }
-MOST_TOP_K = 64
+_MOST_TOP_K = 64
 
 
 def check_names(argument: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -49,7 +40,7 @@ def check_names(argument: str, names: Iterable[str], known: Iterable[str]) -> No
 
 def check_needs(needs: Collection[str], **options: Any) -> None:
     """Refuses statistics whose argument is None."""
-    for need, argument in READS.items():
+    for need, argument in _READS.items():
         if need in needs and options[argument] is None:
             raise ValueError(f"token_stats: {need} must have the argument {argument}, got none")
 
@@ -134,7 +125,7 @@ def check_numbers(
     """Refuses numbers outside their range."""
     if softcap is not None and not (isinstance(softcap, Real) and 0 < softcap < math.inf):
         raise ValueError(f"token_stats: softcap must be a positive number or None, got {softcap}")
-    most = min(MOST_TOP_K, vocabulary_size)
+    most = min(_MOST_TOP_K, vocabulary_size)
     is_integer = isinstance(top_k, Integral) and not isinstance(top_k, bool)
     if not (is_integer and 0 <= top_k <= most):
         raise ValueError(f"token_stats: top_k must be an integer from 0 to {most}, got {top_k}")

@@ -43,74 +43,73 @@ from rich.table import Table
 from rlvr_jax.kernels.token_stats import IMPLEMENTATIONS, token_stats
 from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
-__all__ = ["compiled", "main", "measure", "selection"]
-
-SHAPES = ("4096x256x512", "4096x512x8192", "2048x896x151936")
-LITE = ("logp", "entropy")
-FULL = (*LITE, "p_squared", "p_squared_logp")
+_SHAPES = ("4096x256x512", "4096x512x8192", "2048x896x151936")
+_LITE = ("logp", "entropy")
+_FULL = (*_LITE, "p_squared", "p_squared_logp")
 WALL, PROCESSOR = 0, 1
 SHARES = (1.0, 0.5, 0.2, 0.1)
-CHIPS = ("v5e", "v5p", "v6e")
-TPU_SHAPES = ((8192, 3584, 152064), (8192, 896, 151936))  # of Qwen2.5 7B and 0.5B
+_CHIPS = ("v5e", "v5p", "v6e")
+_TPU_SHAPES = ((8192, 3584, 152064), (8192, 896, 151936))  # of Qwen2.5 7B and 0.5B
 
-Hidden = Float[Array, "N D"]
-Unembedding = Float[Array, "V D"]
+_Hidden = Float[Array, "N D"]
+_Unembedding = Float[Array, "V D"]
 Targets = Int[Array, "N"]
-Statistics = tuple[Float[Array, "N"], ...]
-Contestant = Callable[[Hidden, Unembedding, Targets], Statistics]
-Name = TypeVar("Name", bound=Hashable)
+_Statistics = tuple[Float[Array, "N"], ...]
+_Contestant = Callable[[_Hidden, _Unembedding, Targets], _Statistics]
+_Name = TypeVar("Name", bound=Hashable)
 Seconds = tuple[float, float]
 """Wall and processor."""
 
 
-def naive(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
-    """Log-prob and entropy from a full array of float32 logits."""
-    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
-    logp = jax.nn.log_softmax(logits, axis=-1)
-    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
-    return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
+def _wide_logits(hidden: _Hidden, unembedding: _Unembedding) -> Float[Array, "N V"]:
+    return hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
 
 
-def naive_full(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
-    """`naive`, with Σ p² and Σ p² log p."""
-    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
-    logp = jax.nn.log_softmax(logits, axis=-1)
-    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
-    p = jnp.exp(logp)
-    sums = (jnp.sum(x, axis=-1) for x in (p * logp, p * p, p * p * logp))
-    entropy, p_squared, p_squared_logp = sums
-    return target, -entropy, p_squared, p_squared_logp
-
-
-def plain(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
-    """`naive` with products in the operands' own dtype, summed in float32: an accelerator's best
-    without tiles."""
+def _own_logits(hidden: _Hidden, unembedding: _Unembedding) -> Float[Array, "N V"]:
+    """Products in the operands' own dtype, summed in float32."""
     dimensions = (((1,), (1,)), ((), ()))
-    logits = jax.lax.dot_general(
-        hidden, unembedding, dimensions, preferred_element_type=jnp.float32
-    )
+    return jax.lax.dot_general(hidden, unembedding, dimensions, preferred_element_type=jnp.float32)
+
+
+def _from_logits(logits: Float[Array, "N V"], targets: Targets) -> tuple[Array, Array]:
+    """Log-probs of the targets, [N], and of all entries, [N, V]."""
     logp = jax.nn.log_softmax(logits, axis=-1)
-    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
+    return jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0], logp
+
+
+def naive(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
+    """Log-prob and entropy from a full array of float32 logits."""
+    target, logp = _from_logits(_wide_logits(hidden, unembedding), targets)
     return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
 
 
-def cross_entropy(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
-    """optax's cross entropy: the log-prob alone."""
-    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
+def _naive_full(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
+    """`naive`, with Σ p² and Σ p² log p."""
+    target, logp = _from_logits(_wide_logits(hidden, unembedding), targets)
+    p = jnp.exp(logp)
+    entropy, *sums = (jnp.sum(x, axis=-1) for x in (p * logp, p * p, p * p * logp))
+    return target, -entropy, *sums
+
+
+def plain(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
+    """`naive` with `_own_logits`: an accelerator's best without tiles."""
+    target, logp = _from_logits(_own_logits(hidden, unembedding), targets)
+    return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
+
+
+def _cross_entropy(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
+    """optax's cross entropy: only the log-prob."""
+    logits = _wide_logits(hidden, unembedding)
     return (-optax.softmax_cross_entropy_with_integer_labels(logits, targets),)
 
 
-def product(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
+def product(hidden: _Hidden, unembedding: _Unembedding, targets: Targets) -> _Statistics:
     """One matrix product, reduced so that it is not stored for the caller."""
     del targets
-    dimensions = (((1,), (1,)), ((), ()))
-    logits = jax.lax.dot_general(
-        hidden, unembedding, dimensions, preferred_element_type=jnp.float32
-    )
-    return (jnp.max(logits, axis=-1),)
+    return (jnp.max(_own_logits(hidden, unembedding), axis=-1),)
 
 
-def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> Contestant:
+def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> _Contestant:
     """`token_stats` as a function to be timed."""
 
     def run(hidden, unembedding, targets):
@@ -122,23 +121,23 @@ def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> Contest
     return run
 
 
-def with_gradient(
-    function: Contestant, cotangent: float | Float[Array, "N"] = 1.0
-) -> Callable[[Hidden, Unembedding, Targets], tuple[Hidden, Unembedding]]:
+def _with_gradient(
+    function: _Contestant,
+) -> Callable[[_Hidden, _Unembedding, Targets], tuple[_Hidden, _Unembedding]]:
     """The function's gradients to hidden states and unembedding."""
 
     def run(hidden, unembedding, targets):
         def total(hidden, unembedding):
-            return sum(jnp.sum(cotangent * x) for x in function(hidden, unembedding, targets))
+            return sum(jnp.sum(x) for x in function(hidden, unembedding, targets))
 
         return jax.grad(total, (0, 1))(hidden, unembedding)
 
     return run
 
 
-def make_inputs(
+def _make_inputs(
     shape: tuple[int, int, int], dtype: DTypeLike
-) -> tuple[Hidden, Unembedding, Targets]:
+) -> tuple[_Hidden, _Unembedding, Targets]:
     """Hidden states, an unembedding that gives logits of spread 1, and targets."""
     tokens, width, vocabulary = shape
     keys = jax.random.split(jax.random.key(0), 3)
@@ -147,27 +146,27 @@ def make_inputs(
     return hidden, unembedding.astype(dtype), jax.random.randint(keys[2], (tokens,), 0, vocabulary)
 
 
-def contestants() -> dict[str, tuple[Contestant, str]]:
+def contestants() -> dict[str, tuple[_Contestant, str]]:
     """Functions to be timed, each with the naive version that computes the same."""
-    table: dict[str, tuple[Contestant, str]] = {
+    table: dict[str, tuple[_Contestant, str]] = {
         "naive": (naive, "naive"),
-        "naive full": (naive_full, "naive full"),
+        "naive full": (_naive_full, "naive full"),
         "plain": (plain, "naive"),
-        "optax": (cross_entropy, "naive"),
+        "optax": (_cross_entropy, "naive"),
     }
     for name in IMPLEMENTATIONS:
         if name != "reference":
-            table[name] = ours(name, LITE), "naive"
-            table[f"{name} full"] = ours(name, FULL), "naive full"
+            table[name] = ours(name, _LITE), "naive"
+            table[f"{name} full"] = ours(name, _FULL), "naive full"
     table["xla nucleus"] = ours("xla", ("nucleus_entropy",), top_p=0.9), "naive"
     return table
 
 
 def timed_rounds(
-    programs: Mapping[Name, Callable[..., Any]], inputs: tuple[Any, ...], repeats: int
-) -> dict[Name, list[Seconds]]:
+    programs: Mapping[_Name, Callable[..., Any]], inputs: tuple[Any, ...], repeats: int
+) -> dict[_Name, list[Seconds]]:
     """(Wall, processor) seconds of each program, round by round; programs take turns in a round."""
-    rounds: dict[Name, list[Seconds]] = {name: [] for name in programs}
+    rounds: dict[_Name, list[Seconds]] = {name: [] for name in programs}
     for program in programs.values():
         jax.block_until_ready(program(*inputs))
     for _ in range(repeats):
@@ -180,7 +179,7 @@ def timed_rounds(
 
 
 def ratio(
-    rounds: Mapping[Name, Sequence[Seconds]], name: Name, beside: Name, clock: int = WALL
+    rounds: Mapping[_Name, Sequence[Seconds]], name: _Name, beside: _Name, clock: int = WALL
 ) -> float | None:
     """Median over rounds of the time of one program over that of another, if both were run."""
     if beside not in rounds:
@@ -193,12 +192,12 @@ def measure(
     shape: tuple[int, int, int], dtype: DTypeLike, repeats: int, names: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """Rows of the first table for one shape and dtype, of the contestants `names` or all."""
-    inputs = make_inputs(shape, dtype)
+    inputs = _make_inputs(shape, dtype)
     chosen = {name: entry for name, entry in contestants().items() if not names or name in names}
     functions: dict[tuple[str, str], Callable[..., Any]] = {("product", "forward"): product}
     for name, (function, _) in chosen.items():
         functions[name, "forward"] = function
-        functions[name, "forward + backward"] = with_gradient(function)
+        functions[name, "forward + backward"] = _with_gradient(function)
     about = {"shape": "x".join(map(str, shape)), "dtype": jnp.dtype(dtype).name}
     programs, rows = {}, []
     for key, function in functions.items():
@@ -232,13 +231,13 @@ def measure(
 
 def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> list[dict[str, Any]]:
     """Rows of the second table: time at each share of selected tokens over that of all."""
-    inputs = make_inputs(shape, dtype)
+    inputs = _make_inputs(shape, dtype)
     chosen = jax.random.permutation(jax.random.key(1), shape[0])
-    function = ours("xla", LITE)
+    function = ours("xla", _LITE)
     forward, backward = {}, {}
     for share in SHARES:
         mask = chosen < round(share * shape[0])
-        forward[f"{share}"] = jax.jit(ours("xla", LITE, mask=mask))
+        forward[f"{share}"] = jax.jit(ours("xla", _LITE, mask=mask))
         weight = mask.astype(jnp.float32)
         # With linearization outside the timed call, only the backward pass is timed.
         pullback = jax.jit(jax.vjp(lambda h, w: function(h, w, inputs[2]), *inputs[:2])[1])
@@ -270,7 +269,7 @@ def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
     """
     rows = []
     for chip in chips:
-        for shape in TPU_SHAPES:
+        for shape in _TPU_SHAPES:
             sizes = zip(("--tokens", "--width", "--vocabulary"), map(str, shape), strict=True)
             options = [word for pair in sizes for word in pair]
             command = [sys.executable, "-m", "rlvr_jax.kernels.tpu_schedule", chip, *options]
@@ -282,7 +281,7 @@ def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
 def main(arguments: Iterable[str] | None = None) -> None:
     """Prints the tables, or their rows as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--shapes", nargs="+", default=SHAPES, help="tokens x width x vocabulary")
+    parser.add_argument("--shapes", nargs="+", default=_SHAPES, help="tokens x width x vocabulary")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--programs", nargs="+", default=(), help="some of the contestants only")
     parser.add_argument("--repeats", type=int, default=3)
@@ -290,7 +289,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
         "--chips",
         nargs="*",
         choices=TOPOLOGIES,
-        help=f"TPUs to compile for, with libtpu; {', '.join(CHIPS)} if not given",
+        help=f"TPUs to compile for, with libtpu; {', '.join(_CHIPS)} if not given",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args(arguments)
@@ -303,7 +302,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     if options.chips and not compiles:
         parser.error("argument --chips: needs libtpu (pip install libtpu==0.0.51)")
     if options.chips is None:
-        options.chips = CHIPS if compiles and not options.programs else ()
+        options.chips = _CHIPS if compiles and not options.programs else ()
     found = {"device": jax.devices()[0].device_kind, "programs": [], "selection": [], "chips": []}
     for text in options.shapes:
         shape = tuple(int(size) for size in text.split("x"))
@@ -324,7 +323,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
         for shape, dtype in dict.fromkeys((row["shape"], row["dtype"]) for row in rows):
             console.print(_table(f"{shape} {dtype}", rows, shape, dtype))
     if found["chips"]:
-        console.print(_filled("compiled ahead of time, bfloat16", found["chips"]))
+        console.print(filled("compiled ahead of time, bfloat16", found["chips"]))
     for row in found["programs"]:
         if "skipped" in row:
             console.print(f"skipped: {row['program']}, {row['pass']}: {row['skipped']}")
@@ -334,12 +333,13 @@ def _table(title, rows, shape, dtype):
     """The rows of one shape and dtype that were measured."""
     mine = [row for row in rows if (row["shape"], row["dtype"]) == (shape, dtype)]
     mine = [row for row in mine if "skipped" not in row]
-    return _filled(
+    return filled(
         title, [{k: v for k, v in row.items() if k not in ("shape", "dtype")} for row in mine]
     )
 
 
-def _filled(title, rows):
+def filled(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A table of rows, numbers to three digits, empty cells for None."""
     table = Table(*rows[0], title=title)
     for row in rows:
         table.add_row(*map(_cell, row.values()))

@@ -8,14 +8,12 @@ import jax
 from rlvr_jax.kernels import algebra, pallas_gpu, pallas_tpu, tpu_blocks, xla
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 
-__all__ = ["SUMS", "check_named", "sums", "warn_once"]
-
 # Functions (plan, policy, tokens) -> Sums of a device's tokens over its part of the vocabulary.
 SUMS = {"xla": xla.sums, "pallas_tpu": pallas_tpu.sums, "pallas_gpu": pallas_gpu.sums}
 # Functions (plan, policy) -> why the kernel cannot run, or None.
 OBSTACLES = {"pallas_tpu": pallas_tpu.obstacle, "pallas_gpu": pallas_gpu.obstacle}
 # What runs if nothing was named; elsewhere it is "xla".
-PREFERRED = {"tpu": "pallas_tpu"}
+_PREFERRED = {"tpu": "pallas_tpu"}
 
 
 def check_named(plan: Plan, policy: Policy) -> None:
@@ -39,7 +37,7 @@ def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
     if plan.implementation is not None:
         return SUMS[plan.implementation](plan, policy, tokens)
     platform, _ = tpu_blocks.device()
-    preferred = PREFERRED.get(platform)
+    preferred = _PREFERRED.get(platform)
     if preferred is None:
         return xla.sums(plan, policy, tokens)
     if reason := _obstacle(preferred, plan, policy):

@@ -28,18 +28,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = [
-    "NARROW",
-    "Limbs",
-    "Totals",
-    "carried",
-    "limb",
-    "limb_scales",
-    "limbs_for",
-    "masked_means",
-    "plain_limb_sums",
-]
-
 MOST = 2**30
 
 

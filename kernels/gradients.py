@@ -14,15 +14,7 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.kernels import algebra, nucleus, second_policy, tiles, top
 from rlvr_jax.kernels.nucleus import Nucleus
-from rlvr_jax.kernels.plan import (
-    OtherPolicy,
-    Plan,
-    Policy,
-    Tiles,
-    Tokens,
-    by_platform,
-    is_at_once,
-)
+from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Tiles, Tokens, by_platform, is_at_once
 
 
 class Numbers(NamedTuple):

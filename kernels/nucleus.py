@@ -23,10 +23,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.kernels.algebra import LOWEST
 
-__all__ = ["Nucleus", "coefficients", "entropy", "logit_gradient", "threshold_of"]
-
-
-Total = Callable[..., Array]
+_Total = Callable[..., Array]
 
 
 class Nucleus(NamedTuple):
@@ -51,7 +48,7 @@ def entropy(
     shift: Float[Array, "n V"],
     s0: Float[Array, "n"],
     top_p: float,
-    total: Total,
+    total: _Total,
     group: int | None = None,
     include_crossing: bool = True,
 ) -> Nucleus:
@@ -92,7 +89,7 @@ def entropy(
 
 
 def threshold_of(
-    row: tuple[Float[Array, "n V"], Float[Array, "n"]], total: Total
+    row: tuple[Float[Array, "n V"], Float[Array, "n"]], total: _Total
 ) -> Float[Array, "n"]:
     """The largest t with Σ e 1[e ≥ t] ≥ wanted, from (e, wanted)."""
     exp, wanted = row

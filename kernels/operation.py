@@ -19,10 +19,8 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels import algebra, dispatch, gradients, nucleus, rows, second_policy, top
 from rlvr_jax.kernels.nucleus import Nucleus
-from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens
+from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens, token_axes
 from rlvr_jax.types import TokenStats, replace
-
-__all__ = ["DIFFERENTIABLE", "on_mesh", "statistics"]
 
 DIFFERENTIABLE = (
     "logp",
@@ -56,29 +54,23 @@ class _Saved(NamedTuple):
     pull: Float[Array, "N"] | None
 
 
-TOKEN_AXES = ("data", "fsdp")
-VOCABULARY_AXIS = "tensor"
+_VOCABULARY_AXIS = "tensor"
 
 
 def on_mesh(plan: Plan, mesh: Mesh | None, policy: Policy) -> Plan:
-    """`plan` with the axes of the mesh that split anything.
-
-    Raises:
-      ValueError: a vocabulary that the axis tensor does not divide.
-    """
+    """`plan` with the axes of the mesh that split anything."""
     if mesh is None or mesh.size == 1:
         return plan
-    parts = mesh.shape.get(VOCABULARY_AXIS, 1)
+    parts = mesh.shape.get(_VOCABULARY_AXIS, 1)
     if policy.unembedding.shape[0] % parts:
         raise ValueError(
-            f"token_stats: the mesh axis {VOCABULARY_AXIS} must divide the vocabulary, got size"
+            f"token_stats: the mesh axis {_VOCABULARY_AXIS} must divide the vocabulary, got size"
             f" {parts} and V = {policy.unembedding.shape[0]}; pad the unembedding, with a bias of"
             " -inf for the added entries"
         )
-    token_axes = tuple(axis for axis in TOKEN_AXES if mesh.shape.get(axis, 1) > 1)
-    vocabulary_axis = VOCABULARY_AXIS if parts > 1 else None
+    vocabulary_axis = _VOCABULARY_AXIS if parts > 1 else None
     return dataclasses.replace(
-        plan, mesh=mesh, token_axes=token_axes, vocabulary_axis=vocabulary_axis
+        plan, mesh=mesh, token_axes=token_axes(mesh), vocabulary_axis=vocabulary_axis
     )
 
 

@@ -20,17 +20,15 @@ from jax.experimental.pallas import triton as plgpu
 from rlvr_jax.kernels import algebra, tiles, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 
-__all__ = ["obstacle", "sums"]
-
 TOKENS = 128
 # (entries of a tile, chunk of the width): the largest that spill no register, on sm_90 with all
 # statistics, on sm_80 with five (bfloat16) of them; 3 stages take 96 KiB of shared memory or less.
 TILES = {jnp.dtype(jnp.bfloat16): (128, 64), jnp.dtype(jnp.float32): (64, 32)}
-NUM_WARPS, NUM_STAGES = 8, 3
+_NUM_WARPS, _NUM_STAGES = 8, 3
 # So many that a thousand tokens already occupy a GPU of 132 multiprocessors.
 MOST_SHARES = 16
 # Offsets into arrays are int32.
-MOST_ELEMENTS = 2**31
+_MOST_ELEMENTS = 2**31
 
 
 def obstacle(plan: Plan, policy: Policy) -> str | None:
@@ -49,18 +47,13 @@ def obstacle(plan: Plan, policy: Policy) -> str | None:
     if hidden.shape[1] % chunk:
         return f"the width D must be a multiple of {chunk}, got {hidden.shape[1]}"
     for name, array in (("hidden", hidden), ("unembedding", unembedding)):
-        if array.size >= MOST_ELEMENTS:
+        if array.size >= _MOST_ELEMENTS:
             return f"{name} must have less than 2^31 elements, got {array.shape}"
     return None
 
 
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
-    """Sums of the active tokens over the vocabulary; those of the others are 0.
-
-    Args:
-      policy: of this device: its tokens and its part of the vocabulary.
-      tokens: of this device, with targets as indices into its part of the vocabulary.
-    """
+    """As `dispatch.sums`; sums of tokens that are not active are 0."""
     size = policy.hidden.shape[0]
     if size == 0:
         return algebra.start(plan.needs, 0, plan.dtype, tokens.second_ratio)
@@ -107,7 +100,7 @@ def _kernel_sums(plan, policy, tokens, num_blocks):
         kernel,
         grid=(num_shares, padded // TOKENS),
         out_shape=out_shape,
-        compiler_params=plgpu.CompilerParams(num_warps=NUM_WARPS, num_stages=NUM_STAGES),
+        compiler_params=plgpu.CompilerParams(num_warps=_NUM_WARPS, num_stages=_NUM_STAGES),
         name="token_stats",
     )(*inputs.values())
     return jax.tree.unflatten(structure, shares)

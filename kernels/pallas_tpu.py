@@ -27,14 +27,12 @@ from jax.experimental.pallas import tpu as pltpu
 from rlvr_jax.kernels import algebra, tiles, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 
-__all__ = ["obstacle", "sums"]
-
-SUBLANES, LANES = 8, 128
+SUBLANES, _LANES = 8, 128
 # Block indices are int32 for Mosaic; a Python 0 is not where 64-bit numbers are enabled.
-ZERO = np.int32(0)
+_ZERO = np.int32(0)
 # Logits that are absorbed together: few enough for registers, and so many that rescaling the sums
 # to a new largest logit does not count.
-ROWS, COLUMNS = 128, 256
+ROWS, _COLUMNS = 128, 256
 
 
 def obstacle(plan: Plan, policy: Policy) -> str | None:
@@ -49,8 +47,8 @@ def obstacle(plan: Plan, policy: Policy) -> str | None:
             f" {hidden.dtype} and {unembedding.dtype}"
         )
     vocabulary_size, width = unembedding.shape
-    if width % LANES:
-        return f"the width D must be a multiple of {LANES}, got {width}"
+    if width % _LANES:
+        return f"the width D must be a multiple of {_LANES}, got {width}"
     blocks = tpu_blocks.fit(kind, width, hidden.dtype.itemsize)
     if blocks is None:
         return f"no block of width D = {width} fits into the VMEM of {kind!r}"
@@ -60,17 +58,12 @@ def obstacle(plan: Plan, policy: Policy) -> str | None:
 
 
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
-    """Sums of the active tokens over the vocabulary; those of the others are 0.
-
-    Args:
-      policy: of this device: its tokens and its part of the vocabulary.
-      tokens: of this device, with targets as indices into its part of the vocabulary.
-    """
+    """As `dispatch.sums`; sums of tokens that are not active are 0."""
     size, width = policy.hidden.shape
     if size == 0:
         return algebra.start(plan.needs, 0, plan.dtype, tokens.second_ratio)
     blocks = tpu_blocks.fit(tpu_blocks.device()[1], width, policy.hidden.dtype.itemsize)
-    blocks = blocks._replace(tokens=min(blocks.tokens, -(-size // LANES) * LANES))
+    blocks = blocks._replace(tokens=min(blocks.tokens, -(-size // _LANES) * _LANES))
     if tokens.active is None and size >= blocks.tokens:
         return _sums(plan, blocks, policy, tokens, pl.cdiv(size, blocks.tokens))
     rows = tiles.active_first(tokens.active, size, blocks.tokens)
@@ -118,18 +111,18 @@ def _filled_up(policy, vocabulary_size):
 def _kernel_sums(plan, blocks, policy, tokens, grid):
     """Eight sums per token over the pairs of vocabulary tiles of the grid, [8, N], N in blocks."""
     (size, width), tile = policy.hidden.shape, blocks.vocabulary
-    by_token = pl.BlockSpec((1, blocks.tokens), lambda i, j: (ZERO, i))
+    by_token = pl.BlockSpec((1, blocks.tokens), lambda i, j: (_ZERO, i))
     inputs = {
-        "hidden": (policy.hidden, pl.BlockSpec((blocks.tokens, width), lambda i, j: (i, ZERO))),
+        "hidden": (policy.hidden, pl.BlockSpec((blocks.tokens, width), lambda i, j: (i, _ZERO))),
         "unembedding": (
             policy.unembedding,
-            pl.BlockSpec((2 * tile, width), lambda i, j: (j, ZERO)),
+            pl.BlockSpec((2 * tile, width), lambda i, j: (j, _ZERO)),
         ),
         "target": (tokens.targets[None, :], by_token),
     }
     if policy.bias is not None:
         bias = policy.bias.astype(jnp.float32)[None, :]
-        inputs["bias"] = bias, pl.BlockSpec((1, 2 * tile), lambda i, j: (ZERO, j))
+        inputs["bias"] = bias, pl.BlockSpec((1, 2 * tile), lambda i, j: (_ZERO, j))
     if tokens.inverse_temperature is not None:
         inputs["inverse_temperature"] = tokens.inverse_temperature[None, :], by_token
     if tokens.second_ratio is not None:
@@ -151,7 +144,7 @@ def _kernel_sums(plan, blocks, policy, tokens, grid):
         kernel,
         grid=grid,
         in_specs=in_specs,
-        out_specs=[pl.BlockSpec((SUBLANES, blocks.tokens), lambda i, j: (ZERO, i))]
+        out_specs=[pl.BlockSpec((SUBLANES, blocks.tokens), lambda i, j: (_ZERO, i))]
         * len(out_shape),
         out_shape=out_shape,
         scratch_shapes=[pltpu.VMEM((tile, blocks.tokens), jnp.float32)] * 2,
@@ -197,8 +190,8 @@ def _logits(plan, inputs, entries):
     operands = inputs["unembedding"][entries, :], inputs["hidden"][...]
     logits = tiles.product(plan, *operands, (1, 1))
     if "bias" in inputs:
-        row = jnp.broadcast_to(inputs["bias"][:, entries], (LANES, logits.shape[0]))
-        logits = logits + jnp.concatenate([row.T] * (logits.shape[1] // LANES), axis=1)
+        row = jnp.broadcast_to(inputs["bias"][:, entries], (_LANES, logits.shape[0]))
+        logits = logits + jnp.concatenate([row.T] * (logits.shape[1] // _LANES), axis=1)
     logits, _ = algebra.logits_and_slope(logits, None, plan.softcap, None)
     if "inverse_temperature" in inputs:
         logits = logits * inputs["inverse_temperature"][...]
@@ -208,8 +201,8 @@ def _logits(plan, inputs, entries):
 def _absorb(outputs, logits, target, first, is_real=None):
     """Adds a tile whose first entry is `first`, unless `is_real` says that there is none."""
     tile, block = logits.shape
-    for start in range(0, block, COLUMNS):
-        columns = pl.ds(start, min(COLUMNS, block - start))
+    for start in range(0, block, _COLUMNS):
+        columns = pl.ds(start, min(_COLUMNS, block - start))
         before = jax.tree.map(lambda ref, at=columns: ref[:, at], outputs)
         after = before
         for row in range(0, tile, ROWS):

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["ROWS", "OtherPolicy", "Plan", "Policy", "Tiles", "Tokens", "by_platform"]
-
-Result = TypeVar("Result")
+_Result = TypeVar("Result")
 
 # Statistics that need the largest logit or the normalizer of the whole row before their sum can
 # start, or an order of the row: they are computed on waves of tokens with all of the vocabulary.
@@ -73,16 +71,16 @@ class Tiles(NamedTuple):
 # GPU: matrix products have to be large. Forward, waves of tokens over any vocabulary at once;
 # backward, tiles, as the gradient of the unembedding would otherwise be carried in float32; on an
 # H200 these take 0.92 to 0.96 of the time of 2048 x 16384.
-WHOLE = 2**30
+_WHOLE = 2**30
 TILES = (
     Tiles("cpu", forward=(512, 2048), backward=(512, 2048), wave=(2**24, 2048), search=8),
-    Tiles("gpu", forward=(1024, WHOLE), backward=(4096, 32768), wave=(2**27, WHOLE), search=None),
-    Tiles("tpu", forward=(2048, 2048), backward=(2048, 2048), wave=(2**27, WHOLE), search=None),
+    Tiles("gpu", forward=(1024, _WHOLE), backward=(4096, 32768), wave=(2**27, _WHOLE), search=None),
+    Tiles("tpu", forward=(2048, 2048), backward=(2048, 2048), wave=(2**27, _WHOLE), search=None),
 )
 # Up to so many logits (32 MiB in float32) a vocabulary of one tile is done at once. The choice of
 # the vocabulary's tiles depends on V alone: no sum's order depends on N (small products may).
 AT_ONCE_VOCABULARY = 2048
-AT_ONCE_LOGITS = 2**23
+_AT_ONCE_LOGITS = 2**23
 
 
 @dataclass(frozen=True)
@@ -111,13 +109,18 @@ class Plan:
     implementation: str | None = None
 
 
+def token_axes(mesh: jax.sharding.Mesh) -> tuple[str, ...]:
+    """The axes of a mesh that split tokens."""
+    return tuple(axis for axis in ("data", "fsdp") if mesh.shape.get(axis, 1) > 1)
+
+
 def is_at_once(tokens: int, vocabulary_size: int) -> bool:
     """Whether all logits of a device are so few that loops over tiles cost more than they save."""
     is_small = vocabulary_size <= AT_ONCE_VOCABULARY
-    return tokens == 0 or (is_small and tokens * vocabulary_size <= AT_ONCE_LOGITS)
+    return tokens == 0 or (is_small and tokens * vocabulary_size <= _AT_ONCE_LOGITS)
 
 
-def by_platform(function: Callable[..., Result], *operands: Any) -> Result:
+def by_platform(function: Callable[..., _Result], *operands: Any) -> _Result:
     """function(tiles, *operands) with the tiles of the platform that it is compiled for."""
     cpu, gpu, tpu = (lambda *args, tiles=tiles: function(tiles, *args) for tiles in TILES)
     return jax.lax.platform_dependent(*operands, cpu=cpu, cuda=gpu, rocm=gpu, default=tpu)

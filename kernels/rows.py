@@ -17,15 +17,7 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.kernels import nucleus, second_policy, tiles, top
 from rlvr_jax.kernels.algebra import LOWEST
 from rlvr_jax.kernels.nucleus import Nucleus
-from rlvr_jax.kernels.plan import (
-    OtherPolicy,
-    Plan,
-    Policy,
-    Tiles,
-    Tokens,
-    by_platform,
-    is_at_once,
-)
+from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Tiles, Tokens, by_platform, is_at_once
 from rlvr_jax.types import TokenStats, replace
 
 

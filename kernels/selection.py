@@ -25,16 +25,14 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from rlvr_jax.kernels import fixed_point, selection_search, selection_tpu
-
-__all__ = ["IMPLEMENTATIONS", "covariance", "quantile", "random_subset", "top_covariance", "top_k"]
+from rlvr_jax.kernels.plan import token_axes
 
 IMPLEMENTATIONS = ("xla", "pallas_tpu")
-TOKEN_AXES = ("data", "fsdp")
 # How arrays of an operation are split: by rows, or not at all.
-ROWS, WHOLE = True, False
+ROWS, _WHOLE = True, False
 
 
-class Form(NamedTuple):
+class _Form(NamedTuple):
     """The sweeps over the tokens that an implementation is made of; results are of all devices.
 
     Fields:
@@ -86,7 +84,7 @@ def top_covariance(
 ) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
     """`covariance` and, chosen as by `top_k`, its k largest values on the mask. No gradient."""
     arrays = (advantage, logp, mask, jnp.asarray(k, jnp.int32), rollout_id)
-    split = (ROWS, ROWS, ROWS, WHOLE, ROWS)
+    split = (ROWS, ROWS, ROWS, _WHOLE, ROWS)
     return _run(_top_covariance, mesh, implementation, arrays, split, (ROWS, ROWS))
 
 
@@ -114,7 +112,7 @@ def top_k(
       ValueError: as `covariance`.
     """
     arrays = values, eligible, jnp.asarray(k, jnp.int32), rollout_id
-    return _run(_top_k, mesh, implementation, arrays, (ROWS, ROWS, WHOLE, ROWS), ROWS)
+    return _run(_top_k, mesh, implementation, arrays, (ROWS, ROWS, _WHOLE, ROWS), ROWS)
 
 
 def random_subset(
@@ -132,17 +130,11 @@ def random_subset(
     Equal draws go to the smaller `rollout_id`; that any two tokens draw the same has chance 2⁻³².
 
     Args:
-      eligible: the tokens to choose from.
-      k: how many; may be traced.
       key: PRNG key, used once.
-      rollout_id: distinct for rows with eligible tokens.
-    Returns:
-      True on exactly min(k, number eligible) tokens.
-    Raises:
-      ValueError: as `covariance`.
+      eligible, k, rollout_id: as for `top_k`, whose result and errors this function has.
     """
     arrays = eligible, jnp.asarray(k, jnp.int32), key, rollout_id
-    return _run(_random_subset, mesh, implementation, arrays, (ROWS, WHOLE, WHOLE, ROWS), ROWS)
+    return _run(_random_subset, mesh, implementation, arrays, (ROWS, _WHOLE, _WHOLE, ROWS), ROWS)
 
 
 def quantile(
@@ -166,7 +158,7 @@ def quantile(
       ValueError: as `covariance`.
     """
     arrays = values, mask, jnp.asarray(fraction, values.dtype)
-    return _run(_quantile, mesh, implementation, arrays, (ROWS, ROWS, WHOLE), WHOLE)
+    return _run(_quantile, mesh, implementation, arrays, (ROWS, ROWS, _WHOLE), _WHOLE)
 
 
 def _top_covariance(form, advantage, logp, mask, k, rollout_id):
@@ -249,9 +241,7 @@ def _run(body, mesh, implementation, arrays, split, out):
         )
     if implementation != "pallas_tpu":
         return _in_plain_jax(body, *arrays)
-    axes = ()
-    if mesh is not None:
-        axes = tuple(axis for axis in TOKEN_AXES if mesh.shape.get(axis, 1) > 1)
+    axes = () if mesh is None else token_axes(mesh)
     local = partial(_on_tpu, body, axes)
     if not axes:
         return local(*arrays)
@@ -261,7 +251,7 @@ def _run(body, mesh, implementation, arrays, split, out):
             f"selection: the mesh axes {' and '.join(axes)} must divide the rows, got size {parts}"
             f" and B = {arrays[0].shape[0]}"
         )
-    specs = {ROWS: PartitionSpec(axes), WHOLE: PartitionSpec()}
+    specs = {ROWS: PartitionSpec(axes), _WHOLE: PartitionSpec()}
     return jax.shard_map(
         local,
         mesh=mesh,
@@ -302,7 +292,7 @@ def _on_tpu(body, axes, *arrays):
     kth = partial(selection_tpu.kth_largest, add=add)
     parts = math.prod(jax.lax.axis_size(axis) for axis in axes)
     totals = fixed_point.Totals(add, largest, selection_tpu.limb_sums, parts)
-    return body(Form(count, smallest, kth, totals, product), *arrays)
+    return body(_Form(count, smallest, kth, totals, product), *arrays)
 
 
 def _plain_product(advantage, logp, mask, means):
@@ -314,7 +304,7 @@ def _plain_count(chosen):
     return jnp.sum(selection_search.row_counts(jnp.atleast_1d(chosen)), dtype=jnp.int32)
 
 
-XLA = Form(
+XLA = _Form(
     count=_plain_count,
     smallest=jnp.min,
     kth=selection_search.kth_largest,

@@ -24,90 +24,87 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from rich.console import Console
-from rich.table import Table
 
 from rlvr_jax.kernels import selection
-from rlvr_jax.kernels.bench import PROCESSOR, WALL, ratio, timed_rounds
+from rlvr_jax.kernels.bench import PROCESSOR, WALL, filled, ratio, timed_rounds
 
-__all__ = ["main", "measure"]
-
-SHARE = 0.002
-FRACTION = 0.8
+_SHARE = 0.002
+_FRACTION = 0.8
 
 Values = Float[Array, "B T"]
-Mask = Bool[Array, "B T"]
+_Mask = Bool[Array, "B T"]
 
 
-def plain_covariance(advantage: Values, logp: Values, mask: Mask) -> Values:
+def _plain_covariance(advantage: Values, logp: Values, mask: _Mask) -> Values:
     """With sums of floats."""
     count = jnp.sum(mask, dtype=jnp.int32).astype(logp.dtype)
     left, right = (x - jnp.sum(jnp.where(mask, x, 0)) / count for x in (advantage, logp))
     return jnp.where(mask, left * right, 0)
 
 
-def sorted_top_k(values: Values, eligible: Mask, k: int | Int[Array, ""]) -> Mask:
+def _sorted_top_k(values: Values, eligible: _Mask, k: int | Int[Array, ""]) -> _Mask:
     """The k largest of a stable sort; ties go by place in the array."""
     order = jnp.argsort(jnp.where(eligible, -values, jnp.inf).ravel(), stable=True)
     rank = jnp.zeros(order.shape, jnp.int32).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
     return eligible & (rank.reshape(values.shape) < k)
 
 
-def sorted_quantile(values: Values, mask: Mask) -> Float[Array, ""]:
+def _sorted_quantile(values: Values, mask: _Mask) -> Float[Array, ""]:
     """With linear interpolation, from a sort."""
     ordered = jnp.sort(jnp.where(mask, values, jnp.inf).ravel())
-    position = FRACTION * (jnp.sum(mask, dtype=jnp.int32) - 1).astype(values.dtype)
+    position = _FRACTION * (jnp.sum(mask, dtype=jnp.int32) - 1).astype(values.dtype)
     below = jnp.floor(position)
     low, high = (ordered[below.astype(jnp.int32) + i] for i in (0, 1))
     return low + (position - below) * (high - low)
 
 
-class Inputs(NamedTuple):
+class _Inputs(NamedTuple):
     """What the contestants read; arrays are [B, T] and [B]."""
 
     advantage: Values
     logp: Values
-    mask: Mask
+    mask: _Mask
     k: jax.Array
     rollout_id: jax.Array
     key: jax.Array
 
 
-PLAIN: dict[str, Callable[[Inputs], Array]] = {
-    "covariance": lambda x: plain_covariance(x.advantage, x.logp, x.mask),
-    "top_k": lambda x: sorted_top_k(x.logp, x.mask, x.k),
-    "top_covariance": lambda x: sorted_top_k(
-        plain_covariance(x.advantage, x.logp, x.mask), x.mask, x.k
+PLAIN: dict[str, Callable[[_Inputs], Array]] = {
+    "covariance": lambda x: _plain_covariance(x.advantage, x.logp, x.mask),
+    "top_k": lambda x: _sorted_top_k(x.logp, x.mask, x.k),
+    "top_covariance": lambda x: _sorted_top_k(
+        _plain_covariance(x.advantage, x.logp, x.mask), x.mask, x.k
     ),
-    "random_subset": lambda x: sorted_top_k(
+    "random_subset": lambda x: _sorted_top_k(
         jax.random.uniform(x.key, x.mask.shape, jnp.float32), x.mask, x.k
     ),
-    "quantile": lambda x: sorted_quantile(x.logp, x.mask),
+    "quantile": lambda x: _sorted_quantile(x.logp, x.mask),
 }
-ARGUMENTS: dict[str, Callable[[Inputs], tuple[Any, ...]]] = {
+ARGUMENTS: dict[str, Callable[[_Inputs], tuple[Any, ...]]] = {
     "covariance": lambda x: (x.advantage, x.logp, x.mask),
     "top_k": lambda x: (x.logp, x.mask, x.k, x.rollout_id),
     "top_covariance": lambda x: (x.advantage, x.logp, x.mask, x.k, x.rollout_id),
     "random_subset": lambda x: (x.mask, x.k, x.key, x.rollout_id),
-    "quantile": lambda x: (x.logp, x.mask, FRACTION),
+    "quantile": lambda x: (x.logp, x.mask, _FRACTION),
 }
 
 
-def ours(name: str, implementation: str) -> Callable[[Inputs], jax.Array]:
+def ours(name: str, implementation: str) -> Callable[[_Inputs], jax.Array]:
     """An operation as a function to be timed."""
     operation = partial(getattr(selection, name), implementation=implementation)
     return lambda inputs: operation(*ARGUMENTS[name](inputs))
 
 
-def random_inputs(rows: int, tokens: int) -> Inputs:
+def random_inputs(rows: int, tokens: int) -> _Inputs:
     """Arrays of float32, a row of advantages being one number."""
     random = np.random.default_rng(0)
     length = random.integers(tokens // 2, tokens + 1, rows)
     mask = np.arange(tokens) < length[:, None]
     advantage = np.repeat(random.normal(size=(rows, 1)), tokens, axis=1).astype(np.float32)
     logp = -random.exponential(size=mask.shape).astype(np.float32)
-    k = np.int32(max(SHARE * mask.sum(), 1))
+    k = np.int32(max(_SHARE * mask.sum(), 1))
     arrays = advantage, logp, mask, k, np.arange(rows, dtype=np.int32)
-    return Inputs(*map(jnp.asarray, arrays), jax.random.key(0))
+    return _Inputs(*map(jnp.asarray, arrays), jax.random.key(0))
 
 
 def measure(rows: int, tokens: int, repeats: int) -> list[dict[str, Any]]:
@@ -148,16 +145,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     if options.json:
         print(json.dumps({"device": device, "programs": rows}, indent=1))
         return
-    table = Table(*rows[0], title=f"{options.rows} x {options.tokens} tokens, {device}")
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
-    Console().print(table)
-
-
-def _cell(value):
-    if value is None:
-        return ""
-    return f"{value:.3g}" if isinstance(value, float) else value
+    Console().print(filled(f"{options.rows} x {options.tokens} tokens, {device}", rows))
 
 
 if __name__ == "__main__":

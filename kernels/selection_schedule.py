@@ -26,8 +26,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rlvr_jax.kernels import selection_search, selection_tpu
 from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
-__all__ = ["bundles_by_depth"]
-
 
 def bundles_by_depth(code: str) -> list[int]:
     """Number of bundles of a `final_bundles.txt` outside of loops, in a loop, in a loop in it, …"""

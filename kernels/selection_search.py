@@ -16,11 +16,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt
 
-__all__ = ["first_k", "kth_largest", "of_rank", "ordered_bits", "quantile", "row_counts"]
-
-Count = Callable[[Array], Array]
-Kth = Callable[[UInt[Array, "..."], Bool[Array, "..."], Int[Array, "..."], int, Count], Array]
-BYTES = 32  # so many entries are counted in a byte
+_Count = Callable[[Array], Array]
+_Kth = Callable[[UInt[Array, "..."], Bool[Array, "..."], Int[Array, "..."], int, _Count], Array]
+_BYTES = 32  # so many entries are counted in a byte
 
 
 def ordered_bits(values: Array) -> UInt[Array, "..."]:
@@ -48,12 +46,12 @@ def row_counts(chosen: Bool[Array, "... T"]) -> Int[Array, "... 1"]:
 
     def bytewise(chosen):
         *rows, width = chosen.shape
-        padding = [(0, 0)] * len(rows) + [(0, -width % BYTES)]
-        pieces = jnp.pad(chosen, padding).reshape(*rows, BYTES, -(-width // BYTES))
+        padding = [(0, 0)] * len(rows) + [(0, -width % _BYTES)]
+        pieces = jnp.pad(chosen, padding).reshape(*rows, _BYTES, -(-width // _BYTES))
         counts = jnp.sum(pieces, axis=-2, dtype=jnp.int8)
         return jnp.sum(counts, axis=-1, keepdims=True, dtype=jnp.int32)
 
-    if chosen.shape[-1] < BYTES:
+    if chosen.shape[-1] < _BYTES:
         return plain(chosen)
     return jax.lax.platform_dependent(chosen, cpu=bytewise, default=plain)
 
@@ -63,7 +61,7 @@ def kth_largest(
     eligible: Bool[Array, "..."],
     k: Int[Array, "..."],
     num_bits: int,
-    count: Count,
+    count: _Count,
 ) -> UInt[Array, "..."]:
     """Largest threshold that at least k eligible keys reach, found bit by bit from the top.
 
@@ -87,8 +85,8 @@ def first_k(
     eligible: Bool[Array, "B T"],
     k: int | Int[Array, "..."],
     rollout_id: Int[Array, "B"],
-    count: Count,
-    kths: tuple[Kth, Kth] = (kth_largest, kth_largest),
+    count: _Count,
+    kths: tuple[_Kth, _Kth] = (kth_largest, kth_largest),
 ) -> Bool[Array, "B T"]:
     """The k eligible tokens of highest priority; all of them if there are fewer.
 
@@ -127,8 +125,8 @@ def of_rank(
     rank: Int[Array, "..."],
     values: Float[Array, "..."],
     mask: Bool[Array, "..."],
-    count: Count,
-    kth: Kth = kth_largest,
+    count: _Count,
+    kth: _Kth = kth_largest,
 ) -> Float[Array, "..."]:
     """The value with `rank` others before it in ascending order; the set must not be empty."""
     unsigned, top = _unsigned(values.dtype)
@@ -142,18 +140,13 @@ def quantile(
     values: Float[Array, "..."],
     mask: Bool[Array, "..."],
     fraction: float | Float[Array, ""],
-    count: Count,
+    count: _Count,
     smallest: Callable[[Array], Array],
-    kth: Kth = kth_largest,
+    kth: _Kth = kth_largest,
 ) -> Float[Array, "..."]:
-    """The quantile with linear interpolation, the default rule of numpy.
-
-    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value.
+    """As `selection.quantile`, of one set or of several.
 
     Args:
-      values: finite on the mask.
-      fraction: in [0, 1].
       smallest: (values) -> the smallest of each set, as `count`.
     """
     values = jax.lax.stop_gradient(values)

@@ -18,19 +18,17 @@ from jaxtyping import Array, Bool, Float, Int, UInt
 
 from rlvr_jax.kernels import fixed_point, tpu_blocks
 
-__all__ = ["BITS", "ROWS", "kth_largest", "limb_sums", "obstacle", "product", "tiling"]
-
-SUBLANES, LANES = 8, 128
+_SUBLANES, _LANES = 8, 128
 # Rows that are handled together: a tile of int8, the mask's type, has 32 sublanes.
 ROWS = 32
 # A block of float32 is 1 MiB; with 16 registers of it at a time the sums stay in registers.
-BLOCK_ROWS, BLOCK_COLUMNS = 512, 512
+_BLOCK_ROWS, _BLOCK_COLUMNS = 512, 512
 BITS = 4
 # Each of the 1024 places of a register adds up as many limbs as there is room for.
-MOST = SUBLANES * LANES * fixed_point.NARROW.at_once
+_MOST = _SUBLANES * _LANES * fixed_point.NARROW.at_once
 # Block indices are int32 for Mosaic; a Python 0 is not where 64-bit numbers are enabled.
-ZERO = np.int32(0)
-SIGN = np.uint32(1 << 31)
+_ZERO = np.int32(0)
+_SIGN = np.uint32(1 << 31)
 
 
 def obstacle(arrays: Sequence[Array]) -> str | None:
@@ -43,8 +41,8 @@ def obstacle(arrays: Sequence[Array]) -> str | None:
             return f"no array may have 64 bits an element, got {x.dtype}"
     if arrays[0].ndim != 2 or 0 in arrays[0].shape:
         return f"arrays must be [B, T] and not empty, got shape {arrays[0].shape}"
-    if arrays[0].size > MOST:
-        return f"a device may have {MOST} tokens, got {arrays[0].size}"
+    if arrays[0].size > _MOST:
+        return f"a device may have {_MOST} tokens, got {arrays[0].size}"
     return None
 
 
@@ -66,7 +64,7 @@ def limb_sums(
     num_sums = len(values) * limbs.number
     lanes, _ = _sweep(body, values, jnp.stack(scales), num_sums, name="limb_sums")
     sums = []
-    for own in lanes.reshape(len(values), limbs.number, SUBLANES, LANES):
+    for own in lanes.reshape(len(values), limbs.number, _SUBLANES, _LANES):
         digits = fixed_point.carried([jnp.zeros_like(own[0]), *own], limbs.bits)
         digits = [jnp.sum(digit, dtype=jnp.int32) for digit in digits]
         sums.append(fixed_point.carried(digits, limbs.bits))
@@ -141,7 +139,7 @@ def kth_largest(
 
 def tiling(shape: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
     """Steps and block of a sweep over arrays of this shape, filled up to whole tiles."""
-    units, most = (ROWS, LANES), (BLOCK_ROWS, BLOCK_COLUMNS)
+    units, most = (ROWS, _LANES), (_BLOCK_ROWS, _BLOCK_COLUMNS)
     sizes = [-(-size // unit) * unit for size, unit in zip(shape, units, strict=True)]
     block = tuple(map(_divisor, sizes, most, units))
     return tuple(size // part for size, part in zip(sizes, block, strict=True)), block
@@ -155,8 +153,8 @@ def _candidates(threshold, shift):
 def _signed(keys):
     """Signed integers in the order of the unsigned ones."""
     if isinstance(keys, np.ndarray):
-        return (keys ^ SIGN).view(np.int32)
-    return jax.lax.bitcast_convert_type(keys ^ SIGN, jnp.int32)
+        return (keys ^ _SIGN).view(np.int32)
+    return jax.lax.bitcast_convert_type(keys ^ _SIGN, jnp.int32)
 
 
 def _reaching(keys, candidate):
@@ -191,7 +189,7 @@ def _sweep(body, arrays, scalars, num_sums, written=0, *, name):
                 ref[at, :] = value
             return [total + _folded(part) for total, part in zip(sums, parts, strict=True)]
 
-        nothing = [jnp.zeros((SUBLANES, LANES), jnp.int32)] * num_sums
+        nothing = [jnp.zeros((_SUBLANES, _LANES), jnp.int32)] * num_sums
         # Arrays as bounds: of Python or numpy numbers the loop would make 64-bit ones.
         end = jnp.int32(block[0] // ROWS)
         sums = jax.lax.fori_loop(jnp.int32(0), end, some_rows, nothing)
@@ -200,15 +198,15 @@ def _sweep(body, arrays, scalars, num_sums, written=0, *, name):
 
     by_block = pl.BlockSpec(block, lambda i, j: (i, j))
     small = pl.BlockSpec(
-        scalars.shape, lambda i, j: (ZERO,) * scalars.ndim, memory_space=pltpu.SMEM
+        scalars.shape, lambda i, j: (_ZERO,) * scalars.ndim, memory_space=pltpu.SMEM
     )
-    sums_shape = num_sums, SUBLANES, LANES
+    sums_shape = num_sums, _SUBLANES, _LANES
     sums, *values = pl.pallas_call(
         kernel,
         grid=grid,
         in_specs=[small, *[by_block] * len(arrays)],
         out_specs=[
-            pl.BlockSpec(sums_shape, lambda i, j: (ZERO, ZERO, ZERO)),
+            pl.BlockSpec(sums_shape, lambda i, j: (_ZERO, _ZERO, _ZERO)),
             *[by_block] * written,
         ],
         out_shape=[
@@ -230,7 +228,7 @@ def _filled_up(x):
     """The array with whole tiles; what is added counts for nothing in any sweep."""
     # Signed keys: the least one. Fractions and the mask: 0.
     nothing = jnp.iinfo(x.dtype).min if x.dtype == jnp.int32 else 0
-    padding = [(0, -size % tile) for size, tile in zip(x.shape, (ROWS, LANES), strict=True)]
+    padding = [(0, -size % tile) for size, tile in zip(x.shape, (ROWS, _LANES), strict=True)]
     return jnp.pad(x, padding, constant_values=nothing)
 
 
@@ -241,6 +239,8 @@ def _divisor(size, most, unit):
 
 def _folded(x):
     """[R, C] -> [8, 128], without crossing lanes or sublanes."""
-    rows, columns = (range(0, n, step) for n, step in zip(x.shape, (SUBLANES, LANES), strict=True))
-    parts = [x[i : i + SUBLANES, j : j + LANES] for i in rows for j in columns]
+    rows, columns = (
+        range(0, n, step) for n, step in zip(x.shape, (_SUBLANES, _LANES), strict=True)
+    )
+    parts = [x[i : i + _SUBLANES, j : j + _LANES] for i in rows for j in columns]
     return sum(parts[1:], parts[0])

@@ -11,28 +11,9 @@ from jaxtyping import Array, Bool, Float, Int, UInt
 from rlvr_jax.kernels import algebra
 from rlvr_jax.kernels.plan import Plan, Tokens
 
-__all__ = [
-    "Rows",
-    "active_first",
-    "fold_tokens",
-    "fold_vocabulary",
-    "logits_of",
-    "narrowed",
-    "product",
-    "put_back",
-    "take",
-    "take_tokens",
-    "tile_of",
-    "viewed",
-    "widened",
-    "working_dtype",
-    "write",
-]
-
-
-Tree = TypeVar("Tree")
-Carry = TypeVar("Carry")
-First = int | Int[Array, ""]
+_Tree = TypeVar("Tree")
+_Carry = TypeVar("Carry")
+_First = int | Int[Array, ""]
 
 
 class Rows(NamedTuple):
@@ -72,7 +53,7 @@ def active_first(active: Bool[Array, "N"] | None, num_tokens: int, tile: int) ->
     return Rows(order, place, filled, num_tokens, num_rows, num_tiles)
 
 
-def take(rows: Rows, tree: Tree, fill: int = 0) -> Tree:
+def take(rows: Rows, tree: _Tree, fill: int = 0) -> _Tree:
     """Every array's entries in the order of `rows`, with `fill` in rows without a token."""
 
     def taken(x):
@@ -95,7 +76,7 @@ def take_tokens(rows: Rows, tokens: Tokens) -> Tokens:
     )
 
 
-def put_back(rows: Rows, tree: Tree) -> Tree:
+def put_back(rows: Rows, tree: _Tree) -> _Tree:
     """The inverse of `take`: every token's entry, 0 for tokens that have no row."""
 
     def put(x):
@@ -106,12 +87,12 @@ def put_back(rows: Rows, tree: Tree) -> Tree:
     return jax.tree.map(put, tree)
 
 
-def tile_of(tree: Tree, first: First, size: int) -> Tree:
+def tile_of(tree: _Tree, first: _First, size: int) -> _Tree:
     """Rows [first, first + size) of every array in the tree."""
     return jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, first, size), tree)
 
 
-def write(tree: Tree, tile: Tree, first: First) -> Tree:
+def write(tree: _Tree, tile: _Tree, first: _First) -> _Tree:
     """The tree with the tile's rows put at `first`, in the tree's dtypes."""
     return jax.tree.map(
         lambda x, t: jax.lax.dynamic_update_slice_in_dim(x, t.astype(x.dtype), first, axis=0),
@@ -120,7 +101,7 @@ def write(tree: Tree, tile: Tree, first: First) -> Tree:
     )
 
 
-def fold_tokens(step: Callable[[First, Carry], Carry], carry: Carry, rows: Rows) -> Carry:
+def fold_tokens(step: Callable[[_First, _Carry], _Carry], carry: _Carry, rows: Rows) -> _Carry:
     """Folds step(number of the tile, carry) over the tiles that hold active tokens."""
     most = jnp.int32(rows.most_tiles)
 
@@ -138,8 +119,8 @@ def fold_tokens(step: Callable[[First, Carry], Carry], carry: Carry, rows: Rows)
 
 
 def fold_vocabulary(
-    step: Callable[[Carry, First, int], Carry], carry: Carry, vocabulary_size: int, tile: int
-) -> Carry:
+    step: Callable[[_Carry, _First, int], _Carry], carry: _Carry, vocabulary_size: int, tile: int
+) -> _Carry:
     """Folds step(carry, first entry, number of entries) over whole tiles and the remainder.
 
     The remainder is one static slice: neither masks nor a padded copy of the unembedding.

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import jax
 
-__all__ = ["Blocks", "device", "fit"]
-
 MEBIBYTE = 1 << 20
 # A lane holds a token; the matrix unit takes operands of 128 rows (v6e and later: 256).
 SMALLEST = 128

@@ -17,8 +17,6 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["TOPOLOGIES", "Schedule", "read_schedule"]
-
 # The smallest slice of each chip, and its peak in bfloat16 per JAX device, in TFLOP/s (Google's
 # published numbers; a tpu7x chip is two devices).
 TOPOLOGIES = {
@@ -30,8 +28,8 @@ TOPOLOGIES = {
 }
 SECOND_ORDER = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
 # A predicated region shorter than this starts or awaits a copy, which every step does.
-SHORT = 100
-MATRIX_UNIT = "MATMUL"
+_SHORT = 100
+_MATRIX_UNIT = "MATMUL"
 
 
 class Schedule(NamedTuple):
@@ -51,7 +49,7 @@ def read_schedule(folder: Path, kernel: str) -> Schedule:
     pattern = f"*{kernel}*final_hlo-static-per-bundle-utilization.txt"
     table = max(folder.glob(pattern), key=lambda path: path.stat().st_size)
     lines = table.read_text().splitlines()
-    column = [title.strip() for title in lines[1].split(",")].index(MATRIX_UNIT)
+    column = [title.strip() for title in lines[1].split(",")].index(_MATRIX_UNIT)
     capacity = int(lines[2].split()[column])
     start = next(i for i, line in enumerate(lines) if line.startswith("== UTIL")) + 1
     used = [int(line.split()[column]) for line in lines[start:]]
@@ -73,7 +71,7 @@ def _long_branches(code: str) -> set[int]:
             continue
         address = int(found[1], 16)
         if found[2] and branch is not None:
-            if address - branch > SHORT:
+            if address - branch > _SHORT:
                 skipped |= set(range(branch + 1, address))
             branch = None
         if "sbr.rel" in line and branch is None:

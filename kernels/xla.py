@@ -15,12 +15,7 @@ from rlvr_jax.kernels.plan import Plan, Policy, Tiles, Tokens, by_platform, is_a
 
 
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
-    """Sums of the active tokens over the vocabulary; the others keep their empty sums.
-
-    Args:
-      policy: of this device: its tokens and its part of the vocabulary.
-      tokens: of this device, with targets as indices into its part of the vocabulary.
-    """
+    """As `dispatch.sums`; tokens that are not active keep their empty sums."""
     size, vocabulary_size = policy.hidden.shape[0], policy.unembedding.shape[0]
     if not is_at_once(size, vocabulary_size):
         return by_platform(partial(_tiled_sums, plan), policy, tokens)

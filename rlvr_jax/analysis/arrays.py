@@ -26,6 +26,12 @@ def masked_mean(values: ArrayLike, mask: ArrayLike) -> float:
     return float(np.asarray(values, float)[mask].mean()) if mask.any() else 0.0
 
 
+def binned_mean(values: ArrayLike, place: ArrayLike, bins: int) -> np.ndarray:
+    """Mean of the values in each bin, [bins]; `place` is int, 0 … bins - 1; 0 for an empty bin."""
+    number = np.maximum(np.bincount(place, minlength=bins), 1)
+    return np.bincount(place, values, minlength=bins) / number
+
+
 def perplexity(logp: ArrayLike, mask: ArrayLike) -> np.ndarray:
     """exp(-mean log p) of each row, [B]; 1 for a row without tokens."""
     return np.exp(-row_mean(logp, mask))

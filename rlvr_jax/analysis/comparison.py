@@ -22,14 +22,7 @@ from rlvr_jax.analysis.comparison_page import write_comparison
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean, estimates
 from rlvr_jax.analysis.run_directory import Run, load_run
-from rlvr_jax.analysis.seed_statistics import (
-    LEVEL_ROUNDING,
-    Interval,
-    crossing,
-    value_at,
-)
-
-__all__ = ["Comparison", "View", "compare_runs", "main"]
+from rlvr_jax.analysis.seed_statistics import LEVEL_ROUNDING, Interval, crossing, value_at
 
 _STRATEGY = re.compile(r"held_out/(.+/)?info/.+")
 
@@ -167,15 +160,12 @@ def _grouped(runs) -> dict[str, dict[int, Run]]:
 def _sampled_rollouts(run: Run) -> np.ndarray | None:
     """Rollouts drawn until the end of each step, from step 0; None if the run does not tell."""
     steps, drawn = run.series("sampled_rollouts")
-    by_step = np.zeros(run.last_step + 1, int)
-    if len(steps):
-        by_step[steps] = drawn
-    else:
+    if not len(steps):
         prompts, size = run.setting("prompts_per_step"), run.setting("samples_per_prompt")
         if not (isinstance(prompts, int) and isinstance(size, int)):
             return None
-        by_step[1:] = prompts * size
-    return np.cumsum(by_step)
+        steps, drawn = slice(1, None), prompts * size
+    return _so_far(run, steps, drawn)
 
 
 def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
@@ -193,8 +183,13 @@ def _drawn_tokens(run: Run) -> np.ndarray | None:
     steps, drawn = run.series("drawn_tokens")
     if not run.setting("drawn_tokens") or not len(steps):
         return None
+    return _so_far(run, steps, drawn)
+
+
+def _so_far(run: Run, steps: np.ndarray | slice, amounts: np.ndarray | int) -> np.ndarray:
+    """Sums of amounts until the end of each step, from step 0."""
     by_step = np.zeros(run.last_step + 1)
-    by_step[steps] = drawn
+    by_step[steps] = amounts
     return np.cumsum(by_step).astype(int)
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from rlvr_jax.analysis.compared import Comparison, View
 from rlvr_jax.analysis.curves import held_out_ks, thinned
-from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
+from rlvr_jax.analysis.page import embedded_json, fill, markdown_table, rounded, table
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
 _COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#3d3d3d", "#c2436b", "#3b9aa3")
@@ -23,8 +23,6 @@ _CAVEAT = (
     " have none. It covers the seeds, not the choice of held-out prompts, and is not corrected for"
     " the number of comparisons."
 )
-
-
 _ACTS = "experience/"
 _COUNTED = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
 _COSTS = "What it took"
@@ -178,10 +176,6 @@ def _draw(chart: dict[str, Any], methods: Sequence[str], path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def _views(comparison: Comparison) -> list[View]:
-    return [v for v in (comparison.equal_rollouts, comparison.equal_pass) if v is not None]
-
-
 def _mean_table(comparison: Comparison, view: View) -> tuple[list[str], list[list[str]]]:
     """One row per method, then one per difference to the baseline; one column per metric."""
     methods = list(comparison.runs)
@@ -251,53 +245,40 @@ def _short(metric: str) -> str:
     return metric.removeprefix("held_out/").replace("info/", "").replace("/", " ").replace("_", " ")
 
 
+def _sections(comparison: Comparison) -> list[tuple[str, str, dict[str, tuple]]]:
+    """Heading, introduction, and tables by their own heading, of both pages."""
+    held_out = f"Held-out: {comparison.note}. In brackets: seeds."
+    found = []
+    for view in (comparison.equal_rollouts, comparison.equal_pass):
+        if view is not None:
+            heading = view.where[0].upper() + view.where[1:]
+            means, seeds = _mean_table(comparison, view), _seed_table(comparison, view)
+            found.append((heading, held_out, {"": means, "Every seed": seeds}))
+    found.append((_COSTS, _COSTS_NOTE, {"": _cost_table(comparison)}))
+    if comparison.prompts:
+        found.append((_PROMPTS, _BOOTSTRAP, {"": _prompt_table(comparison)}))
+    return found
+
+
 def _markdown(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
     lines = ["# Comparison", "", *(f"- {s}" for s in comparison.sentences), "", _CAVEAT, ""]
-    for view in _views(comparison):
-        lines += [
-            f"## {_heading(view)}",
-            "",
-            f"Held-out: {comparison.note}. In brackets: seeds.",
-            "",
-        ]
-        for head, rows in (_mean_table(comparison, view), _seed_table(comparison, view)):
-            lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
-            lines += [*map(_markdown_row, rows), ""]
-    head, rows = _cost_table(comparison)
-    lines += [f"## {_COSTS}", "", _COSTS_NOTE, ""]
-    lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
-    lines += [*map(_markdown_row, rows), ""]
-    if comparison.prompts:
-        lines += [f"## {_PROMPTS}", "", _BOOTSTRAP, ""]
-        head, rows = _prompt_table(comparison)
-        lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
-        lines += [*map(_markdown_row, rows), ""]
+    for heading, intro, tables in _sections(comparison):
+        lines += [f"## {heading}", "", intro, ""]
+        for head, rows in tables.values():
+            lines += [*markdown_table(head, rows), ""]
     lines += ["## Curves", ""]
     lines += [f"![{chart['title']}]({chart['file']}.png)" for chart in charts]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in cells)} |"
-
-
-def _heading(view: View) -> str:
-    return view.where[0].upper() + view.where[1:]
-
-
 def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
     blocks = []
-    for view in _views(comparison):
-        blocks.append(f"<section><h2>{html.escape(_heading(view))}</h2>")
-        blocks.append(f'<p class="intro">Held-out: {comparison.note}. In brackets: seeds.</p>')
-        blocks.append(table(*_mean_table(comparison, view)))
-        blocks.append("<h3>Every seed</h3>")
-        blocks.append(table(*_seed_table(comparison, view)) + "</section>")
-    blocks.append(f'<section><h2>{_COSTS}</h2><p class="intro">{_COSTS_NOTE}</p>')
-    blocks.append(table(*_cost_table(comparison)) + "</section>")
-    if comparison.prompts:
-        blocks.append(f'<section><h2>{_PROMPTS}</h2><p class="intro">{_BOOTSTRAP}</p>')
-        blocks.append(table(*_prompt_table(comparison)) + "</section>")
+    for heading, intro, tables in _sections(comparison):
+        blocks.append(f"<section><h2>{html.escape(heading)}</h2>")
+        blocks.append(f'<p class="intro">{intro}</p>')
+        for title, (head, rows) in tables.items():
+            blocks.append((title and f"<h3>{title}</h3>") + table(head, rows))
+        blocks.append("</section>")
     intro = "Every seed thin, the mean thick, its 95 % t-interval shaded."
     data = {
         "runs": [{"label": method} for method in comparison.runs],

@@ -60,15 +60,12 @@ def law_section(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any] | 
 
 def _law_points(run: Run) -> list[tuple[float, float, str]]:
     """Means of H and R over consecutive steps that have both; a shorter rest is left out."""
-    entropy, reward = (dict(zip(*run.series(name), strict=True)) for name in ("entropy", "reward"))
-    steps = sorted(entropy.keys() & reward.keys())
-    blocks = [steps[i : i + LAW_STEPS] for i in range(0, len(steps), LAW_STEPS)]
+    steps, *columns = run.common("entropy", "reward")
+    blocks = [slice(i, i + LAW_STEPS) for i in range(0, len(steps) - LAW_STEPS + 1, LAW_STEPS)]
     return [
         (
-            float(np.mean([entropy[s] for s in block])),
-            float(np.mean([reward[s] for s in block])),
-            f"steps {block[0]} to {block[-1]}",
+            *(float(values[block].mean()) for values in columns),
+            f"steps {steps[block][0]} to {steps[block][-1]}",
         )
         for block in blocks
-        if len(block) == LAW_STEPS
     ]

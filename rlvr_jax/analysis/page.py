@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,16 @@ def fill(template: str, scripts: Sequence[str], **values: str) -> str:
     return filled.encode("utf-8", "replace").decode("utf-8")
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file so that a reader sees the old one or the new one, never half of it."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def embedded_json(data: Any) -> str:
     """JSON that may stand inside a script element: no text in it can end the element."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -43,6 +53,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], marked: Sequence[i
         mark = ' class="differs"' if number in marked else ""
         lines.append(f"<tr{mark}>{cells}</tr>")
     return f'<div class="table"><table>{"".join(lines)}</table></div>'
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Lines of a Markdown table."""
+    cells = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(str(c).replace('|', '&#124;') for c in row)} |" for row in cells]
 
 
 def rounded(value: Any) -> Any:

@@ -22,7 +22,7 @@ class PromptInterval:
 
     Fields:
       mean: weighted over prompts, plain over seeds.
-      low, high: quantiles of the means of what was drawn anew.
+      low, high: 2.5 % and 97.5 % quantiles of the means of the resamples.
       seeds, prompts: how many it rests on.
     """
 
@@ -40,7 +40,6 @@ def bootstrap_mean(
     values: ArrayLike,
     weights: ArrayLike,
     rounds: int = 2000,
-    confidence: float = 0.95,
     seed: int = 0,
 ) -> PromptInterval:
     """The interval of a mean; for a difference, of paired differences.
@@ -48,12 +47,9 @@ def bootstrap_mean(
     Args:
       values: [S, P], a number of each prompt for each seed.
       weights: [P], of the prompts, ≥ 0.
-      rounds: of drawing anew.
-      confidence: of the interval, in (0, 1).
-      seed: of the drawing.
     Raises:
       ValueError: no seed or prompt, shapes that differ, values that are not finite, weights that
-        are negative, infinite or all 0, rounds below 1, or a confidence outside (0, 1).
+        are negative, infinite or all 0, or rounds below 1.
     """
     values, weights = np.asarray(values, float), np.asarray(weights, float)
     if values.ndim != 2 or not values.size or weights.shape != values.shape[1:]:
@@ -67,8 +63,6 @@ def bootstrap_mean(
         raise ValueError(f"bootstrap_mean: weights must be at least 0 with a sum, got {weights}")
     if not rounds >= 1:
         raise ValueError(f"bootstrap_mean: rounds must be at least 1, got {rounds}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"bootstrap_mean: confidence must be in (0, 1), got {confidence}")
     seeds, prompts = values.shape
     random = np.random.default_rng(seed)
     times = random.multinomial(prompts, np.full(prompts, 1 / prompts), size=rounds)
@@ -77,7 +71,7 @@ def bootstrap_mean(
     # A draw of none but prompts without weight says nothing.
     total = own.sum(axis=1)
     means = np.einsum("rs,sp,rp->r", chosen, values, own)[total > 0] / total[total > 0]
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(means, [0.025, 0.975])
     mean = values.mean(axis=0) @ weights / weights.sum()
     return PromptInterval(float(mean), float(low), float(high), seeds, prompts)
 
@@ -87,8 +81,6 @@ def estimates(counts: Sequence[Mapping[str, Any]], k: int) -> np.ndarray:
 
     Args:
       counts: lines of `held_out.jsonl`.
-    Raises:
-      ValueError: there are none, or they asked different prompts.
     """
     if not counts:
         raise ValueError("estimates: counts must have an evaluation, got none")

@@ -19,9 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvr_jax.analysis.run_directory import read_json_lines
-
-__all__ = ["historical_variance", "learning_impact", "main", "order", "read_histories"]
+from rlvr_jax.analysis.run_directory import read_steps
 
 
 def historical_variance(histories: Sequence[Sequence[float]]) -> np.ndarray:
@@ -51,17 +49,12 @@ def read_histories(run: str | Path) -> dict[int, list[float]]:
     """The pass rates of each prompt of a run, visit by visit, by its number, rising.
 
     Visits under another view than the plain one do not count, nor answers without a verdict.
-
-    Raises:
-      ValueError: no `outcomes.jsonl` in the directory, or no visit in it.
     """
     path = Path(run) / "outcomes.jsonl"
     if not path.is_file():
         raise ValueError(f"read_histories: run must be a directory with outcomes.jsonl, got {run}")
-    # After a resume a step may stand there twice; the later line counts.
-    lines = {line["step"]: line for line in read_json_lines(path)}
     found: dict[int, list[float]] = {}
-    for _, line in sorted(lines.items()):
+    for line in read_steps(path):
         visits = zip(line["number"], line["view"], line["outcome"], strict=True)
         for number, view, outcomes in visits:
             known = [outcome for outcome in outcomes if outcome is not None]
@@ -72,7 +65,7 @@ def read_histories(run: str | Path) -> dict[int, list[float]]:
     return dict(sorted(found.items()))
 
 
-SCORES: Mapping[str, Callable[[Sequence[Sequence[float]]], np.ndarray]] = {
+_SCORES: Mapping[str, Callable[[Sequence[Sequence[float]]], np.ndarray]] = {
     "variance": historical_variance,
     "impact": learning_impact,
 }
@@ -82,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the order; see the module."""
     parser = argparse.ArgumentParser(description="Orders a run's prompts by their outcomes.")
     parser.add_argument("run", help="run directory")
-    parser.add_argument("--by", choices=SCORES, default="variance", help="the score")
+    parser.add_argument("--by", choices=_SCORES, default="variance", help="the score")
     parser.add_argument("--top", type=int, default=10, help="prompts to print; 0: all")
     parser.add_argument("--visits", type=int, default=2, help="visits that a prompt must have")
     given = parser.parse_args(arguments)
@@ -98,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(
             f"--visits must be at most {most}, as often as a prompt came, got {given.visits}"
         )
-    numbers, scores = list(histories), SCORES[given.by](list(histories.values()))
+    numbers, scores = list(histories), _SCORES[given.by](list(histories.values()))
     print(f"{len(numbers)} of {len(known)} prompts have {given.visits} visits or more")
     print("  rank  number     score  visits   mean   last")
     for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):

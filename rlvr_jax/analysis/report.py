@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note, sections
-from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
+from rlvr_jax.analysis.page import embedded_json, fill, replace_file, rounded, table
 from rlvr_jax.analysis.run_directory import Run, flatten, load_run
 from rlvr_jax.analysis.samples import kept_samples, number_or, shown_samples
-
-__all__ = ["labels_of", "main", "write_report"]
 
 LARGEST_PAGE = 3_000_000  # bytes
 _SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
@@ -55,8 +53,6 @@ def write_report(
         somebody reads in it.
     Returns:
       The path written.
-    Raises:
-      ValueError: no run, a directory that is none, or more runs than fit below 3 MB.
     """
     if not runs:
         raise ValueError("write_report: runs must name a run directory, got none")
@@ -67,12 +63,7 @@ def write_report(
         if len(page) < LARGEST_PAGE:
             path = Path(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(path.name + ".tmp")
-            try:
-                beside.write_bytes(page)
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
+            replace_file(path, page)
             return path
     raise ValueError(
         f"write_report: runs must fit on a page of {LARGEST_PAGE} bytes, got {len(runs)} runs that"
@@ -83,12 +74,13 @@ def write_report(
 def labels_of(runs: Sequence[Run]) -> list[str]:
     """Names the runs: by method, with the seed or the folder where the method is not enough."""
     names = [run.method for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{run.method}, seed {run.seed}" for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({run.path.name})" for name, run in zip(names, runs, strict=True)]
-    if len(set(names)) < len(names):
-        names = [f"{name} #{number}" for number, name in enumerate(names, start=1)]
+    for more in (
+        [f", seed {run.seed}" for run in runs],
+        [f" ({run.path.name})" for run in runs],
+        [f" #{number}" for number in range(1, len(runs) + 1)],
+    ):
+        if len(set(names)) < len(names):
+            names = [name + own for name, own in zip(names, more, strict=True)]
     return names
 
 
@@ -222,16 +214,8 @@ def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
         before = _positive([row for row in run.timings if row["step"] == 0], "evaluate_s")
         whole = sum(wall + before) if wall else np.nan
         rows.append([label, *map(_figures, [*medians, whole])])
-    head = [
-        "run",
-        "sample s",
-        "verify s",
-        "update s",
-        "evaluate s",
-        "tokens / s",
-        "wall s, all steps",
-    ]
-    return table(head, rows)
+    heads = (name.replace("_per_", " / ").replace("_s", " s") for name in names)
+    return table(["run", *heads, "wall s, all steps"], rows)
 
 
 def _positive(timings: Sequence[Mapping[str, Any]], name: str) -> list[float]:

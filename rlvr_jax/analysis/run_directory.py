@@ -83,6 +83,12 @@ class Run:
         steps, values = zip(*pairs, strict=True) if pairs else ((), ())
         return np.asarray(steps, int), np.asarray(values, float)
 
+    def common(self, *names: str) -> tuple[np.ndarray, ...]:
+        """Steps at which all of some metrics have a value, and the values of each, rising."""
+        columns = [dict(zip(*self.series(name), strict=True)) for name in names]
+        steps = sorted(set.intersection(*map(set, columns)))
+        return np.asarray(steps, int), *(np.array([c[s] for s in steps]) for c in columns)
+
     def sample_steps(self) -> list[int]:
         """Steps of which responses were kept, rising."""
         return sorted(self._sample_files())
@@ -113,20 +119,18 @@ def load_run(path: str | Path) -> Run:
     return Run(
         path=path,
         config=_read_json(path / "config.json"),
-        metrics=_by_step(path / "metrics.jsonl"),
-        timings=_by_step(path / "timings.jsonl"),
-        held_out=_by_step(path / "held_out.jsonl"),
+        metrics=read_steps(path / "metrics.jsonl"),
+        timings=read_steps(path / "timings.jsonl"),
+        held_out=read_steps(path / "held_out.jsonl"),
         summary=_read_summary(path / "summary.json"),
     )
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads one JSON object per line; a last line without its line break may be torn.
-
-    Raises:
-      ValueError: a finished line is not a JSON object; the message names file and line.
+    """Reads one JSON object per line, none where there is no file; a last line without its line
+    break may be torn.
     """
-    *finished, last = path.read_bytes().split(b"\n")
+    *finished, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
     rows = []
     for number, line in enumerate([*finished, last], start=1):
         if not line.strip():
@@ -176,9 +180,8 @@ def _read_summary(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _by_step(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
+def read_steps(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file that has one per step, by rising step; none if there is no file."""
     rows = {}
     for row in read_json_lines(path):
         if not isinstance(row.get("step"), int):

@@ -9,8 +9,6 @@ import numpy as np
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 
-__all__ = ["kept_samples", "number_or", "shown_samples"]
-
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
 _JUDGE = 400  # of what a judge said
@@ -158,14 +156,9 @@ def _bounds(responses: Sequence[dict[str, Any]]) -> dict[str, float]:
         [a * r for a, r in zip(*pair, strict=False) if a is not None and r is not None]
         for pair in zip(values("advantage"), values("ratio"), strict=True)
     ]
-    return {
-        "entropy": bound(values("entropy")),
-        "surprise": bound(values("logp")),
-        "advantage": bound(values("advantage")),
-        "push": bound(pushes),
-        "prob_delta": bound(values("prob_delta")),
-        "entropy_delta": bound(values("entropy_delta")),
-    }
+    names = ("entropy", "advantage", "prob_delta", "entropy_delta")
+    found = {name: bound(values(name)) for name in names}
+    return found | {"surprise": bound(values("logp")), "push": bound(pushes)}
 
 
 def _round_up(value: float) -> float:

@@ -49,32 +49,24 @@ class Interval:
         return f"{self.mean:.3f} ± {self.half_width:.3f}"
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Gives mean ± t(confidence, n - 1) · s / √n, with s the standard deviation (n - 1).
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean ± t(n - 1) · s / √n, a 95 % interval, with s the standard deviation (n - 1).
 
     Args:
       values: one per seed (or one difference per pair); NaN where a seed has none, left out.
-      confidence: of the interval, in (0, 1).
-    Raises:
-      ValueError: confidence outside (0, 1).
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"mean_interval: confidence must be in (0, 1), got {confidence}")
     kept = np.array([v for v in values if np.isfinite(v)], float)
     mean = float(kept.mean()) if kept.size else float("nan")
     half_width = float("nan")
     if kept.size > 1:
-        quantile = special.stdtrit(kept.size - 1, (1 + confidence) / 2)
+        quantile = special.stdtrit(kept.size - 1, 0.975)
         half_width = float(quantile * kept.std(ddof=1) / np.sqrt(kept.size))
     return Interval(mean, half_width, tuple(kept.tolist()))
 
 
 def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
     """Interpolates y linearly at `where`; NaN outside the range of x, which must rise."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if not len(x) or not x[0] <= where <= x[-1]:
-        return float("nan")
-    return float(np.interp(where, x, y))
+    return float(np.interp(where, x, y, left=np.nan, right=np.nan)) if len(x) else float("nan")
 
 
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:

@@ -13,6 +13,7 @@ from rlvr_jax.parallel.mesh import (
     mesh_sizes,
     one_device_mesh,
     regrouped,
+    row_shards,
 )
 from rlvr_jax.parallel.processes import (
     barrier,
@@ -58,5 +59,6 @@ __all__ = [
     "regrouped",
     "replicated",
     "row_sharding",
+    "row_shards",
     "start",
 ]

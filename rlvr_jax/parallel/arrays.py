@@ -14,11 +14,7 @@ from jax.sharding import Sharding
 
 
 def distribute(tree: Any, sharding: Sharding) -> Any:
-    """Global arrays of numpy arrays that every process has, each putting its own part on devices.
-
-    Args:
-      sharding: of every leaf.
-    """
+    """Global arrays of numpy arrays that every process has; each puts its own part on devices."""
 
     def put(leaf):
         array = np.asarray(leaf)

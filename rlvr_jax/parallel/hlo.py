@@ -12,19 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = [
-    "Collective",
-    "Facts",
-    "KernelCall",
-    "Typed",
-    "bytes_of",
-    "largest",
-    "read",
-    "temporaries",
-    "wide_arrays",
-]
-
-KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
+_KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
 
 _ARRAY = re.compile(r"\b([a-z]+\d*[a-z\d]*)\[([\d,]*)\]")
 _COMPUTATION = re.compile(r"(?m)^(ENTRY )?%?([\w.\-]+) \(.*\{$")
@@ -36,7 +24,7 @@ _KNOWN = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _BOUND = re.compile(r"= [su](?:32|64)\[\]\S* constant\((\d+)\)")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _NO_ESTIMATE = 2**63 - 1  # cycles of what a SparseCore is given
-_COLLECTIVE = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (.*?) ({'|'.join(KINDS)})(-start)?\((.*?)\)")
+_COLLECTIVE = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (.*?) ({'|'.join(_KINDS)})(-start)?\((.*?)\)")
 _CHANNEL = re.compile(r"channel_id=(\d+)")
 _KERNEL = re.compile(
     rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) custom-call\(.*custom_call_target=\"tpu_custom_call\","
@@ -165,7 +153,7 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
         for operation, size in _moves(computations[name]):
             moves[operation] = moves.get(operation, 0) + runs * size
     kinds = {}
-    for kind in KINDS:
+    for kind in _KINDS:
         found = [value for (own, _), value in sent.items() if own == kind]
         if found:
             count, size = map(sum, zip(*found, strict=True))
@@ -200,8 +188,6 @@ def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
 
     Args:
       report: libtpu's report of the memory of a program; of its kinds of memory the first.
-      text: of the program.
-      most: how many.
     """
     found: dict[str, int] = {}
     first = report.partition("Memory Space:")[2].partition("Memory Space:")[0]

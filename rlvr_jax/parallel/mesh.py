@@ -9,6 +9,8 @@ import numpy as np
 from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh
 
+from rlvr_jax.policy.layout import ROWS
+
 MESH_AXES = ("data", "fsdp", "tensor")
 
 _TYPES = (AxisType.Auto,) * len(MESH_AXES)
@@ -31,6 +33,12 @@ def mesh_sizes(spec: str) -> dict[str, int]:
             raise ValueError(f"mesh: size of {name} must be a positive integer, got {text!r}")
         sizes[name] = int(text)
     return {name: sizes.get(name, 1) for name in MESH_AXES}
+
+
+def row_shards(spec: str) -> int:
+    """Parts that rows are split into over the devices of a mesh like "data=2,fsdp=4"."""
+    sizes = mesh_sizes(spec)
+    return math.prod(sizes[axis] for axis in ROWS)
 
 
 def make_mesh(spec: str = "", devices: Sequence[Any] | None = None) -> Mesh:

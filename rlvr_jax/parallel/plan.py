@@ -14,7 +14,6 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
 
     Args:
       rows: of an update.
-      tokens: of a row.
       held: bytes that are kept of each parameter all the time.
     """
     devices = topology.num_devices

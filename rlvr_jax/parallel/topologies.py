@@ -15,8 +15,6 @@ from typing import Any
 
 import jax
 
-__all__ = ["CHIPS", "TESTED", "Chip", "Topology", "describe"]
-
 TESTED: Mapping[str, tuple[str, ...]] = {
     "jax": ("0.10.2",),
     "jaxlib": ("0.10.2",),
@@ -25,7 +23,7 @@ TESTED: Mapping[str, tuple[str, ...]] = {
 """Versions that programs were compiled with; of libtpu the one that `.[tpu]` brings, and a newer
 one."""
 
-GIBIBYTE = 2**30
+_GIBIBYTE = 2**30
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ _CUBES = {
 def _chip(name, gibibytes, tflops, gigahertz, hbm, ici, cores, devices=1, **options) -> Chip:
     return Chip(
         name,
-        int(gibibytes * GIBIBYTE),
+        int(gibibytes * _GIBIBYTE),
         tflops * 1e12,
         gigahertz * 1e9,
         hbm * 1e9,

@@ -25,8 +25,6 @@ from rlvr_jax.policy.experts import mixture
 from rlvr_jax.policy.layout import HEADS, ROWS, WIDTH, constrain, on_tpu
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
-__all__ = ["Block", "Decoder"]
-
 # A scan stacks what the backward pass needs, a third of the time of a shallow model's gradient.
 MOST_UNROLLED_LAYERS = 4
 _NORMAL = nn.initializers.normal(0.02)
@@ -46,7 +44,7 @@ def _each(stacked: Any, number: int) -> tuple[Any, ...]:
     return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(number))
 
 
-def rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
+def _rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
     """x / √(mean x² + ε) · scale over the last axis; in float32, returned in x's dtype."""
     wide = x.astype(wide_dtype(x.dtype))
     mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
@@ -70,7 +68,7 @@ def _gated_backward(activation, kept, cotangent):
 _gated.defvjp(lambda activation, gate, x: (activation(gate) * x, (gate, x)), _gated_backward)
 
 
-def norm_initializer(config: ModelConfig) -> Any:
+def _norm_initializer(config: ModelConfig) -> Any:
     """Initializer of a norm's weights: such that the norm starts with factor 1."""
     return nn.initializers.zeros if config.unit_offset else nn.initializers.ones
 
@@ -108,8 +106,8 @@ class Block(nn.Module):
         batch, length, width = x.shape
 
         def norm(y, name):
-            scale = self.param(name, norm_initializer(config), y.shape[-1:], kept)
-            return rms_norm(y, scale, config)
+            scale = self.param(name, _norm_initializer(config), y.shape[-1:], kept)
+            return _rms_norm(y, scale, config)
 
         def project(y, name, outputs, bias=False, lies=((), HEADS)):
             kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept).astype(dtype)
@@ -285,6 +283,6 @@ class Decoder(nn.Module):
                 x = x if hook is None else hook(index, x)
                 extended.append(cache)
             caches = None if caches is None else tuple(extended)
-        scale = self.param("final_norm", norm_initializer(config), (config.width,), kept)
-        x = rms_norm(x, scale, config)
+        scale = self.param("final_norm", _norm_initializer(config), (config.width,), kept)
+        x = _rms_norm(x, scale, config)
         return (x if caches is not None else constrain(x, self.mesh, ROWS)), caches

@@ -24,8 +24,6 @@ from rlvr_jax.kernels.dispatch import warn_once
 from rlvr_jax.policy.config import ModelConfig
 from rlvr_jax.policy.layout import HEADS, ROWS, on_tpu, partition
 
-__all__ = ["flash_attention", "flash_pairs", "flash_serves"]
-
 BLOCK = 1024
 """Most queries and most keys of a block in bfloat16; half as many in float32, for v4's 16 MiB."""
 

@@ -127,11 +127,7 @@ def _scaling(kind: str, fields: Any) -> RopeScaling | None:
 
 
 def _of_divisors(config: ModelConfig, divisors: np.ndarray) -> RopeScaling | None:
-    """The scaling of Llama 3.1 that divides each frequency by these numbers, [H/2].
-
-    Raises:
-      ValueError: it divides by others, or the file has another scaling as well.
-    """
+    """The scaling of Llama 3.1 that divides each frequency by these numbers, [H/2]."""
     half = config.head_size // 2
     frequency = config.rope_theta ** (-np.arange(half) / half)
     factor = _decimal(np.max(divisors, initial=1.0))

@@ -10,8 +10,6 @@ def json_object(text: str | bytes, source: Any) -> dict[str, Any]:
     Args:
       text: what the file holds.
       source: the file's path or name, for errors.
-    Raises:
-      ValueError: it is no JSON, or JSON that is no object.
     """
     try:
         read = json.loads(text)

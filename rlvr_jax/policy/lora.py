@@ -37,8 +37,6 @@ from rlvr_jax.policy.parameters import (
 from rlvr_jax.policy.placement import on_host, place
 from rlvr_jax.policy.tensors import tensors_of
 
-__all__ = ["adapter_table", "attach", "detach", "init", "load", "merge", "save"]
-
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
 # Values of PEFT's config that would change the result, with the one that is built.

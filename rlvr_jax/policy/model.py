@@ -22,11 +22,7 @@ Params = Any
 
 
 def check_opening(opening: int, width: int) -> None:
-    """Refuses an opening that prompts of that width cannot have.
-
-    Raises:
-      ValueError: it is not in 0 … width - 1, or the width is 0.
-    """
+    """Refuses an opening that prompts of that width cannot have."""
     if not width:
         raise ValueError(
             "prompt_tokens must hold the prompts, [B, P]: the last token of each predicts the first"
@@ -67,9 +63,6 @@ class Model:
     def stop_tokens(self) -> tuple[int, ...]:
         """The ids of `eos_token_id` in `generation_config`, which end a response as the tokenizer's
         own end of sequence does; none if there is none.
-
-        Raises:
-          ValueError: it is no id and no list of ids, or the text is no JSON object.
         """
         if self.generation_config is None:
             return ()
@@ -200,7 +193,6 @@ class Model:
 
         Args:
           prompts: what `extend` gave for the P prompts; R / P rows side by side answer each.
-          prompt_length: of each row.
           origin: as in `SharedCache`, if rows begin at different times.
         """
         own = self.empty_caches(len(prompt_length), slots)
@@ -249,9 +241,6 @@ class Model:
 
         Without caches it is a full pass, causal in the order of the sequence; with them it goes on
         from what is cached, as `extend` does. The same changes at the same places give the same.
-
-        Raises:
-          ValueError: a layer that the model does not have.
         """
         if not 0 <= hook.layer < self.config.num_layers:
             raise ValueError(

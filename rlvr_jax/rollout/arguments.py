@@ -61,8 +61,6 @@ def whole_numbers(
 
     Args:
       of: what each is for, a word.
-    Raises:
-      ValueError: other numbers than one whole one for each; on the host, one out of bounds.
     """
     array = np.asarray(values) if _on_host(values) else jnp.asarray(values)
     # Floats that are whole are numbers, too, such as those of np.zeros.
@@ -81,11 +79,7 @@ def whole_numbers(
 
 
 def row_mask(caller: str, rows: Any, number: int) -> Bool[Array, "R"]:
-    """Which rows, as bools; numbers of rows are none.
-
-    Raises:
-      ValueError: other than a bool for each row.
-    """
+    """Which rows, as bools; numbers of rows are none."""
     array = rows if isinstance(rows, jax.Array) else np.asarray(rows)
     if array.dtype != bool or array.shape != (number,):
         raise ValueError(
@@ -96,11 +90,7 @@ def row_mask(caller: str, rows: Any, number: int) -> Bool[Array, "R"]:
 
 
 def stop_ids(caller: str, stop_tokens: Any) -> Int[Array, "S"]:
-    """Stop tokens as an array; none are none.
-
-    Raises:
-      ValueError: what is no collection of integers.
-    """
+    """Stop tokens as an array; none are none."""
     if isinstance(stop_tokens, (set, frozenset)):
         stop_tokens = sorted(stop_tokens)
     ids = None if stop_tokens is None else jnp.asarray(stop_tokens)
@@ -111,11 +101,7 @@ def stop_ids(caller: str, stop_tokens: Any) -> Int[Array, "S"]:
 
 
 def temperatures(caller: str, values: Any) -> Any:
-    """Temperatures of prompts or rows as they are; None are none.
-
-    Raises:
-      ValueError: on the host, what is no number, or one below 0.
-    """
+    """Temperatures of prompts or rows as they are; None are none."""
     if values is None or not _on_host(values):
         return values
     array = np.asarray(values)

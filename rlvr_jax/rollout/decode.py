@@ -18,8 +18,6 @@ from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
 from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
 
-__all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
-
 
 def decode(
     model: Model,
@@ -122,12 +120,7 @@ def _one_token(
     pool: Pool,
     uniform: Float[Array, "R 2"],
 ) -> Pool:
-    """Draws a token for each row that runs.
-
-    Args:
-      params: unstacked.
-      processor: `sampling.chain()`.
-    """
+    """Draws a token for each row that runs."""
     running, last = pool.status == RUNNING, pool.length - 1
     fed = jnp.where(running, last, pool.tokens.shape[1])
     feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
@@ -166,7 +159,7 @@ def _one_token(
     return draw(pool, ahead, uniform, running, stop_tokens, context.weight_version)
 
 
-class Ahead(NamedTuple):
+class _Ahead(NamedTuple):
     """What comes next in some rows.
 
     Fields:
@@ -209,7 +202,7 @@ def look_ahead(
     running: Bool[Array, "R"],
     record_top: int = 0,
     inputs: Float[Array, "R 1 D"] | None = None,
-) -> tuple[Ahead, tuple[LayerCache | SharedCache, ...], Any]:
+) -> tuple[_Ahead, tuple[LayerCache | SharedCache, ...], Any]:
     """Feeds each row its last token, at position `fed`, past all slots where none is to be fed.
 
     Args:
@@ -237,7 +230,7 @@ def look_ahead(
         carry = keep(running, state, carry)
     # A soft row's token is not drawn: its log-prob is the policy's all the same.
     kept = None if processor is None and sampling.soft is None else policy
-    ahead = Ahead(kept, *tiled(sampled), entropy(policy), temperature, drawn)
+    ahead = _Ahead(kept, *tiled(sampled), entropy(policy), temperature, drawn)
     if record_top:
         largest, ids = jax.lax.top_k(policy, record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
@@ -247,7 +240,7 @@ def look_ahead(
 
 def draw(
     pool: Pool,
-    ahead: Ahead,
+    ahead: _Ahead,
     uniform: Float[Array, "Q 2"],
     real: Bool[Array, "Q"],
     stop_tokens: Sequence[int] | Int[Array, "S"],
@@ -319,10 +312,10 @@ def draw(
 def _softly(
     how: SoftThinking,
     policy: Float[Array, "R V"],
-    ahead: Ahead,
+    ahead: _Ahead,
     pool: Pool,
     stop_tokens: Int[Array, "n"],
-) -> Ahead:
+) -> _Ahead:
     """What comes next where rows think softly: their token is the most weighty of a mixture."""
     rows, vocabulary = policy.shape
     sampled = ahead.tiles.reshape(rows, -1)[:, :vocabulary]

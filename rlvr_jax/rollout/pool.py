@@ -31,10 +31,6 @@ from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.arguments import row_mask, whole_numbers
 
-__all__ = ["BUDGET", "FINISHED", "FREE", "OPTIONAL", "PRUNED", "RUNNING", "STOPPED", "Pool"]
-__all__ += ["compact", "empty", "fork", "fork_into", "paused_at_limit", "resume", "retire"]
-__all__ += ["truncate", "widen"]
-
 FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
@@ -264,11 +260,7 @@ def fork_into(
 
 
 def check_unshared(pool: Pool, name: str) -> tuple[LayerCache, ...]:
-    """The caches of a pool; refuses one whose rows are tied to their places by shared ones.
-
-    Raises:
-      ValueError: names the primitive that was asked for.
-    """
+    """The caches of a pool; refuses one whose rows are tied to their places by shared ones."""
     own = tuple(cache for cache in pool.caches if not isinstance(cache, SharedCache))
     if len(own) < len(pool.caches):
         raise ValueError(

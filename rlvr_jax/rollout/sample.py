@@ -24,8 +24,6 @@ from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
 
-__all__ = ["row_keys", "sample", "to_rollouts"]
-
 
 def row_keys(
     key: jax.Array, prompt_id: Int[Array, "P"], samples: int, first_sample: Int[Array, "P"]

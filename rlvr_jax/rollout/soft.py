@@ -16,9 +16,6 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.policy import products
 
-__all__ = ["Mixture", "SoftThinking", "mixture", "mixture_input", "thinks"]
-
-
 BOUNDS = GumbelNoise()
 
 

@@ -18,9 +18,7 @@ import numpy as np
 
 from rlvr_jax.types import Rollouts, TokenStats
 
-__all__ = ["load_rollouts", "save_rollouts"]
-
-VERSION = 1
+_VERSION = 1
 _CLASSES = {"rollouts": Rollouts, "stats": TokenStats}
 _REQUIRED = {
     f"{part}/{field.name}": field.default is dataclasses.MISSING
@@ -45,7 +43,7 @@ def save_rollouts(
       ValueError: a statistic of another shape than the mask, an array of a dtype that the format
         cannot hold (bfloat16), or not one text per rollout.
     """
-    arrays: dict[str, Any] = {"version": np.asarray(VERSION)}
+    arrays: dict[str, Any] = {"version": np.asarray(_VERSION)}
     for part, values in (("rollouts", rollouts), ("stats", stats)):
         for field in dataclasses.fields(values):
             value = getattr(values, field.name)
@@ -122,9 +120,9 @@ def _read(path):
 
 def _check_version(path, archive):
     version = _array(path, archive, "version") if "version" in archive.files else "none"
-    if str(version) != str(VERSION):
+    if str(version) != str(_VERSION):
         raise ValueError(
-            f"load_rollouts: {path} must have version {VERSION} of the format, got {version}"
+            f"load_rollouts: {path} must have version {_VERSION} of the format, got {version}"
         )
 
 

@@ -12,9 +12,7 @@ from rlvr_jax.rollout.processors import Processor
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive
 from rlvr_jax.types.parts import part
 
-__all__ = ["annealed", "annealed_temperature", "entropy_position", "heated_by_entropy"]
-
-LEAST_ENTROPY = 1e-6
+_LEAST_ENTROPY = 1e-6
 """Nats, below which all entropies of a decode step count as one."""
 
 
@@ -84,7 +82,7 @@ def entropy_position(
       center, spread, highest, lowest: c, s, h⁺ > 0 and h⁻ < 0, see `entropy_scale`.
       mirrored: h / h⁻ below the center, which is in [0, 1] as above it.
     """
-    h = (jnp.log(jnp.maximum(entropy, LEAST_ENTROPY)) - center) / (spread + 1e-6)
+    h = (jnp.log(jnp.maximum(entropy, _LEAST_ENTROPY)) - center) / (spread + 1e-6)
     below = h / lowest if mirrored else -h / lowest
     return jnp.clip(jnp.where(h > 0, h / highest, below), -1, 1)
 

@@ -6,13 +6,7 @@
 from the command line (`compile`, `bench_work`) is here, too.
 """
 
-from rlvr_jax.runs.command import (
-    RunsFailed,
-    check_directory,
-    describe_end,
-    parse_config,
-    train,
-)
+from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, parse_config, train
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.entries import entry_config

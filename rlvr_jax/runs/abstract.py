@@ -93,10 +93,9 @@ class AbstractRun:
         """What an update changes."""
         shardings = state_shardings(self.model, self.optimizer)
         params = trained_shapes(self.model)
-        rows = self.config.prompts_per_step * self.config.samples_per_prompt
         spec = Spec(
             prompts=self.config.prompts_per_step,
-            B=rows // self.config.minibatches,
+            B=self.config.plan().rows,
             T=self.config.response_tokens,
         )
         whole = replicated(self.model.mesh)
@@ -126,8 +125,7 @@ class AbstractRun:
 
     def rollouts(self) -> Rollouts:
         """Rollouts of one update, with what is known of the weights that sampled them."""
-        rows = self.config.prompts_per_step * self.config.samples_per_prompt
-        rows //= self.config.minibatches
+        rows = self.config.plan().rows
         sharding = row_sharding(self.model.mesh)
         drawn = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
         drawn = jax.tree.map(lambda x: _shape((rows, *x.shape[1:]), x.dtype, sharding), drawn)

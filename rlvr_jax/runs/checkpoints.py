@@ -17,9 +17,7 @@ import orbax.checkpoint as ocp
 from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.training.update import TrainState
 
-__all__ = ["Checkpoints", "latest_step"]
-
-KEPT = 2
+_KEPT = 2
 # Bytes of arrays on their way to the disk where a run's own memory is the host's, too.
 _IN_FLIGHT = 2**28
 
@@ -44,7 +42,7 @@ class Checkpoints:
         # at ERROR once more.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         self._directory = directory
-        options = ocp.CheckpointManagerOptions(max_to_keep=KEPT, enable_async_checkpointing=True)
+        options = ocp.CheckpointManagerOptions(max_to_keep=_KEPT, enable_async_checkpointing=True)
         limit = {}
         if not has_accelerator():
             # An array that is larger than what may be under way is an error in orbax.

@@ -46,15 +46,6 @@ from rlvr_jax.tools.slips import sentence
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
 
-__all__ = [
-    "RunsFailed",
-    "check_directory",
-    "describe_end",
-    "parse_config",
-    "run_card",
-    "train",
-]
-
 
 class RunsFailed(RuntimeError):
     """Of several runs some have failed; all others have come to their ends.
@@ -216,13 +207,7 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
 def run_card(
     config: TrainConfig, load: Load = tasks.load_as_written
 ) -> tuple[dict[str, Any], Task, Recipe]:
-    """What `config.json` of a run says, with its task and its method.
-
-    Args:
-      load: makes the task.
-    Raises:
-      ValueError: a task or a method that cannot be made, or no policy to start from.
-    """
+    """What `config.json` of a run says, with its task and its method."""
     task = load_task(config, load)
     model = config.model or task.base_model
     if not model:
@@ -230,12 +215,16 @@ def run_card(
     budget = config.response_tokens or task.response_tokens
     hyperparameters = config.method_arguments(budget)
     recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
+    terms, usual = list(recipe.objective.labels), experience().labels
+    if recipe.critic is not None:
+        terms.append(f"critic: {recipe.critic.label}")
+    terms += [f"experience: {name}" for name in recipe.experience.labels if name not in usual]
     card = {
         "method": config.method,
         "task": config.task,
         "seed": config.seed,
         "model": model,
-        "loss_terms": _terms(recipe),
+        "loss_terms": terms,
         "settings": config.to_json(),
         "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
         "task_fingerprint": task.fingerprint(),
@@ -247,16 +236,6 @@ def run_card(
     if files := asked_by_files(config):
         card["judge_files"] = files
     return card, task, recipe
-
-
-def _terms(recipe: Recipe) -> list[str]:
-    """What decides what is learned, a phrase for each part."""
-    terms = list(recipe.objective.labels)
-    if recipe.critic is not None:
-        terms.append(f"critic: {recipe.critic.label}")
-    usual = experience().labels
-    own = [label for label in recipe.experience.labels if label not in usual]
-    return [*terms, *(f"experience: {label}" for label in own)]
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
@@ -284,11 +263,7 @@ def check_directory(directory: Path, resume: bool) -> None:
 
 
 def _first_step(config: TrainConfig) -> int:
-    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning.
-
-    Raises:
-      ValueError: the run is finished and its checkpoints are gone, or it is past the steps asked.
-    """
+    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning."""
     folder = config.run_dir / "checkpoints"
     step = latest_step(folder)
     if step is None and (config.run_dir / "summary.json").is_file():

@@ -31,6 +31,14 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.types import replace
 
+_NAMES = {
+    "prompts": "prompts_per_step",
+    "samples": "samples_per_prompt",
+    "prompt_len": "prompt_tokens",
+    "response_len": "response_tokens",
+}
+"""Settings of `TrainConfig` by the options that are named otherwise."""
+
 
 def _shape_of(model: str) -> ModelConfig:
     """The shape of a model: one of `PUBLISHED`, a config.json, or a folder that has one."""
@@ -126,21 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError("give --model, or --experiment with the options of experiments.train")
         else:
             model, shape, opening = options.model, _shape_of(options.model), 0
-            config = TrainConfig(
-                method=options.method,
-                hyperparameters=tuple(options.hyperparameters),
-                prompts_per_step=options.prompts,
-                samples_per_prompt=options.samples,
-                prompt_tokens=options.prompt_len,
-                response_tokens=options.response_len,
-                mesh=options.mesh,
-                sample_mesh=options.sample_mesh,
-                sample_waves=options.sample_waves,
-                micro_batches=options.micro_batches,
-                remat=options.remat,
-                compute_dtype=options.compute_dtype,
-                lora_rank=options.lora_rank,
-            )
+            given = {_NAMES.get(name, name): value for name, value in vars(options).items()}
+            known = given.keys() & TrainConfig.__dataclass_fields__.keys() - {"model"}
+            given["hyperparameters"] = tuple(options.hyperparameters)
+            config = TrainConfig(**{name: given[name] for name in known})
         say = (lambda line: print(line, file=sys.stderr)) if not options.json else (lambda _: None)
         report = {"model": model, **compile_run(config, shape, topology, say, opening)}
     except ValueError as error:

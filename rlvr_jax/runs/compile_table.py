@@ -100,8 +100,6 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
     Returns:
       Whether every row fits. One that could not be compiled is said and left out, and is tried
       again by the next call.
-    Raises:
-      ValueError: libtpu is not installed.
     """
     try:
         version = metadata.version("libtpu")
@@ -111,7 +109,7 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
     path = folder / "rows.jsonl"
     for row in ROWS:
         key = version, row.method, row.model, row.topology
-        if any(_key(each) == key for each in _read(path)):
+        if any(_key(each) == key for each in read_json_lines(path)):
             continue
         say(f"{row.model}, {row.method}, {row.topology}, libtpu {version}")
         try:
@@ -121,13 +119,9 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
             continue
         say(f"  fits: {line['fits']}")
         append_row(path, line)
-        (folder / "README.md").write_text(table_page(_read(path)))
-    found = {_key(line): line["fits"] for line in _read(path) if "commit" not in line}
+        (folder / "README.md").write_text(table_page(read_json_lines(path)))
+    found = {_key(line): line["fits"] for line in read_json_lines(path) if "commit" not in line}
     return all(found.get((version, *row[:3]), False) for row in ROWS)
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    return read_json_lines(path) if path.is_file() else []
 
 
 def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
@@ -136,11 +130,7 @@ def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compiled(row: Row) -> dict[str, Any]:
-    """What the command says of a row, as far as the page needs it.
-
-    Raises:
-      ValueError: it says nothing; with its last line.
-    """
+    """What the command says of a row, as far as the page needs it."""
     if row.method == _PAPER:
         module, given = f"experiments.papers.{row.model}", ["--compile", row.topology]
     else:
@@ -203,8 +193,13 @@ def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     def place(row):
         return order.get((row["method"], row["model"], row["topology"]), len(order))
 
-    for version in sorted({row["libtpu"] for row in rows}, key=_numbers):
-        before = {_key(row)[1:4]: row for row in rows if _is_before(row, version)}
+    def numbers(version):
+        return [int(number) for number in version.split(".")]
+
+    for version in sorted({row["libtpu"] for row in rows}, key=numbers):
+        # Rows of an older commit have its name.
+        old = (row for row in rows if row["libtpu"] == version and "commit" in row)
+        before = {_key(row)[1:4]: row for row in old}
         if before:
             yield _BEFORE.format(commit=next(iter(before.values()))["commit"])
         for method in dict.fromkeys(row.method for row in ROWS):
@@ -224,15 +219,6 @@ def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             for row in sorted(own, key=place):
                 yield _line(row, before.get(_key(row)[1:], {}))
             yield ""
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in version.split(".")]
-
-
-def _is_before(row: Mapping[str, Any], version: str) -> bool:
-    """Whether a row is of an older commit, which says so."""
-    return row["libtpu"] == version and "commit" in row
 
 
 def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:

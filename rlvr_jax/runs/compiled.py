@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from rlvr_jax import methods
-from rlvr_jax.parallel import bytes_per_device, mesh_sizes
+from rlvr_jax.parallel import bytes_per_device, mesh_sizes, row_shards
 from rlvr_jax.parallel.measure import measured
 from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
@@ -18,7 +18,6 @@ from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.cached import OWN_SLOTS, mean_slots_read
 from rlvr_jax.policy.flash import flash_serves
-from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import waves
 from rlvr_jax.runs.abstract import AbstractRun, abstract_run
 from rlvr_jax.runs.config import TrainConfig
@@ -49,12 +48,10 @@ def compile_run(
         FLOPs and bytes counts them for every prompt.
     Returns:
       The report, as `--json` prints it.
-    Raises:
-      ValueError: settings that cannot work, or do not go with the model or the topology.
     """
     # The report is about compiling: what the compiler dumps, and how long it takes.
     jax.config.update("jax_enable_compilation_cache", False)
-    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    rows = config.plan().rows
     length = config.prompt_tokens + config.response_tokens
     hyperparameters = config.method_arguments(config.response_tokens)
     recipe = methods.recipe(config.method, **hyperparameters)
@@ -78,7 +75,7 @@ def compile_run(
                 f" {topology.name}, got {spec!r}"
             )
     if not config.micro_batches:
-        micro_batches = max(1, rows // _shards(config.mesh))
+        micro_batches = max(1, rows // row_shards(config.mesh))
         config = replace(config, micro_batches=micro_batches)
     check_config(config)
     run = abstract_run(config, shape, recipe, topology.devices(), opening)
@@ -110,7 +107,7 @@ def compile_run(
     report["sample_waves"] = programs["sample"]["waves"]
     parts = mesh_sizes(config.mesh)["tensor"]
     shared = dict(
-        rows=rows / _shards(config.mesh),
+        rows=rows / row_shards(config.mesh),
         micro_batches=config.micro_batches,
         prompt=config.prompt_tokens,
         response=config.response_tokens,
@@ -120,7 +117,7 @@ def compile_run(
     kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     counted = partial(
         update_buffers,
-        rows=rows / _shards(config.mesh) / config.micro_batches,
+        rows=rows / row_shards(config.mesh) / config.micro_batches,
         tokens=length,
         parts=parts,
         devices=topology.num_devices,
@@ -212,8 +209,8 @@ def _sampling(
     """The sampler in the waves asked for, else in the largest that fits; the smallest that was
     tried if none does."""
     config, shape = run.config, run.model.config
-    sizes = mesh_sizes(config.sample_mesh or config.mesh)
-    shards, parts = sizes["data"] * sizes["fsdp"], sizes["tensor"]
+    mesh = config.sample_mesh or config.mesh
+    shards, parts = row_shards(mesh), mesh_sizes(mesh)["tensor"]
     lengths = {"prompt": config.prompt_tokens, "response": config.response_tokens}
     weights = bytes_per_device(run.sampler_params())
     rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
@@ -283,8 +280,3 @@ def _held(run: AbstractRun) -> dict[str, Any]:
 def _of_policy(run: AbstractRun) -> set[str]:
     """What of `_held` are the policy's weights: with adapters, these and the base below them."""
     return {"parameters", "frozen weights"} if run.model.config.lora else {"parameters"}
-
-
-def _shards(mesh: str) -> int:
-    sizes = mesh_sizes(mesh)
-    return math.prod(sizes[axis] for axis in ROWS)

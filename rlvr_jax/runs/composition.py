@@ -22,8 +22,6 @@ from rlvr_jax.types import Recipe, replace
 def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     """The recipe of a run: with the experience that its settings ask for.
 
-    Args:
-      recipe: of the run's method.
     Raises:
       ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
         dynamic sampling beside another refill.
@@ -63,9 +61,6 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
 def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
     """What compares two answers by the number that a run's judge gives each of them; None where
     nobody judges, where the method compares none, or where its hyperparameters say who does.
-
-    Raises:
-      ValueError: a judge of several numbers.
     """
     method = config.experience or config.method
     told = not config.experience and any(p.startswith("compare=") for p in config.hyperparameters)
@@ -86,11 +81,7 @@ def _compares(method: str) -> bool:
 
 
 def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | None) -> Recipe:
-    """The recipe of a method, whose answers a run's judge compares, if one does.
-
-    Raises:
-      ValueError: a judge that compares for a method that does not.
-    """
+    """The recipe of a method, whose answers a run's judge compares, if one does."""
     if compare is not None:
         if not _compares(method):
             raise ValueError(
@@ -120,11 +111,7 @@ def setting_of(
 
 
 def check_prompts_suffice(task: Task, chain: Experience) -> None:
-    """Refuses parts that read what the task's prompts lack.
-
-    Raises:
-      ValueError: names the part, what it reads, and a prompt without it.
-    """
+    """Refuses parts that read what the task's prompts lack."""
     for label, needs in chain.reads.items():
         for need in sorted(needs):
             lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)

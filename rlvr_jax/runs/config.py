@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rlvr_jax.parallel import mesh_sizes
+from rlvr_jax.parallel import mesh_sizes, row_shards
 from rlvr_jax.policy import ADAPTABLE, LoraConfig
-from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import Sampling, waves
 from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.types.hyperparameters import Bound, Count, Finite, NonNegative, NonNegativeInt, Range
+
+_Decay = Annotated[float, Range(0, 1, open_high=True)]
 
 
 @dataclass(frozen=True)
@@ -70,16 +72,16 @@ class TrainConfig:
     """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
     run_dir: Path = Path("runs/run")
     """Directory of the run; refused if it exists, unless resuming."""
-    steps: int = 300
+    steps: Count = 300
     """Rollout batches."""
-    drawn_tokens: int = 0
+    drawn_tokens: NonNegativeInt = 0
     """Tokens that the sampler may produce: the run ends, evaluated, at the first step that reaches
     them, if it has not come to its last one before; 0: as many as the steps take."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Of everything random: prompts, rollouts, minibatches, the method's choices."""
     resume: bool = False
     """Continue the run in run_dir from its last checkpoint."""
-    checkpoint_every: int = 0
+    checkpoint_every: NonNegativeInt = 0
     """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
     log_to: tuple[str, ...] = ()
     """Where else the numbers of metrics.jsonl go: wandb, trackio, or module:function of your own,
@@ -88,26 +90,26 @@ class TrainConfig:
     """Print every setting and the whole self-check before the first step (config.json has the
     settings in any case), and the traceback of an error that ends the run."""
 
-    prompts_per_step: int = 16
+    prompts_per_step: Count = 16
     """Prompts of a rollout batch."""
-    samples_per_prompt: int = 8
+    samples_per_prompt: Count = 8
     """Rollouts per prompt: the group."""
-    sample_waves: int = 0
+    sample_waves: NonNegativeInt = 0
     """Calls of the sampler that draw a batch, one after the other, for memory: by prompts, then by
     the samples of each. The rollouts stay the same. 0: one."""
-    rows_at_once: int = 0
+    rows_at_once: NonNegativeInt = 0
     """Rows that a call of the sampler computes at the same time: one that ends makes room for the
     next one, where without it all wait for the longest. The rollouts stay the same. 0: all."""
-    minibatches: int = 1
+    minibatches: Count = 1
     """Optimizer updates per pass over a rollout batch."""
-    epochs: int = 1
+    epochs: Count = 1
     """Passes over a rollout batch."""
-    micro_batches: int = 0
+    micro_batches: NonNegativeInt = 0
     """Pieces in which the model sees one update, for memory; 0: one, or on a CPU as many as keep
     activations in its caches."""
-    response_tokens: int = 0
+    response_tokens: NonNegativeInt = 0
     """Budget of a response; 0: the task's."""
-    prompt_tokens: int = 0
+    prompt_tokens: NonNegativeInt = 0
     """Budget of a prompt; 0: the longest of the task's."""
     chat_template: bool = True
     """Prompts are written by the tokenizer's chat template, if it has one; without it
@@ -126,10 +128,10 @@ class TrainConfig:
     response; no_verdict, the response is out of the loss and of its group, and counted."""
     mask_truncated: bool = True
     """Responses that the budget cuts teach nothing; their rewards stay in their groups."""
-    dynamic_sampling: int = 0
+    dynamic_sampling: NonNegativeInt = 0
     """Batches that are drawn at most to fill a step with groups of mixed outcomes; 0: one, or what
     the method says."""
-    temperature: float = 1.0
+    temperature: Finite = 1.0
     """Of the sampler and the scorer."""
     stop: tuple[str, ...] = ()
     """Texts, each one token of the tokenizer, that end a response as its end of sequence does."""
@@ -142,22 +144,22 @@ class TrainConfig:
 
     learning_rate: float | None = None
     """Of Adam, after the warm-up, constant; None: 1e-6, or 2e-5 for adapters."""
-    warmup_updates: int = 10
+    warmup_updates: NonNegativeInt = 10
     """Updates in which the learning rate rises linearly from 0."""
-    adam_b1: float = 0.9
+    adam_b1: _Decay = 0.9
     """Decay of Adam's first moment."""
-    adam_b2: float = 0.95
+    adam_b2: _Decay = 0.95
     """Decay of Adam's second moment."""
-    weight_decay: float = 0.0
+    weight_decay: NonNegative = 0.0
     """Decoupled, times the learning rate."""
-    max_gradient_norm: float = 1.0
+    max_gradient_norm: Bound = 1.0
     """Longer gradients are scaled down to it; the norm is logged before."""
-    critic_learning_rate: float = 0.0
+    critic_learning_rate: NonNegative = 0.0
     """Of the critic, where the method has one; 0: five times learning_rate."""
-    critic_epochs: int = 1
+    critic_epochs: Count = 1
     """Passes of the critic over a rollout batch, in the same minibatches."""
 
-    lora_rank: int = 0
+    lora_rank: NonNegativeInt = 0
     """Rank of low-rank adapters, which alone are trained; 0: all weights are."""
     lora_alpha: float = 32.0
     """An adapter's product counts alpha / rank."""
@@ -176,14 +178,14 @@ class TrainConfig:
     compile_cache: bool = True
     """Keep compiled programs in the user's cache directory, and take them from there."""
 
-    evaluate_every: int = 0
+    evaluate_every: NonNegativeInt = 0
     """Steps between evaluations; 0: a tenth of the run."""
-    evaluation_prompts: int = 256
+    evaluation_prompts: Count = 256
     """Held-out prompts of an evaluation, the same through the run."""
-    evaluation_samples: int = 64
+    evaluation_samples: Count = 64
     """Rollouts per held-out prompt, up to whole groups of samples_per_prompt; pass@k is estimated
     for k up to half of them."""
-    samples_kept: int = 8
+    samples_kept: NonNegativeInt = 8
     """Rollouts of every step that are written to samples/."""
 
     def sampling(self, prescribed: Mapping[str, Any] | None = None) -> Sampling:
@@ -222,11 +224,8 @@ class TrainConfig:
 
         Args:
           samples: of a group that are drawn at first; 0: as many as are trained.
-        Raises:
-          ValueError: the batch has no such number of equal waves.
         """
-        sizes = mesh_sizes(self.sample_mesh or self.mesh)
-        shards = math.prod(sizes[axis] for axis in ROWS)
+        shards = row_shards(self.sample_mesh or self.mesh)
         prompts, samples = self.prompts_per_step, samples or self.samples_per_prompt
         known = {
             prompts * samples // (part * own): (part, own)
@@ -241,11 +240,7 @@ class TrainConfig:
         return known[wanted]
 
     def template_arguments(self) -> dict[str, Any]:
-        """What the chat template is given; true, false and numbers as such.
-
-        Raises:
-          ValueError: what is no name=value.
-        """
+        """What the chat template is given; true, false and numbers as such."""
         found = {}
         for pair in self.chat_template_kwargs:
             name, equals, text = pair.partition("=")
@@ -260,11 +255,7 @@ class TrainConfig:
         return found
 
     def seats(self) -> int | None:
-        """Rows that a call of the sampler computes at the same time; None: all of the call.
-
-        Raises:
-          ValueError: a mesh whose devices do not draw by themselves, or do not share the rows.
-        """
+        """Rows that a call of the sampler computes at the same time; None: all of the call."""
         sizes = mesh_sizes(self.sample_mesh or self.mesh)
         devices = math.prod(sizes.values())
         if self.rows_at_once and sizes["data"] < devices:

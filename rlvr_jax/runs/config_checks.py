@@ -2,40 +2,13 @@
 
 import math
 
-from rlvr_jax.parallel import mesh_sizes
+from rlvr_jax.parallel import row_shards
 from rlvr_jax.policy import REMAT_POLICIES
-from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 from rlvr_jax.runs.trackers import check_trackers
+from rlvr_jax.types.parts import check_arguments
 
-_AT_LEAST_ONE = (
-    "steps",
-    "prompts_per_step",
-    "samples_per_prompt",
-    "minibatches",
-    "epochs",
-    "critic_epochs",
-    "evaluation_prompts",
-    "evaluation_samples",
-)
-_AT_LEAST_ZERO = (
-    "seed",
-    "checkpoint_every",
-    "sample_waves",
-    "rows_at_once",
-    "micro_batches",
-    "response_tokens",
-    "prompt_tokens",
-    "drawn_tokens",
-    "dynamic_sampling",
-    "warmup_updates",
-    "weight_decay",
-    "critic_learning_rate",
-    "lora_rank",
-    "evaluate_every",
-    "samples_kept",
-)
 _DTYPES = ("float32", "bfloat16")
 
 
@@ -45,12 +18,7 @@ def check_config(config: TrainConfig) -> None:
     Raises:
       ValueError: names the setting, the value and what was wanted.
     """
-    for name in _AT_LEAST_ONE:
-        if getattr(config, name) < 1:
-            raise ValueError(f"TrainConfig: {name} must be at least 1, got {getattr(config, name)}")
-    for name in _AT_LEAST_ZERO:
-        if not getattr(config, name) >= 0:
-            raise ValueError(f"TrainConfig: {name} must be at least 0, got {getattr(config, name)}")
+    check_arguments(TrainConfig, vars(config))
     if config.template_arguments() and not config.chat_template:
         raise ValueError(
             "TrainConfig: chat_template_kwargs must be empty without a chat template, got"
@@ -58,16 +26,9 @@ def check_config(config: TrainConfig) -> None:
         )
     if config.drop_long_prompts and not config.prompt_tokens:
         raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
-    for name in ("adam_b1", "adam_b2"):
-        if not 0 <= getattr(config, name) < 1:
-            raise ValueError(f"TrainConfig: {name} must be in [0, 1), got {getattr(config, name)}")
-    numbers = {**vars(config), "learning_rate": config.rate()}
-    for name in ("learning_rate", "max_gradient_norm"):
-        if not numbers[name] > 0:
-            raise ValueError(f"TrainConfig: {name} must be positive, got {numbers[name]}")
-    for name in ("learning_rate", "critic_learning_rate", "weight_decay", "temperature"):
-        if not math.isfinite(numbers[name]):
-            raise ValueError(f"TrainConfig: {name} must be finite, got {numbers[name]}")
+    if not (rate := config.rate()) > 0 or math.isinf(rate):
+        wanted = "finite" if rate > 0 else "positive"
+        raise ValueError(f"TrainConfig: learning_rate must be {wanted}, got {rate}")
     if config.seed >= 2**32:
         # JAX would take the rest of a division by 2^32.
         raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")
@@ -77,7 +38,7 @@ def check_config(config: TrainConfig) -> None:
             "TrainConfig: minibatches must divide prompts_per_step ="
             f" {config.prompts_per_step} (an update takes whole groups), got {config.minibatches}"
         )
-    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    rows = config.plan().rows
     if config.micro_batches and rows % config.micro_batches:
         raise ValueError(
             f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
@@ -103,11 +64,7 @@ def check_config(config: TrainConfig) -> None:
 
 
 def _check_meshes(config: TrainConfig, rows: int) -> None:
-    """Both meshes can be read, have the same devices and divide the rows that they get.
-
-    Args:
-      rows: of an update.
-    """
+    """Both meshes can be read, have the same devices and divide the rows that they get."""
     if config.sample_mesh and not config.mesh:
         raise ValueError(
             f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"
@@ -116,10 +73,9 @@ def _check_meshes(config: TrainConfig, rows: int) -> None:
     split = {"mesh": rows // max(1, config.micro_batches), "sample_mesh": sampled}
     for name, count in split.items():
         try:
-            sizes = mesh_sizes(getattr(config, name))
+            parts = row_shards(getattr(config, name))
         except ValueError as error:
             raise ValueError(f"TrainConfig: {name}: {error}") from None
-        parts = math.prod(sizes[axis] for axis in ROWS)
         if count % parts:
             what = "a step" if count == sampled else "a micro-batch"
             raise ValueError(

@@ -89,11 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
-    """What is asked for, its heading, and responses to show.
-
-    Raises:
-      ValueError: not one of the inputs.
-    """
+    """What is asked for, its heading, and responses to show."""
     if (options.run is None) == (options.answers is None):
         raise ValueError("diagnose: RUN or answers must be given, and not both")
     if options.answers is not None:
@@ -168,11 +164,7 @@ def _is_policy(path: Path) -> bool:
 
 
 def _start(run: str, against: str | None) -> Path:
-    """The policy folder that stands for the start: the one that is named, or the run's own.
-
-    Raises:
-      ValueError: there is none.
-    """
+    """The policy folder that stands for the start: the one that is named, or the run's own."""
     if against is not None:
         return _policy(against)
     if not (Path(run) / "config.json").is_file() or Path(run) == _policy(run):

@@ -44,11 +44,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 def print_help(start: TrainConfig, description: str, console: Console) -> None:
-    """Prints all settings with the values that a command line starts from.
-
-    Args:
-      description: what the command does.
-    """
+    """Prints all settings with the values that a command line starts from."""
     for paragraph in _paragraphs(description):
         console.print(escape(paragraph) + "\n", highlight=False)
     told = _docstrings()
@@ -75,7 +71,6 @@ def described(text: str | None, width: int | None = None) -> str:
     """What a program says of itself, for the help that `tyro` prints, in lines that fit.
 
     Args:
-      text: the docstring.
       width: of the terminal; None: as it is.
     """
     width = min(width or Console().width, 100)

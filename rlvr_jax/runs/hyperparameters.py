@@ -1,15 +1,16 @@
 """Hyperparameters of a run's method: from a command line to what the method is called with."""
 
+import ast
+import difflib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from rlvr_jax import methods, objectives
+from rlvr_jax import experience, methods, objectives
 from rlvr_jax.objectives import Aggregation
-from rlvr_jax.runs.named_parts import named_part
-
-__all__ = ["parse_hyperparameters", "read_arguments", "resolve_hyperparameters"]
+from rlvr_jax.own import own
 
 # Parameters that stand for any number of arguments.
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -32,11 +33,7 @@ def resolve_hyperparameters(
     its steps.
 
     Args:
-      method: its name.
       pairs: the given ones, as name=value.
-      response_tokens, steps: of the run.
-    Raises:
-      ValueError: one that has no default is not given.
     """
     given = parse_hyperparameters(method, pairs)
     parameters = inspect.signature(methods.method(method).recipe).parameters
@@ -79,8 +76,6 @@ def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> di
 
     Args:
       owner: whose they are, for errors.
-    Raises:
-      ValueError: an unknown name, or a value of another type.
     """
     parameters = inspect.signature(function).parameters
     values = {}
@@ -149,3 +144,52 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
     wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
     like = "" if default is parameter.empty else f" like {default!r}"
     raise ValueError(f"hyperparameters: {name} of {method} must be {wanted}{like}, got {text!r}")
+
+
+def named_part(owner: str, recipe: Callable, text: str) -> Any:
+    """The object that a text names for a method, such as a reward or a divergence.
+
+    `name` is looked for in the method's own file, then among the parts of `rlvr_jax.objectives`
+    and `rlvr_jax.experience`; `module:name` is one's own. Behind a name arguments may stand,
+    numbers and texts alone, which it is called with: `column(1)`, `random_reward(chance=0.1)`.
+
+    Args:
+      owner: whose hyperparameter it is, for errors.
+    """
+    name, bracket, _ = text.partition("(")
+    found = own(owner, name) if ":" in name else _object_of(owner, recipe, name)
+    if not bracket:
+        return found
+    try:
+        call = ast.parse(f"f({text.partition('(')[2]}", mode="eval").body
+        if not isinstance(getattr(call, "func", None), ast.Name) or None in [
+            pair.arg for pair in call.keywords
+        ]:
+            raise ValueError
+        values = [ast.literal_eval(value) for value in call.args]
+        named = {pair.arg: ast.literal_eval(pair.value) for pair in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f"{owner} must be a name, or one with numbers or texts in brackets behind it, got"
+            f" {text!r}"
+        ) from None
+    try:
+        return found(*values, **named)
+    except TypeError as error:
+        raise ValueError(
+            f"{owner} must have arguments that {name} takes, got {text!r}: {error}"
+        ) from None
+
+
+def _object_of(owner: str, recipe: Callable, name: str) -> Any:
+    places = (sys.modules[recipe.__module__], objectives, experience)
+    for place in places:
+        if not name.startswith("_") and hasattr(place, name):
+            return getattr(place, name)
+    names = {each for place in places for each in vars(place) if each[0].islower()}
+    close = ", ".join(difflib.get_close_matches(name, sorted(names), n=3))
+    raise ValueError(
+        f"{owner} must be a name of its method's file, of rlvr_jax.objectives or of"
+        " rlvr_jax.experience, or module:name of your own"
+        f"{f'; closest: {close}' if close else ''}, got {name!r}"
+    )

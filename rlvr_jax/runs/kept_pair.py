@@ -12,9 +12,7 @@ from rlvr_jax.experience import Batch
 from rlvr_jax.rollout import load_rollouts, save_rollouts
 from rlvr_jax.types import TokenStats
 
-__all__ = ["Pair", "load_answers", "save_pair"]
-
-TOKENS, WORDS = "branching.npz", "words.json"
+_TOKENS, _WORDS = "branching.npz", "words.json"
 
 
 class Pair(NamedTuple):
@@ -88,19 +86,16 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
         if own is not None:
             texts["vocabulary"] = [own] * len(batch.grades)
         save_rollouts(folder / f"{name}.npz", batch.rollouts, stats or TokenStats(), texts)
-    for file in (TOKENS, WORDS):  # of another pair
+    for file in (_TOKENS, _WORDS):  # of another pair
         (folder / file).unlink(missing_ok=True)
     if pair.branching is not None:
-        np.savez_compressed(folder / TOKENS, before=pair.branching[0], of_before=pair.branching[1])
-        (folder / WORDS).write_text(json.dumps(pair.words(), ensure_ascii=False), "utf-8")
+        np.savez_compressed(folder / _TOKENS, before=pair.branching[0], of_before=pair.branching[1])
+        (folder / _WORDS).write_text(json.dumps(pair.words(), ensure_ascii=False), "utf-8")
 
 
 def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
     """What `save_pair` has written, as arrays: before, after, and again if it is there; branching
     and words, too.
-
-    Raises:
-      ValueError: no such files, or what `load_rollouts` refuses.
     """
     found = []
     sizes, words = _kept_tokens(Path(folder))
@@ -127,22 +122,18 @@ def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
 def _kept_tokens(
     folder: Path,
 ) -> tuple[tuple[np.ndarray, np.ndarray] | None, dict[int, str] | None]:
-    """`Pair.branching` and words by token id of a folder of `save_pair`; older ones have none.
-
-    Raises:
-      ValueError: a file that is not what `save_pair` writes.
-    """
+    """`Pair.branching` and words by token id of a folder of `save_pair`; older ones have none."""
     sizes, words = None, None
     try:
-        if (folder / TOKENS).is_file():
-            with np.load(folder / TOKENS) as file:
+        if (folder / _TOKENS).is_file():
+            with np.load(folder / _TOKENS) as file:
                 sizes = file["before"], file["of_before"]
-        if (folder / WORDS).is_file():
-            read = json.loads((folder / WORDS).read_text("utf-8"))
+        if (folder / _WORDS).is_file():
+            read = json.loads((folder / _WORDS).read_text("utf-8"))
             words = {int(i): str(word) for i, word in read.items()}
     except (OSError, KeyError, AttributeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"load_answers: {TOKENS} and {WORDS} of {folder} must be as they were written, got"
+            f"load_answers: {_TOKENS} and {_WORDS} of {folder} must be as they were written, got"
             f" {error!r}"
         ) from None
     return sizes, words

@@ -73,7 +73,6 @@ def load_policy(
     of the settings'.
 
     Args:
-      path: folder of the policy.
       sampling: how tokens are drawn; as in `config` if None.
       optimizer, frozen, critic: what memory is wanted for besides the weights; see
         `least_bytes`.
@@ -170,11 +169,7 @@ def _with_messages(prompts: Sequence[Prompt]) -> list[str]:
 
 
 def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
-    """Refuses views with which a response would begin with all of its budget.
-
-    Raises:
-      ValueError: says of how many prompts.
-    """
+    """Refuses views with which a response would begin with all of its budget."""
     known: dict[tuple[str, float], int] = {}
     for one in seen:
         if (one.opening, one.share) not in known:
@@ -208,11 +203,7 @@ class StartWeights:
 
 
 def teacher_decay(teacher: str | None) -> float | None:
-    """The decay of "average:0.99"; None for other teachers.
-
-    Raises:
-      ValueError: no number in [0, 1).
-    """
+    """The decay of "average:0.99"; None for other teachers."""
     if teacher is None or not teacher.startswith("average:"):
         return None
     try:

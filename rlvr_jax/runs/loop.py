@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +25,9 @@ from rlvr_jax.tasks import GradingError
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
-__all__ = ["Stopped", "evaluate_run", "stop_requests", "train_steps"]
-
-CHECKPOINT_SECONDS = 300.0
+_CHECKPOINT_SECONDS = 300.0
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
-INFINITE = "infinite_loss"
+_INFINITE = "infinite_loss"
 """Curve of the steps whose loss was infinite and its gradient was not, which go on."""
 
 
@@ -132,7 +131,7 @@ def train_steps(
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
         if np.isinf(metrics["loss"]) and np.isfinite(metrics["gradient_norm"]):
             # As a divergence from a policy that has run away, whose value no gradient follows.
-            metrics[INFINITE] = 1.0
+            metrics[_INFINITE] = 1.0
             del watched["loss"]
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"
@@ -162,7 +161,7 @@ def train_steps(
         due = (
             (step + 1) % config.checkpoint_every == 0
             if config.checkpoint_every
-            else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
+            else first_says(time.perf_counter() - saved_at > _CHECKPOINT_SECONDS)
         )
         if due or ends:
             checkpoints.save(step + 1, state)
@@ -221,11 +220,8 @@ def stop_requests() -> Iterator[list[int]]:
         yield asked
         return
     if jax.process_count() > 1:
-        before = signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-        try:
+        with handled(lambda *_: os.kill(os.getpid(), signal.SIGTERM), signal.SIGINT):
             yield asked
-        finally:
-            signal.signal(signal.SIGINT, before)
         return
 
     def handle(number, frame):
@@ -235,9 +231,16 @@ def stop_requests() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(handle):
         yield asked
+
+
+@contextmanager
+def handled(handler: Callable[..., Any], *signals: signal.Signals) -> Iterator[None]:
+    """Within it the signals, SIGINT and SIGTERM if none is named, go to a handler."""
+    before = {n: signal.signal(n, handler) for n in signals or (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, own in before.items():
+            signal.signal(number, own)

@@ -89,11 +89,7 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
     """Refuses what cannot fit.
 
     Args:
-      path: of the policy.
-      least: of `least_bytes`.
       devices: of this process; CPU devices share the memory of the host.
-    Raises:
-      ValueError: with both numbers.
     """
     shared = devices[0].platform == "cpu"
     free = free_bytes(devices[0])

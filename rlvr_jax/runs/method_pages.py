@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.methods.__main__ import MUST, defaults, needs
@@ -11,9 +10,7 @@ from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.types.parts import described
 
-__all__ = ["method_index", "method_page"]
-
-TASK = "brackets"
+_TASK = "brackets"
 # Methods with curves that are kept: page and picture.
 _CURVES = ("grpo", "clip_cov", "kl_cov", "dapo", "gspo", "forking_tokens")
 _EVIDENCE = {
@@ -70,8 +67,8 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
     lines += [f"Left out: {about.left_out}."] * bool(about.left_out)
     lines += ["", "## Definition", *rest, ""]
     lines += ["## Hyperparameters", "", *_table(name), ""]
-    recipe = _recipe(name)
-    if recipe is not None:
+    if MUST not in defaults(name).values():
+        recipe = methods.recipe(name)
         lines += ["## What it changes of a step", ""]
         lines += [f"- `{label}`" for label in recipe.objective.labels]
         if recipe.experience is not None:
@@ -90,17 +87,12 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
     return "\n".join(lines)
 
 
-def _recipe(name: str) -> Any:
-    """With its defaults; None where something must be given."""
-    return None if MUST in defaults(name).values() else methods.recipe(name)
-
-
 def _table(name: str) -> list[str]:
     told, given = _arguments(name), defaults(name)
     if not given:
         return ["It has none."]
-    start = dict(pair.split("=", 1) for pair in preset(TASK, name).hyperparameters)
-    lines = [f"| name | default | on {TASK} | |", "|---|---|---|---|"]
+    start = dict(pair.split("=", 1) for pair in preset(_TASK, name).hyperparameters)
+    lines = [f"| name | default | on {_TASK} | |", "|---|---|---|---|"]
     for key, value in given.items():
         lines.append(f"| `{key}` | {value} | {start.get(key, '')} | {told.get(key, '')} |")
     return lines
@@ -119,10 +111,10 @@ def _arguments(name: str) -> Mapping[str, str]:
 
 def _commands(name: str) -> list[str]:
     return [
-        f"    python -m experiments.train --method {name} --task {TASK} --run-dir runs/{name}",
-        f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {TASK}",
+        f"    python -m experiments.train --method {name} --task {_TASK} --run-dir runs/{name}",
+        f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {_TASK}",
         "",
-        f"The second makes its curve beside GRPO's, with intervals. Where {TASK} lacks what it"
+        f"The second makes its curve beside GRPO's, with intervals. Where {_TASK} lacks what it"
         " needs, either says so by name.",
     ]
 

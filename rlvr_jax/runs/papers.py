@@ -143,8 +143,6 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
 
     Returns:
       The exit code: 1 if something does not fit the slice.
-    Raises:
-      ValueError: neither data nor anything else to do is given.
     """
     parser = argparse.ArgumentParser(
         description=f"{paper}\n\nWhat else is given are options of experiments.train.",

@@ -20,7 +20,6 @@ def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
 
     Args:
       card: content of the run's config.json.
-      summary: of its summary.json.
     """
     about = methods.method(card["method"])
     paper = f"[{about.title}]({about.url})" if about.url else about.title

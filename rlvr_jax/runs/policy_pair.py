@@ -27,20 +27,10 @@ from rlvr_jax.runs.step import sample_row
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = [
-    "changed_most",
-    "compare_policies",
-    "draw_pair",
-    "policy_folder",
-    "score_answers",
-    "score_branching",
-    "shown_rows",
-]
-
-NEEDS = ("logp", "entropy")
-MOST_BRANCHES = 16
+_NEEDS = ("logp", "entropy")
+_MOST_BRANCHES = 16
 """Of the likeliest tokens that are counted until they hold 95 % of the mass; more take longer."""
-SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
+_SHOWN_PROMPTS, _SHOWN_RESPONSES = 4, 4
 """Of either end of the order by change; of a prompt and policy. On a page that people read."""
 
 
@@ -104,8 +94,6 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     prompts in their own, and the budget of a response is as many of those; each scores its own
     answers alone.
 
-    Args:
-      settings, against: see `compare_policies`.
     Raises:
       ValueError: folders that cannot be loaded.
     """
@@ -137,19 +125,19 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
     """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
-    return run_in_pieces(lambda rows: run(model, params, rows, NEEDS, (), shared), rollouts)
+    return run_in_pieces(lambda rows: run(model, params, rows, _NEEDS, (), shared), rollouts)
 
 
 def score_branching(
     model: policy.Model, params: policy.Params, rollouts: Rollouts
 ) -> tuple[TokenStats, np.ndarray]:
     """`score_answers`, and how many of the likeliest tokens hold 95 % of the mass at each,
-    `MOST_BRANCHES` at most."""
-    options = (("top_k", min(MOST_BRANCHES, model.config.vocab_size)),)
+    `_MOST_BRANCHES` at most."""
+    options = (("top_k", min(_MOST_BRANCHES, model.config.vocab_size)),)
     shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
 
     def of_rows(rows):
-        stats = run(model, params, rows, (*NEEDS, "topk_logp"), options, shared)
+        stats = run(model, params, rows, (*_NEEDS, "topk_logp"), options, shared)
         sizes = branching_of_top(stats.topk_logp).astype(np.uint8)
         return replace(stats, topk_logp=None), sizes
 
@@ -193,8 +181,8 @@ def changed_most(change: np.ndarray) -> list[int]:
       change: [P], of each problem's pass rate.
     """
     order = np.argsort(-change, kind="stable").tolist()
-    few = dict.fromkeys([*order[:SHOWN_PROMPTS], *order[: -SHOWN_PROMPTS - 1 : -1]])
-    return [index for index in few if change[index]] or order[:SHOWN_PROMPTS]
+    few = dict.fromkeys([*order[:_SHOWN_PROMPTS], *order[: -_SHOWN_PROMPTS - 1 : -1]])
+    return [index for index in few if change[index]] or order[:_SHOWN_PROMPTS]
 
 
 def _different(batch: Batch, rows: np.ndarray) -> list[int]:
@@ -202,8 +190,8 @@ def _different(batch: Batch, rows: np.ndarray) -> list[int]:
     rollouts = batch.rollouts
     texts = {tuple(rollouts.tokens[row][rollouts.mask[row]].tolist()): row for row in rows[::-1]}
     order = sorted(texts.values(), key=lambda row: (-rollouts.outcome[row], row))
-    half = SHOWN_RESPONSES // 2
-    return order if len(order) <= SHOWN_RESPONSES else order[:half] + order[-half:]
+    half = _SHOWN_RESPONSES // 2
+    return order if len(order) <= _SHOWN_RESPONSES else order[:half] + order[-half:]
 
 
 def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:

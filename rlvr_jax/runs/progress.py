@@ -10,13 +10,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-__all__ = ["RunProgress", "print_settings", "progress_bar"]
-
-PLAIN_SECONDS = 30.0
-TRUNCATION_WARNING = 0.2
-UNJUDGED_WARNING = 0.5
-STEPS_WITHOUT_GRADIENT = 3
-TWO_COLUMNS = 110
+_PLAIN_SECONDS = 30.0
+_TRUNCATION_WARNING = 0.2
+_UNJUDGED_WARNING = 0.5
+_STEPS_WITHOUT_GRADIENT = 3
+_TWO_COLUMNS = 110
 
 
 def print_settings(console: Console, title: str, settings: Mapping[str, Any]) -> None:
@@ -25,7 +23,7 @@ def print_settings(console: Console, title: str, settings: Mapping[str, Any]) ->
         title=escape(title), show_header=False, box=None, pad_edge=False, title_justify="left"
     )
     items = [(name, f"[bold]{escape(str(value))}[/]") for name, value in settings.items()]
-    columns = 2 if console.width >= TWO_COLUMNS else 1
+    columns = 2 if console.width >= _TWO_COLUMNS else 1
     for _ in range(columns):
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
@@ -40,7 +38,7 @@ def progress_bar(console: Console) -> Progress:
     """The lines of the runs that go on at a time: a context manager, silent off a terminal."""
     return Progress(
         TextColumn("{task.description}", table_column=Column(no_wrap=True)),
-        BarColumn(bar_width=20 if console.width >= TWO_COLUMNS else 6),
+        BarColumn(bar_width=20 if console.width >= _TWO_COLUMNS else 6),
         MofNCompleteColumn(),
         TextColumn("{task.fields[numbers]}", table_column=Column(no_wrap=True)),
         TimeRemainingColumn(),
@@ -89,7 +87,7 @@ class RunProgress:
         self._bar.update(self._task, completed=step, numbers=self._fitting(metrics, numbers))
         if not self._console.is_terminal:
             now = time.perf_counter()
-            if evaluated or now - self._printed_at > PLAIN_SECONDS:
+            if evaluated or now - self._printed_at > _PLAIN_SECONDS:
                 self._printed_at = now
                 self._console.print(
                     f"{self._label}  step {step}/{self._steps}  {numbers}{self._left(step, now)}",
@@ -99,7 +97,7 @@ class RunProgress:
 
     def _fitting(self, metrics: Mapping[str, float], numbers: str) -> str:
         """The numbers for the width of the terminal: one line a run."""
-        if self._console.width >= TWO_COLUMNS:
+        if self._console.width >= _TWO_COLUMNS:
             return numbers
         held_out = f"pass@1 {self._held_out[:5]}"
         if "reward" not in metrics:
@@ -110,30 +108,28 @@ class RunProgress:
     def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
         """Says once that many responses hit the budget, with the quantiles of length."""
         share = metrics.get("truncated_share", 0.0)
-        if share > TRUNCATION_WARNING and "cut" not in self._warned:
+        if share > _TRUNCATION_WARNING and "cut" not in self._warned:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
-            self._console.print(
-                f"[yellow]warning:[/] {share:.0%} of the responses were cut by the budget of"
+            self._warn(
+                f"{share:.0%} of the responses were cut by the budget of"
                 f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
-                " are learned from",
-                highlight=False,
+                " are learned from"
             )
 
     def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:
         """Says once that a judge has no verdict on most answers, and why."""
         told = {n.removeprefix("experience/judge_"): value for n, value in metrics.items()}
         without = told.get("no_verdict", 0.0) / max(told.get("asked", 0.0), 1.0)
-        if without > UNJUDGED_WARNING and "judge" not in self._warned:
+        if without > _UNJUDGED_WARNING and "judge" not in self._warned:
             self._warned.add("judge")
             why = {n.removeprefix("failed/"): v for n, v in told.items() if n.startswith("failed/")}
             why["unreadable"] = told.get("unreadable", 0.0)
             counts = ", ".join(f"{name}: {value:.0f}" for name, value in why.items() if value)
             left_out = ", which are not learned from"
-            self._console.print(
-                f"[yellow]warning:[/] the judge has no verdict on {without:.0%} of the answers"
-                f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}",
-                highlight=False,
+            self._warn(
+                f"the judge has no verdict on {without:.0%} of the answers"
+                f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}"
             )
 
     def _warn_still(self, metrics: Mapping[str, float]) -> None:
@@ -141,14 +137,16 @@ class RunProgress:
         if "gradient_norm" not in metrics or self._still is None:
             return
         self._still = self._still + 1 if metrics["gradient_norm"] == 0 else None
-        if self._still == STEPS_WITHOUT_GRADIENT:
+        if self._still == _STEPS_WITHOUT_GRADIENT:
             self._still = None
-            self._console.print(
-                f"[yellow]warning:[/] {STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
+            self._warn(
+                f"{_STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
                 f" (mean reward {_told(metrics['reward'], 3)}); one cause is that all answers to a"
-                " prompt earn the same",
-                highlight=False,
+                " prompt earn the same"
             )
+
+    def _warn(self, text: str) -> None:
+        self._console.print(f"[yellow]warning:[/] {text}", highlight=False)
 
     def _left(self, step: int, now: float) -> str:
         done = step - self._first_step

@@ -42,8 +42,6 @@ from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["Run", "make_run"]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -81,10 +79,9 @@ class Run:
 
     def initial_state(self) -> TrainState:
         """The state before the first update."""
-        rows = self.config.prompts_per_step * self.config.samples_per_prompt
         spec = Spec(
             prompts=len(self.task.train),
-            B=rows // self.config.minibatches,
+            B=self.config.plan().rows,
             T=self.start.sampler.response_tokens,
         )
         model = self.start.model
@@ -214,7 +211,8 @@ class Run:
                 f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
                 " and gradients are of all of it; sampler_ratio says which mass the part has."
             )
-        idle = [n for n in ("lora_alpha", "lora_targets") if _given(self.config, n)]
+        names = ("lora_alpha", "lora_targets")
+        idle = [n for n in names if getattr(self.config, n) != getattr(TrainConfig, n)]
         taken = self.config.steps * self.config.updates_per_step()
         if self.config.warmup_updates > taken:
             found.append(
@@ -242,10 +240,6 @@ class Run:
         return found
 
 
-def _given(config: TrainConfig, name: str) -> bool:
-    return getattr(config, name) != getattr(TrainConfig, name)
-
-
 def _cuts(sampling: Sampling) -> list[str]:
     """The settings that let the sampler draw from a part of the distribution only."""
     names = ("top_k", "top_p", "min_p")
@@ -257,7 +251,6 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
 
     Args:
       config: checked already.
-      model_path: folder of the policy.
     Raises:
       ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size`,
         `check_asked` and `TrainConfig.sampling`; a method that reads the log-probs of a sampler
@@ -344,11 +337,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
 
 
 def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
-    """Refuses groups of one where a part of the method cannot act on them.
-
-    Raises:
-      ValueError: names the part.
-    """
+    """Refuses groups of one where a part of the method cannot act on them."""
     if config.samples_per_prompt > 1:
         return
     of_one, of_two = (

@@ -3,10 +3,11 @@
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.analysis.page import replace_file
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.experience import Batch
 from rlvr_jax.runs.trackers import Tracker
@@ -14,12 +15,7 @@ from rlvr_jax.runs.trackers import Tracker
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file so that a reader sees the old one or the new one, never half of it."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_text(json.dumps(value, indent=2) + "\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
 class RunWriter:
@@ -53,9 +49,7 @@ class RunWriter:
     def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
         """Appends one line to each file."""
         for name, values in (("metrics", metrics), ("timings", timings)):
-            line = {"step": step, **{key: _plain(value) for key, value in values.items()}}
-            self._files[name].write(json.dumps(line) + "\n")
-            self._files[name].flush()
+            self._append(name, step, {key: _plain(value) for key, value in values.items()})
             for key, value in values.items():
                 if _plain(value) is not None:
                     self._board.add_scalar(f"{name}/{key}", float(value), step)
@@ -67,10 +61,13 @@ class RunWriter:
                 self._trackers.remove(tracker)
                 warnings.warn(f"log_to: a tracker failed and is left: {failure}", stacklevel=2)
 
+    def _append(self, name: str, step: int, values: Mapping[str, Any]) -> None:
+        self._files[name].write(json.dumps({"step": step, **values}) + "\n")
+        self._files[name].flush()
+
     def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
         """Appends what an evaluation counted, prompt by prompt, to `held_out.jsonl`."""
-        self._files["held_out"].write(json.dumps({"step": step, **counts}) + "\n")
-        self._files["held_out"].flush()
+        self._append("held_out", step, counts)
 
     def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
         """Appends what each visit of a prompt came to, to `outcomes.jsonl`: one line a step, with
@@ -78,13 +75,11 @@ class RunWriter:
         any filter; null without a verdict."""
         groups = [(batch, rows) for batch in seen for rows in batch.groups]
         line = {
-            "step": step,
             "number": [batch.asks[rows[0]].number for batch, rows in groups],
             "view": [batch.asks[rows[0]].view.label for batch, rows in groups],
             "outcome": [[batch.grades[row].outcome for row in rows] for batch, rows in groups],
         }
-        self._files["outcomes"].write(json.dumps(line) + "\n")
-        self._files["outcomes"].flush()
+        self._append("outcomes", step, line)
 
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes the kept responses of a step."""
@@ -117,23 +112,8 @@ class RunWriter:
 class NoWriter:
     """Writes nothing: what all processes but the first have in place of a `RunWriter`."""
 
-    def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
-        """Nothing."""
-
-    def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
-        """Nothing."""
-
-    def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
-        """Nothing."""
-
-    def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Nothing."""
-
-    def write_report(self, live: bool) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
 
 
 def _plain(value: Any) -> float | int | None:
@@ -152,6 +132,4 @@ def _keep_until(path: Path, step: int) -> None:
         # A line without its end was being written when the run was killed.
         if line.endswith("\n") and json.loads(line)["step"] <= step:
             kept.append(line)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(kept))
-    temporary.replace(path)
+    replace_file(path, "".join(kept).encode())

@@ -43,7 +43,9 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f"{name}={own} ({source}: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
     usual = "as published" if source == "published" else "its defaults"
-    interval = config.evaluation_interval()
+    interval, warmup = config.evaluation_interval(), "without warm-up"
+    if config.warmup_updates:
+        warmup = f"behind a warm-up of {config.warmup_updates} updates"
     return [
         f"{config.method} on {config.task}, seed {config.seed}, {config.steps}"
         f" step{'s' * (config.steps > 1)} → {config.run_dir}",
@@ -54,15 +56,11 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f"step    {config.prompts_per_step} prompts × {config.samples_per_prompt} samples of at"
         f" most {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
         f" {updates} update{'s' * (updates > 1)} at {config.rate():g},"
-        f" {_warmup(config.warmup_updates)}; evaluated every"
+        f" {warmup}; evaluated every"
         f" {f'{interval} steps' if interval > 1 else 'step'}",
         f"loss    {' · '.join(card['loss_terms'])}",
         f"method  {', '.join(told) if told else usual}; every setting is in config.json",
     ]
-
-
-def _warmup(updates: int) -> str:
-    return f"behind a warm-up of {updates} updates" if updates else "without warm-up"
 
 
 def _paid(check: tasks.SelfCheck) -> str:

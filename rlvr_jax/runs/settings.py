@@ -12,8 +12,6 @@ from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 
-__all__ = ["begun", "check_same_run", "check_settings", "plain", "resolved", "shown_settings"]
-
 # At which value settings stood before there were any, where that is not their default.
 _BEFORE = {"mask_truncated": False}
 # What may differ between a run and its continuation.
@@ -79,8 +77,6 @@ def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
 
     Args:
       stored, now: `TrainConfig.to_json` of the run and of what is asked for.
-    Raises:
-      ValueError: names the setting and both values.
     """
     # A setting that the run's version did not have stood at what is now its default, or as told.
     defaults = TrainConfig().to_json() | _BEFORE
@@ -101,8 +97,6 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
     Args:
       stored, now: cards (`run_card`) of the run and of what is asked for. What the run's version
         did not write is not compared; a hyperparameter that it did not have stood at its default.
-    Raises:
-      ValueError: names what differs and both values.
     """
     needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
     if not needed <= stored.keys():
@@ -127,7 +121,7 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
                 f" {got[:80]!r}"
             )
     # Runs of older versions have the places of functions in their texts.
-    told = {name: plain_text(value) for name, value in stored["hyperparameters"].items()}
+    told = {name: _plain_text(value) for name, value in stored["hyperparameters"].items()}
     stored = {**stored, "hyperparameters": told}
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:
@@ -143,10 +137,10 @@ def plain(value: Any) -> Any:
     lies in this process."""
     if isinstance(value, (bool, int, float, str, type(None))):
         return value
-    return plain_text(str(value))
+    return _plain_text(str(value))
 
 
-def plain_text(value: Any) -> Any:
+def _plain_text(value: Any) -> Any:
     """A text without the places of functions; what is no text as it is."""
     if not isinstance(value, str):
         return value

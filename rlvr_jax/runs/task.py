@@ -63,11 +63,7 @@ def load_tokenizer(config: TrainConfig, path: str) -> Any:
 
 
 def _messages(config: TrainConfig) -> tuple[Mapping[str, str], ...]:
-    """What stands before every prompt.
-
-    Raises:
-      ValueError: few_shot is no file of messages.
-    """
+    """What stands before every prompt."""
     first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
     if not config.few_shot:
         return first

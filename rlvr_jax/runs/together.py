@@ -12,7 +12,7 @@ import functools
 import json
 import multiprocessing
 import os
-import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -27,7 +27,7 @@ from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
 from rlvr_jax.runs.command import RunsFailed, run_card, train
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.config_checks import check_config
-from rlvr_jax.runs.loop import Stopped
+from rlvr_jax.runs.loop import Stopped, handled
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings
@@ -241,11 +241,7 @@ class _Sender:
 
 
 def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
-    """That of a finished run; None if it has not come to the steps that are asked.
-
-    Raises:
-      ValueError: the run has other settings or other data, or has taken more steps.
-    """
+    """That of a finished run; None if it has not come to the steps that are asked."""
     card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
     if not (card.is_file() and summary.is_file()):
         return None
@@ -289,12 +285,6 @@ def _on_signals(action: Callable[[], None]) -> Iterator[list[int]]:
         asked.append(number)
         action()
 
-    try:
-        before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # signals are for the main thread
-        before = {}
-    try:
+    main = threading.current_thread() is threading.main_thread()
+    with handled(handle) if main else contextlib.nullcontext():
         yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.own import own_function
 
-__all__ = ["Tracker", "check_trackers", "make_trackers"]
-
-Log = Callable[[Mapping[str, float], int], Any]
-PROJECT = "rlvr_jax"
+_Log = Callable[[Mapping[str, float], int], Any]
+_PROJECT = "rlvr_jax"
 _PACKAGES = ("trackio", "wandb")
 
 
@@ -23,7 +21,7 @@ class Tracker(NamedTuple):
       close: after the last one.
     """
 
-    log: Log
+    log: _Log
     close: Callable[[], Any]
 
 
@@ -60,8 +58,6 @@ def make_trackers(
       directory: of the run; its name is the run's, and what trackers keep lies in it.
       card: of the run; its settings go with it.
       resumed: it goes on with one of that name, if there is one.
-    Raises:
-      ValueError: a tracker cannot begin: nobody is logged in, no server answers.
     """
     made = []
     for name in names:
@@ -75,7 +71,7 @@ def make_trackers(
         settings = {**card["settings"], "hyperparameters": card["hyperparameters"]}
         try:
             package = importlib.import_module(name)
-            run = package.init(project=PROJECT, name=_identity(directory), config=settings, **own)
+            run = package.init(project=_PROJECT, name=_identity(directory), config=settings, **own)
         except Exception as error:  # of another package
             offline = "; WANDB_MODE=offline keeps it here" if name == "wandb" else ""
             raise ValueError(
@@ -86,7 +82,7 @@ def make_trackers(
     return made
 
 
-def _called(run: Any) -> Log:
+def _called(run: Any) -> _Log:
     def log(metrics: Mapping[str, float], step: int) -> None:
         run.log(dict(metrics), step=step)
 

@@ -18,9 +18,7 @@ from rlvr_jax.training.pieces import spread
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Arrangement", "arrange", "update_sizes"]
-
-SIZES = 4
+_SIZES = 4
 """Numbers of rows that an update is compiled for: the most, a half, a quarter, an eighth."""
 
 
@@ -73,7 +71,7 @@ def update_sizes(plan: BatchPlan, most: float, mesh: Mesh) -> list[int]:
     """
     piece = _piece(plan, mesh)
     largest = most * plan.rows
-    return sorted({int(-(-largest // 2**n // piece) * piece) for n in range(SIZES)})
+    return sorted({int(-(-largest // 2**n // piece) * piece) for n in range(_SIZES)})
 
 
 def _piece(plan: BatchPlan, mesh: Mesh | None) -> int:

@@ -18,25 +18,13 @@ from rlvr_jax.objectives import Critic, Scorer, masked_mean, masked_std, value_l
 from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.kept import kept
 from rlvr_jax.training.layout import optimizer_shardings
-from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
+from rlvr_jax.training.scorers import CriticState, fit_scorer, head_shapes, initial_head, seen_by
+from rlvr_jax.training.update import step_where
 from rlvr_jax.types import Rollouts, replace
-
-__all__ = [
-    "CriticState",
-    "critic_params",
-    "critic_shapes",
-    "critic_values",
-    "fit_critic",
-    "initial_critic",
-    "jitted_critic",
-    "trunk_of",
-]
 
 
 def critic_values(

@@ -26,15 +26,7 @@ from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.training.statistics import DIVERGENCES, MEASURED
 from rlvr_jax.types import Rollouts, TokenStats
 
-__all__ = [
-    "Gradient",
-    "exact_gradient",
-    "old_statistics",
-    "statistics_needed",
-    "with_old_statistics",
-]
-
-Score = Callable[[Any, Rollouts], TokenStats]
+_Score = Callable[[Any, Rollouts], TokenStats]
 
 
 @jax.tree_util.register_dataclass
@@ -63,7 +55,7 @@ def old_statistics(objective: Objective) -> dict[str, str]:
 
 
 def exact_gradient(
-    score: Score,
+    score: _Score,
     objective: Objective,
     params: Any,
     rollouts: Rollouts,

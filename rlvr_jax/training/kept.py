@@ -4,9 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["kept"]
-
-KEPT = 8
+_KEPT = 8
 """Of each function; a run has up to four sizes of batches, a program each."""
 
 P = ParamSpec("P")
@@ -20,7 +18,7 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
     same programs. A function for parts that hold a custom function (`Part.lasting`) is made anew
     each time, as that may read something else by then.
     """
-    remembered = lru_cache(KEPT)(make)
+    remembered = lru_cache(_KEPT)(make)
 
     @wraps(make)
     def given(*arguments: P.args, **options: P.kwargs) -> T:

@@ -1,6 +1,5 @@
 """Where the arrays of a run lie: its meshes, and the shardings of what is trained."""
 
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,37 +14,21 @@ from rlvr_jax.parallel import (
     adapter_shardings,
     bytes_per_device,
     make_mesh,
-    mesh_sizes,
     one_device_mesh,
     parameter_shardings,
     placed_shapes,
     regrouped,
     replicated,
+    row_shards,
 )
 from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
-from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.kept import kept
 from rlvr_jax.training.update import TrainState
 
 SMALL = 8_000_000
 """Parameters of a model whose weights every core of a CPU may read for itself."""
-
-__all__ = [
-    "copies_weights",
-    "describe_layout",
-    "evaluation_mesh",
-    "make_meshes",
-    "make_reshard",
-    "optimizer_shardings",
-    "sampler_params",
-    "sampler_shardings",
-    "sampling_mesh",
-    "state_shardings",
-    "trained_shapes",
-    "views_weights",
-]
 
 
 def make_meshes(mesh: str, sample_mesh: str) -> tuple[Mesh, Mesh]:
@@ -113,11 +96,7 @@ def state_shardings(model: Model, optimizer: optax.GradientTransformation) -> Tr
 
 
 def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params) -> Any:
-    """What the optimizer keeps lies with the parameter it is kept for; the rest is everywhere.
-
-    Args:
-      params: shapes with shardings.
-    """
+    """What the optimizer keeps lies with the parameter it is kept for; the rest is everywhere."""
     shardings = jax.tree.map(lambda x: x.sharding, params)
     whole = replicated(jax.tree.leaves(shardings)[0].mesh)
     return optax.tree.map_params(
@@ -234,8 +213,7 @@ def describe_layout(
         seconds = time.perf_counter() - started
         said += f"; sample mesh {sample_mesh}: {_mebibytes(resharded)} of weights more while"
         said += f" sampling, resharded in {seconds:.3g} s"
-    sizes = mesh_sizes(sample_mesh or mesh)
-    if prompts % (shards := math.prod(sizes[axis] for axis in ROWS)):
+    if prompts % (shards := row_shards(sample_mesh or mesh)):
         said += f"; the {prompts} prompts of a call of the sampler cannot be split over data × fsdp"
         said += f" = {shards} of the {'sample ' * bool(sample_mesh)}mesh: where they can, it"
         said += " computes less"

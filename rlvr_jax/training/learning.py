@@ -13,17 +13,16 @@ from jax.sharding import Mesh
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
+from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import arrange
 from rlvr_jax.training.critic import CriticState, critic_params
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.training.programs import MORE, Programs
+from rlvr_jax.training.programs import LARGE, Programs
 from rlvr_jax.training.records import Records, joined_records, prompts_where, rows_of, with_old
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
-
-__all__ = ["Learner", "Scorer", "learn"]
 
 Metrics = dict[str, float]
 
@@ -103,26 +102,18 @@ class Scorer:
         """
         needs = {*needs}
         large = needs - {"logp", "entropy"}
-        made = {one: name for name, more in MORE.items() for one in more}
-        unknown = large - made.keys()
+        unknown = large.difference(LARGE)
         whose = {"current": lambda: self.params, "start": self.start, "teacher": self.teacher}
         if unknown or len(large) > 1 or whose.get(of) is None:
             raise ValueError(
-                f"score: needs must be among logp, entropy and one of {', '.join(made)}, of the"
+                f"score: needs must be among logp, entropy and one of {', '.join(LARGE)}, of the"
                 f" current or the start policy or a recipe's teacher, got {sorted(needs)} of {of!r}"
             )
         params = whose[of]()
         programs = self.learner.programs
-        program = getattr(programs, made[large.pop()] if large else "measure")
-        size, count = self.learner.plan.rows, len(rollouts.group)
-        found = []
-        for first in range(0, count, size):
-            # The last piece is filled up with rows that were scored before.
-            rows = np.arange(first, first + size) % count
-            told = fetch(program(params, rows_of(rollouts, rows)))
-            found.append((rows[: min(size, count - first)], told))
-        cut = ((rows, {k: v[: len(rows)] for k, v in told.items()}) for rows, told in found)
-        whole = joined_records(count, cut)
+        program = programs.measures[large.pop() if large else ""]
+        size = self.learner.plan.rows
+        whole = run_in_pieces(lambda rows: fetch(program(params, rows)), rollouts, size)
         return {name: whole[name] for name in needs}
 
 
@@ -152,7 +143,8 @@ def learn(
     if made.left_out or learner.most > 1:
         metrics["left_out_rows"] = float(made.left_out)
     if learner.decay is not None:
-        state = replace(state, teacher=_averaged(state.teacher, state.params, learner.decay))
+        teacher = _average_of(state.teacher, state.params, jnp.asarray(learner.decay))
+        state = replace(state, teacher=teacher)
     parts = [part for rows in further for part in _of_an_update(rows, learner.plan.rows)]
     for number, rows in enumerate(parts):
         state, told = _learned_further(learner, state, rows, step, number)
@@ -240,11 +232,6 @@ def _second_policy(learner: Learner, state: TrainState) -> Params | None:
     return jax.tree.map(jnp.copy, learner.policy_params(state))
 
 
-def _averaged(teacher: Params, params: Params, decay: float) -> Params:
-    """The teacher, a little nearer to the weights."""
-    return _average_of(teacher, params, jnp.asarray(decay))
-
-
 @partial(jax.jit, donate_argnums=0)
 def _average_of(teacher, params, decay):
     return jax.tree.map(lambda t, p: (decay * t + (1 - decay) * p).astype(t.dtype), teacher, params)
@@ -285,7 +272,7 @@ def _measured(
         else:
             beside = replace(rollouts, prompt_tokens=rollouts.second_tokens, prompt_length=shown)
             beside = prompts_where(shown > 0, beside, rollouts)
-            found = _scored(parts, programs.measure, teacher, beside)
+            found = _scored(parts, programs.measures[""], teacher, beside)
             known["teacher_logp"] = found["logp"]
     if "prompt_logp" in objective.reads:
         known |= over(parts, programs.score_prompts, policy)
@@ -300,7 +287,7 @@ def _measured(
         # Of the context that a row was drawn in; the update trains it in another.
         drawn = replace(rollouts, prompt_tokens=rollouts.shown_tokens, prompt_length=shown)
         drawn = prompts_where(shown > 0, drawn, rollouts)
-        found = _scored(parts, programs.measure, policy, drawn)
+        found = _scored(parts, programs.measures[""], policy, drawn)
         old["old_logp"] = np.where(shown[:, None] > 0, found["logp"], old["old_logp"])
     stored = rollouts.stored
     if stored is not None:

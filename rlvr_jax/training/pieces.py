@@ -11,8 +11,6 @@ from jax.sharding import Mesh
 from rlvr_jax.policy.layout import ROWS, constrain
 from rlvr_jax.training.plan import BatchPlan
 
-__all__ = ["in_pieces", "joined", "shared_rows", "spread", "usual_pieces"]
-
 CPU_TOKENS = 2304
 """Tokens of a piece whose activations stay in a CPU's caches (measured: docs/speed.md)."""
 

@@ -1,6 +1,6 @@
 """The compiled programs of a run: the scorer, what is decided once per batch, the updates."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,16 +23,8 @@ from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
-__all__ = ["Programs", "jitted", "make_programs"]
-
-MORE: dict[str, tuple[str, ...]] = {
-    "measure": (),
-    "measure_all": ("all_logp",),
-    "measure_hidden": ("mean_hidden",),
-    "measure_likeliest": ("max_id",),
-    "measure_verdicts": ("verdict_logp",),
-}
-"""What programs that measure tell beside log-probs and entropies."""
+LARGE = ("all_logp", "mean_hidden", "max_id", "verdict_logp")
+"""Statistics that a program measures besides log-probs and entropies, one of them at a time."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +38,11 @@ class Programs:
       score: (params, rollouts of one update) -> what the objective needs of the weights that
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each, or
         [B, T, K].
-      measure: the same arguments -> "logp" and "entropy" [B, T]; prompts of rows may differ.
-      measure_all: the same with "all_logp" [B, T, V] of the whole vocabulary.
-      measure_hidden: the same with "mean_hidden" [B, D], the mean over the tokens on the mask of
-        the last hidden states that they are predicted from.
-      measure_likeliest: the same with "max_id", int [B, T], the likeliest token.
-      measure_verdicts: the same with "verdict_logp" [B, K].
+      measures: programs by what they measure besides "logp" and "entropy" [B, T], of the same
+        arguments; prompts of rows may differ. "": nothing; "all_logp" [B, T, V] of the whole
+        vocabulary; "mean_hidden" [B, D], the mean over the tokens on the mask of the last hidden
+        states that they are predicted from; "max_id", int [B, T], the likeliest token;
+        "verdict_logp" [B, K].
       score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
@@ -66,11 +57,7 @@ class Programs:
     """
 
     score: Callable[..., dict[str, jax.Array]]
-    measure: Callable[..., dict[str, jax.Array]]
-    measure_all: Callable[..., dict[str, jax.Array]]
-    measure_hidden: Callable[..., dict[str, jax.Array]]
-    measure_likeliest: Callable[..., dict[str, jax.Array]]
-    measure_verdicts: Callable[..., dict[str, jax.Array]]
+    measures: Mapping[str, Callable[..., dict[str, jax.Array]]]
     score_prompts: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
@@ -114,7 +101,7 @@ def make_programs(
     reshard = make_reshard(model, sampler)
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
-        **{
+        measures={
             name: lambda params, rollouts, of=measured: of(params, put(rollouts))
             for name, measured in measures.items()
         },
@@ -130,20 +117,19 @@ def make_programs(
 
 @kept
 def _jitted_measures(model: Model, plan: BatchPlan) -> dict[str, Any]:
-    return {name: _jitted_measure(model, plan, more) for name, more in MORE.items()}
+    return {name: _jitted_measure(model, plan, name) for name in ("", *LARGE)}
 
 
-def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any:
-    """The program that measures log-probs and entropies of any rows, and what else is asked for."""
+def _jitted_measure(model: Model, plan: BatchPlan, more: str) -> Any:
+    """The program that measures log-probs and entropies of any rows, and one of `LARGE`."""
 
     def of_piece(params, rollouts):
-        needs = {"logp", "entropy", *more} - {"all_logp", "mean_hidden"}
+        needs = {"logp", "entropy", more} - {"", "all_logp", "mean_hidden"}
         stats = statistics(model, params, rollouts, needs)
-        found = {"logp": stats.logp, "entropy": stats.entropy}
-        found |= {name: getattr(stats, name) for name in ("max_id", "verdict_logp") if name in more}
-        if "all_logp" in more:
+        found = {name: getattr(stats, name) for name in needs}
+        if more == "all_logp":
             found["all_logp"] = policy.score_vocabulary(model, params, rollouts)
-        if "mean_hidden" in more:
+        if more == "mean_hidden":
             hidden = policy.hidden_states(model, params, rollouts)
             mask = jnp.broadcast_to(rollouts.mask[:, :, None], hidden.shape)
             found["mean_hidden"] = masked_mean(hidden, mask, axis=1)

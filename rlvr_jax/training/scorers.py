@@ -4,6 +4,7 @@ Its state is a `CriticState`: parameters of its own as the head, and a trunk whe
 checkpointed, and fitted with the optimizer and in the passes of a critic.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,21 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import Critic, Scorer, masked_mean
 from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
-from rlvr_jax.training.critic_state import CriticState
-from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces
+from rlvr_jax.training.update import step_where
 from rlvr_jax.types import Rollouts, replace
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class CriticState:
+    """What the fit of a critic, or of a learned scorer in its place, changes.
+
+    The parameters are a head and, where there is one, a trunk, as of the policy.
+    """
+
+    params: dict[str, Any]
+    optimizer_state: Any
 
 
 def scorer_needs(critic: Critic | Scorer | None) -> frozenset[str]:

@@ -12,21 +12,19 @@ from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["DIVERGENCES", "MEASURED", "after_second_prompt", "statistics", "verdicts"]
+_OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
 
-OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
-
-DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | OF_TEACHER
+DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | _OF_TEACHER
 """Statistics that compare the policy with a second one, or are of that."""
 
 MEASURED = {
     *token_stats.STATISTICS,
     *("hidden", "tempered_logp", "second_prompt_logp", "candidate_logp", "verdict_logp"),
-    *OF_TEACHER,
+    *_OF_TEACHER,
 }
 """All that `statistics` can measure."""
 
-CANDIDATES = ("hidden", "logsumexp")
+_CANDIDATES = ("hidden", "logsumexp")
 """What log-probs of candidates are made of."""
 
 
@@ -61,19 +59,19 @@ def statistics(
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
-    own = {*needs} - {"second_prompt_logp", "candidate_logp", "verdict_logp"} - OF_TEACHER
+    own = {*needs} - {"second_prompt_logp", "candidate_logp", "verdict_logp"} - _OF_TEACHER
     if "candidate_logp" in needs:
         own |= {"hidden", "logsumexp"}
-    compared = second if (DIVERGENCES - OF_TEACHER) & own else None
+    compared = second if (DIVERGENCES - _OF_TEACHER) & own else None
     stats = score(model, params, rollouts, own, options, shared, opening, compared)
     if "candidate_logp" in needs:
         unembedding = model.unembedding(params).astype(stats.hidden.dtype)
         logits = logits_of_ids(model, stats.hidden, unembedding, rollouts, rollouts.candidate_ids)
         logp = logits.astype(stats.logsumexp.dtype) - stats.logsumexp[:, :, None]
         logp = jnp.where(rollouts.scored[:, :, None], logp, 0)
-        left = {name: getattr(stats, name) if name in needs else None for name in CANDIDATES}
+        left = {name: getattr(stats, name) if name in needs else None for name in _CANDIDATES}
         stats = replace(stats, candidate_logp=logp, **left)
-    if OF_TEACHER & {*needs}:
+    if _OF_TEACHER & {*needs}:
         ids = stats.topk_ids if "teacher_topk_logp" in needs else None
         stats = replace(stats, **_of_teacher(model, second, rollouts, ids))
     if "second_prompt_logp" in needs:

@@ -20,7 +20,6 @@ from rlvr_jax.training.gradient import (
     with_old_statistics,
 )
 from rlvr_jax.training.metrics import sampler_metrics, token_metrics
-from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.statistics import MEASURED, statistics
 from rlvr_jax.types import Recipe, Rollouts
 
@@ -176,11 +175,7 @@ def update(
     key: jax.Array,
     *,
     fresh: Bool[Array, ""] | bool,
-    micro_batches: int = 1,
-    shared: int = 1,
-    opening: int = 0,
-    base: Params | None = None,
-    other: Params | None = None,
+    **how: Any,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
     """One optimizer update.
 
@@ -190,26 +185,14 @@ def update(
     infinite where its gradient is not, as a divergence from a policy that has run away: it counts.
 
     Args:
-      fresh, micro_batches, shared, opening, base, other: as for `objective_gradient`.
+      fresh: as for `objective_gradient`, whose other options `how` may hold.
     Returns:
       The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and what else
       was needed of the old policy) as it was used, `logp`, `entropy`,
       `advantage`, `ratio`, `chosen` (`is_chosen`), `clipped`.
     """
-    gradient = objective_gradient(
-        model,
-        objective,
-        state.params,
-        rollouts,
-        state.method_state,
-        key,
-        fresh=fresh,
-        micro_batches=micro_batches,
-        shared=shared,
-        opening=opening,
-        base=base,
-        other=other,
-    )
+    arguments = state.params, rollouts, state.method_state, key
+    gradient = objective_gradient(model, objective, *arguments, fresh=fresh, **how)
     norm = optax.tree.norm(gradient.grads)
     finite = ~jnp.isnan(gradient.loss) & jnp.isfinite(norm)
     usable = finite & (norm > 0)
@@ -244,3 +227,18 @@ def update(
         "clipped": is_clipped(signals),
     }
     return new_state, metrics, record
+
+
+def step_where(
+    usable: Bool[Array, ""],
+    optimizer: optax.GradientTransformation,
+    grads: Any,
+    optimizer_state: Any,
+    params: Any,
+) -> tuple[Any, Any]:
+    """Parameters and optimizer state after a step, or the same ones where it is not usable."""
+    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+    with jax.numpy_dtype_promotion("standard"):
+        changes, stepped = optimizer.update(grads, optimizer_state, params)
+        changed = optax.apply_updates(params, changes)
+    return jax.tree.map(partial(jnp.where, usable), (changed, stepped), (params, optimizer_state))

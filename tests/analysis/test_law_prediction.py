@@ -12,7 +12,6 @@ from rlvr_jax.analysis.entropy.law_prediction import (
     controls_entropy,
     forecast,
     forecast_run,
-    forecasts,
     main,
 )
 
@@ -66,15 +65,12 @@ def test_what_acts_on_entropy_is_told_from_the_config(tmp_path, changes, control
     assert controls_entropy(run) == controls
 
 
-def test_runs_are_sorted_and_those_without_a_fit_counted(tmp_path):
-    plain = write_run(tmp_path / "plain", loss_terms=PLAIN, every=5)
+def test_points_are_evaluations_that_have_both_numbers(tmp_path):
     other = write_run(tmp_path / "other", method="clip_cov", every=30)
     with (other / "metrics.jsonl").open("a") as file:
         file.write(json.dumps({"step": 99}) + "\n")
-    found = forecasts([load_run(plain), load_run(other)])
-    assert list(found.plain) == [str(plain)] and list(found.controlled) == [str(other)]
-    assert found.undefined == 1 and found.controlled[str(other)].law is None
-    assert found.plain[str(plain)].num_first == 3
+    found = forecast_run(load_run(other))
+    assert found.law is None and found.num_points == 3
 
 
 def test_the_command_prints_runs_without_control_first(tmp_path, capsys):

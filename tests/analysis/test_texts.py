@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from rlvr_jax.analysis.arrays import binned_mean
 from rlvr_jax.analysis.texts.calibration import calibration, votes
 from rlvr_jax.analysis.texts.diversity_metrics import (
     answer_diversity,
@@ -19,7 +20,7 @@ from rlvr_jax.analysis.texts.diversity_metrics import (
     self_bleu,
     vendi,
 )
-from rlvr_jax.analysis.texts.echo_chamber import by_format, format_shares, format_shift
+from rlvr_jax.analysis.texts.echo_chamber import format_shares, format_shift
 from rlvr_jax.analysis.texts.reward_consistency import consistency, false_accepts
 from rlvr_jax.analysis.texts.se_bench import rename, renamed_module, renamed_text, splice
 from rlvr_jax.types import Rollouts
@@ -112,7 +113,7 @@ def test_consistency_on_the_worked_example():
 
 def test_a_format_that_takes_over_explains_its_gain():
     formats = np.array([0, 0, 1, 1])
-    accuracy = by_format([1, 0, 1, 1], formats, 3)
+    accuracy = binned_mean([1, 0, 1, 1], formats, 3)
     assert accuracy.tolist() == [0.5, 1, 0]
     shift = format_shift([0.5, 0.5, 0], [0, 1, 0], accuracy, [0.9, 0.1, 0])
     assert shift.dominant == 1 and not shift.best_format_won and not shift.same_winner

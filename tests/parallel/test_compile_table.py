@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import papers
+from rlvr_jax.analysis.run_directory import read_json_lines
 from rlvr_jax.parallel import compile as command
 from rlvr_jax.parallel.topologies import TESTED
 from rlvr_jax.runs import compile_table
@@ -114,7 +115,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def kept():
     """All lines of the table of slices."""
-    return compile_table._read(DOCS / "results/pods/rows.jsonl")
+    return read_json_lines(DOCS / "results/pods/rows.jsonl")
 
 
 def kept_of(version):

@@ -52,8 +52,6 @@ def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int
       base_correct, rl_correct: int [G], right ones of n samples.
       n: samples per problem, of both.
       bins: of the histograms of solve rates.
-    Raises:
-      ValueError: shapes that differ, a count outside [0, n], or no bin.
     """
     base, rl = np.asarray(base_correct), np.asarray(rl_correct)
     if bins < 1:
@@ -90,7 +88,7 @@ class Crossing(NamedTuple):
 
     Fields:
       k: of all problems; 0 for none.
-      low, high: quantiles of the crossing k in the draws that cross; NaN if none does.
+      low, high: 2.5 % and 97.5 % quantiles of the crossing k in the draws that cross; NaN if none.
       share: of the draws that cross.
     """
 
@@ -105,26 +103,23 @@ def crossing_interval(
     rl_correct: ArrayLike,
     n: int,
     rounds: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
 ) -> Crossing:
     """Draws problems anew, the same ones for both policies, and looks where the curves cross.
 
     Args:
       base_correct, rl_correct: int [G], right ones of n samples.
       n: samples per problem, of both.
-      rounds: draws. confidence: of the interval. seed: of the drawing.
+      rounds: resamples of the problems.
     """
     ks = np.arange(1, n + 1)
     base, rl = (pass_at_k(n, np.asarray(c)[:, None], ks) for c in (base_correct, rl_correct))
     problems = len(base)
-    times = np.random.default_rng(seed).multinomial(
+    times = np.random.default_rng(0).multinomial(
         problems, np.full(problems, 1 / problems), size=rounds
     )
     drawn = [crossing_k(t @ base, t @ rl) for t in times]
     crossed = [k for k in drawn if k]
-    edges = [(1 - confidence) / 2, (1 + confidence) / 2]
-    low, high = np.quantile(crossed, edges) if crossed else (np.nan, np.nan)
+    low, high = np.quantile(crossed, [0.025, 0.975]) if crossed else (np.nan, np.nan)
     whole = crossing_k(base.mean(axis=0), rl.mean(axis=0))
     return Crossing(whole, float(low), float(high), len(crossed) / rounds)
 

@@ -17,9 +17,7 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.arrays import share
 from rlvr_jax.analysis.boundary.support_shrinkage import Support, expansion_rate, support
 
-__all__ = ["Expansion", "consolidated", "expansion", "reachable", "unsolved", "upper_bound"]
-
-SOLID = 0.5  # solve rate from which a preserved problem counts as consolidated (ours)
+_SOLID = 0.5  # solve rate from which a preserved problem counts as consolidated (ours)
 
 
 class Expansion(NamedTuple):
@@ -66,7 +64,7 @@ def consolidated(base: ArrayLike, trained_rate: ArrayLike) -> int:
       base: bool [G], `reachable`.
       trained_rate: [G], share of right samples.
     """
-    return int(np.sum(np.asarray(base, bool) & (np.asarray(trained_rate) >= SOLID)))
+    return int(np.sum(np.asarray(base, bool) & (np.asarray(trained_rate) >= _SOLID)))
 
 
 def upper_bound(n: int, chance: float = 0.05) -> float:
@@ -80,8 +78,6 @@ def unsolved(correct: ArrayLike, n: int) -> np.ndarray:
     Args:
       correct: bool [G, samples].
       n: how many samples decide.
-    Raises:
-      ValueError: fewer samples than n.
     """
     correct = np.asarray(correct, bool)
     if correct.shape[1] < n:

@@ -13,9 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Alignment", "TrickGain", "alignment", "gains_by_alignment"]
-
-ALIGNED, UNALIGNED = 0.7, 0.3
+_ALIGNED, _UNALIGNED = 0.7, 0.3
 _FEWEST_CELLS = 3
 
 Alignment = Literal["aligned", "unaligned", "undecided"]
@@ -39,9 +37,9 @@ class TrickGain(NamedTuple):
 
 def alignment(pass_at_16: float) -> Alignment:
     """ "aligned" from pass@16 = 0.7 on, "unaligned" up to 0.3, between them "undecided"."""
-    if pass_at_16 >= ALIGNED:
+    if pass_at_16 >= _ALIGNED:
         return "aligned"
-    return "unaligned" if pass_at_16 <= UNALIGNED else "undecided"
+    return "unaligned" if pass_at_16 <= _UNALIGNED else "undecided"
 
 
 def gains_by_alignment(
@@ -52,8 +50,6 @@ def gains_by_alignment(
     Args:
       pass_at_16: [cells], of the base before training.
       gains: by recipe, the score after training less the base's, cell by cell.
-    Raises:
-      ValueError: a recipe without a gain for every cell.
     """
     reached = np.asarray(pass_at_16, float)
     kinds = np.array([alignment(value) for value in reached])

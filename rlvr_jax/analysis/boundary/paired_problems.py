@@ -42,8 +42,6 @@ def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
     Args:
       first, second: bool [G], whether the policy solves the problem (one right sample, or a solve
         rate above a threshold).
-    Raises:
-      ValueError: shapes that differ or are not [G].
     """
     first, second = np.asarray(first, bool), np.asarray(second, bool)
     if first.ndim != 1 or first.shape != second.shape:
@@ -78,8 +76,6 @@ def changed_problems(
       first_samples, second_samples: samples per problem, one number or [G].
     Returns:
       float64 [G].
-    Raises:
-      ValueError: more right samples than samples.
     """
     c1, c2, n1, n2 = np.broadcast_arrays(
         *(
@@ -125,7 +121,6 @@ def paired_gap(
     samples: int,
     k: int,
     weights: ArrayLike | None = None,
-    seed: int = 0,
 ) -> PromptInterval:
     """pass@k of the second policy less that of the first, with a bootstrap over problems.
 
@@ -134,8 +129,7 @@ def paired_gap(
       samples: n per problem, of both.
       k: 1 ≤ k ≤ n.
       weights: [G] of the problems; None: all alike.
-      seed: of the drawing.
     """
     first, second = np.atleast_2d(first_correct), np.atleast_2d(second_correct)
     gaps = pass_at_k(samples, second, k) - pass_at_k(samples, first, k)
-    return bootstrap_mean(gaps, np.ones(gaps.shape[1]) if weights is None else weights, seed=seed)
+    return bootstrap_mean(gaps, np.ones(gaps.shape[1]) if weights is None else weights)

@@ -72,8 +72,6 @@ def support(base: ArrayLike, trained: ArrayLike) -> Support:
 
     Args:
       base, trained: bool [G], whether a problem (or completion) is in the policy's support.
-    Raises:
-      ValueError: shapes that differ.
     """
     if np.shape(base) != np.shape(trained):
         raise ValueError(
@@ -106,8 +104,6 @@ def noise_floor(correct: ArrayLike, n: ArrayLike, k: int) -> Support:
       correct: [G], right ones of n samples of one policy.
       n: samples per problem, one number or [G].
       k: at most n / 2, so that the two draws share no sample.
-    Raises:
-      ValueError: k above n / 2.
     """
     if 2 * k > np.min(n):
         raise ValueError(

@@ -10,30 +10,17 @@ new. A right response is out of reach of the other policy here if it holds a tok
 less than 1 %: the bound is ours.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from rlvr_jax.analysis.arrays import row_sum
 from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.token_changes import token_changes
 from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed, signed_number
-from rlvr_jax.analysis.entropy.entropy_patterns import (
-    change_by_percentile,
-    fork_overlap,
-    forks,
-)
+from rlvr_jax.analysis.entropy.entropy_patterns import change_by_percentile, fork_overlap, forks
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
 _RARE = 0.01  # probability of a token that is as good as out of reach
 _PARTS = 10
-
-
-class _Distance(NamedTuple):
-    """A mean log-ratio of a response, and its part of a token."""
-
-    response: PromptInterval
-    token: float
 
 
 def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
@@ -54,13 +41,13 @@ def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic
         return topic
     forward, backward = _distance(after), _distance(before)
     topic.numbers["kl"] = {
-        name: interval_numbers(found.response) | {"nats_a_token": found.token}
-        for name, found in (("last_to_first", forward), ("first_to_last", backward))
+        name: interval_numbers(response) | {"nats_a_token": token}
+        for name, (response, token) in (("last_to_first", forward), ("first_to_last", backward))
     }
     topic.sentences.append(
-        f"KL({names[1]} ‖ {names[0]}) is {forward.response} nats a response"
-        f" ({forward.token:.3f} a token), KL({names[0]} ‖ {names[1]}) {backward.response}"
-        f" ({backward.token:.3f})."
+        f"KL({names[1]} ‖ {names[0]}) is {forward[0]} nats a response"
+        f" ({forward[1]:.3f} a token), KL({names[0]} ‖ {names[1]}) {backward[0]}"
+        f" ({backward[1]:.3f})."
     )
     _reachable(topic, before, after, names)
     if not before.mask.any() or not after.mask.any():
@@ -71,12 +58,12 @@ def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic
     return topic
 
 
-def _distance(own: Answers) -> _Distance:
-    """How far the other policy is, seen from rows that were drawn by this one."""
+def _distance(own: Answers) -> tuple[PromptInterval, float]:
+    """Mean log-ratio to the other policy on this policy's responses: of a response, of a token."""
     ratio = row_sum(own.logp - own.other_logp, own.mask)
     interval = bootstrap_mean([ratio[own.rows].mean(axis=1)], own.weights)
     length = own.mask.sum(axis=1)[own.rows].mean(axis=1) @ own.weights / own.weights.sum()
-    return _Distance(interval, interval.mean / max(length, 1e-12))
+    return interval, interval.mean / max(length, 1e-12)
 
 
 def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:

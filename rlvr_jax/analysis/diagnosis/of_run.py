@@ -21,7 +21,6 @@ def diagnose_run(
     """What can be said of a run, topic by topic.
 
     Args:
-      run: a run directory.
       against: another run directory, or a policy folder; None: the run's own start.
       weights: whether weights are compared, where both folders are there; a model of 135 million
         parameters takes minutes.
@@ -59,12 +58,11 @@ def _reach(run: Run, other: Run | None) -> Topic:
         first, names = other.held_out[-1:], ("the other run", "this run")
         enough = bool(first) and bool(run.held_out)
     if not enough:
-        topic = Topic("Reach")
-        topic.missing.append(
+        missing = (
             "Held-out verdicts need two evaluations that were counted problem by problem"
             " (held_out.jsonl, which older versions did not write)."
         )
-        return topic
+        return Topic("Reach", missing=[missing])
     try:
         return reach(first[0], run.held_out[-1], names)
     except ValueError as error:

@@ -43,8 +43,6 @@ def write_page(
     """Writes the page; its folder is made.
 
     Args:
-      topics: see `diagnose_run` and `diagnose_answers`.
-      title: heading.
       policies: the two that are compared, for the legend.
       rows: responses of either policy to show token by token, as a run keeps them, with
         `prob_delta` and `entropy_delta`, the second policy less the first, where both have the

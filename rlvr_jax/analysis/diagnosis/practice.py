@@ -1,14 +1,12 @@
 """Training prompts: what came of them over a run, visit by visit."""
 
-from pathlib import Path
-
 import numpy as np
 
 from rlvr_jax.analysis.boundary.paired_problems import sign_test
 from rlvr_jax.analysis.curves import thinned
 from rlvr_jax.analysis.diagnosis.topics import Topic, curve
 from rlvr_jax.analysis.prompt_order import read_histories
-from rlvr_jax.analysis.run_directory import Run, read_json_lines
+from rlvr_jax.analysis.run_directory import Run, read_steps
 
 _FIFTH = 0.2
 _MOST_POINTS = 300
@@ -17,16 +15,16 @@ _MOST_POINTS = 300
 def practice(run: Run) -> Topic:
     """What the outcomes of the training groups say."""
     topic = Topic("Training prompts")
-    path = Path(run.path) / "outcomes.jsonl"
-    lines = _by_step(path)
+    written = read_steps(run.path / "outcomes.jsonl")
+    lines = [line for line in written if any(map(_judged, line["outcome"]))]
     if not lines:
         topic.missing.append("Training prompts need an outcomes.jsonl, which this run has not.")
         return topic
-    kinds = np.array([_kinds(line) for line in lines.values()])
+    kinds = np.array([_kinds(line) for line in lines])
     window = max(1, round(_FIFTH * len(kinds)))
     first, last = kinds[:window].mean(axis=0), kinds[-window:].mean(axis=0)
     names = ("all_wrong", "mixed", "all_right")
-    groups = [sum(map(_judged, line["outcome"])) for line in lines.values()]
+    groups = [sum(map(_judged, line["outcome"])) for line in lines]
     sizes = [sum(groups[:window]), sum(groups[-window:])]
     topic.numbers |= {
         "steps_of_each": window,
@@ -41,7 +39,7 @@ def practice(run: Run) -> Topic:
         f" n = {sizes[0]} and {sizes[1]} groups)."
     )
     _visits(topic, run)
-    steps = list(lines)
+    steps = [line["step"] for line in lines]
     table = thinned(np.column_stack([steps, kinds]), _MOST_POINTS)
     shown = {"mixed": 2, "all wrong": 1, "all right": 3}
     curves = {name: table[:, [0, column]] for name, column in shown.items()}
@@ -94,14 +92,3 @@ def _kinds(line: dict) -> tuple[float, float, float]:
         float(np.mean((found > 0) & (found < 1))),
         float(np.mean(found == 1)),
     )
-
-
-def _by_step(path: Path) -> dict[int, dict]:
-    """Lines with a verdict, by rising step; after a resume the later line of a step counts."""
-    if not path.is_file():
-        return {}
-    lines = {line["step"]: line for line in read_json_lines(path)}
-    known = {
-        step: line for step, line in sorted(lines.items()) if any(map(_judged, line["outcome"]))
-    }
-    return known

@@ -70,10 +70,7 @@ def reach(
 
     Args:
       first, last: lines of `held_out.jsonl`.
-      names: of the two policies, as the page calls them.
       again: a second draw of the first policy, of the same size; None: there is none.
-    Raises:
-      ValueError: other prompts, or another number of samples.
     """
     n = int(last["n"])
     if first["prompts"] != last["prompts"] or first["n"] != n:

@@ -33,7 +33,6 @@ def side_by_side(
 
     Args:
       again: a second, independent draw of the first policy; None: there is no floor.
-      names: of the two policies.
     """
     topic = Topic("Answers")
     gaps, rows = {}, []

@@ -25,7 +25,6 @@ def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[st
 
     Args:
       before, after: with a token each.
-      names: of the two policies.
     """
     _moved(topic, before, names)
     _by_outcome(topic, before, after, names)

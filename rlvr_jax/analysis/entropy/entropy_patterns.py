@@ -19,23 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import log_softmax, masked_mean, share
+from rlvr_jax.analysis.arrays import binned_mean, log_softmax, masked_mean, share
 
-__all__ = [
-    "Forks",
-    "WordEntropy",
-    "branching",
-    "branching_of_top",
-    "change_by_percentile",
-    "entropy_by_outcome",
-    "entropy_quantiles",
-    "fork_overlap",
-    "forks",
-    "position_profile",
-    "word_entropies",
-]
-
-QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
+_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 class Forks(NamedTuple):
@@ -50,7 +36,7 @@ class Forks(NamedTuple):
 
 
 def entropy_quantiles(
-    entropy: ArrayLike, mask: ArrayLike, quantiles: Sequence[float] = QUANTILES
+    entropy: ArrayLike, mask: ArrayLike, quantiles: Sequence[float] = _QUANTILES
 ) -> np.ndarray:
     """Quantiles (linear interpolation) of the entropy over the tokens on the mask, nats.
 
@@ -95,7 +81,7 @@ def change_by_percentile(
     change = _tokens("change_by_percentile", entropy, mask) - base
     edges = np.quantile(base, np.linspace(0, 1, bins + 1))
     place = np.clip(np.searchsorted(edges, base, side="right") - 1, 0, bins - 1)
-    return _binned_mean(change, place, bins)
+    return binned_mean(change, place, bins)
 
 
 def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.ndarray:
@@ -106,7 +92,7 @@ def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.
     mask = np.asarray(mask, bool)
     place = np.cumsum(mask, axis=1) - 1
     part = parts * place // np.maximum(mask.sum(axis=1, keepdims=True), 1)
-    return _binned_mean(np.asarray(entropy, float)[mask], part[mask], parts)
+    return binned_mean(np.asarray(entropy, float)[mask], part[mask], parts)
 
 
 def entropy_by_outcome(
@@ -171,8 +157,3 @@ def _tokens(function: str, values: ArrayLike, mask: ArrayLike) -> np.ndarray:
             f" {mask.shape} with {mask.sum()}"
         )
     return values[mask]
-
-
-def _binned_mean(values: np.ndarray, place: np.ndarray, bins: int) -> np.ndarray:
-    number = np.maximum(np.bincount(place, minlength=bins), 1)
-    return np.bincount(place, values, minlength=bins) / number

@@ -25,16 +25,6 @@ from numpy.typing import ArrayLike
 from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
 from rlvr_jax.analysis.run_directory import Run, load_run
 
-__all__ = [
-    "Forecast",
-    "Forecasts",
-    "controls_entropy",
-    "forecast",
-    "forecast_run",
-    "forecasts",
-    "main",
-]
-
 FIRST_SHARE = 0.2
 ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
 
@@ -64,20 +54,6 @@ class Forecast(NamedTuple):
     ceiling_error: float | None
 
 
-class Forecasts(NamedTuple):
-    """Several runs' forecasts.
-
-    Fields:
-      plain: of runs without entropy control, by directory.
-      controlled: of the others.
-      undefined: number of runs of either kind without a fit.
-    """
-
-    plain: dict[str, Forecast]
-    controlled: dict[str, Forecast]
-    undefined: int
-
-
 def forecast(
     steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, share: float = FIRST_SHARE
 ) -> Forecast:
@@ -86,8 +62,6 @@ def forecast(
     Args:
       steps: [N], rising. entropy: H, [N] nats. score: R, [N].
       share: points up to this share of the last step are fitted.
-    Raises:
-      ValueError: arrays that differ in length, or a share outside (0, 1).
     """
     steps, entropy, score = (np.asarray(x, float) for x in (steps, entropy, score))
     if not steps.shape == entropy.shape == score.shape:
@@ -109,9 +83,7 @@ def forecast(
 
 def forecast_run(run: Run, share: float = FIRST_SHARE) -> Forecast:
     """The forecast of a run from its evaluations that have both numbers."""
-    entropy, score = (dict(zip(*run.series(name), strict=True)) for name in (ENTROPY, SCORE))
-    steps = sorted(entropy.keys() & score.keys())
-    return forecast(steps, [entropy[s] for s in steps], [score[s] for s in steps], share)
+    return forecast(*run.common(ENTROPY, SCORE), share)
 
 
 def controls_entropy(run: Run) -> bool:
@@ -124,17 +96,6 @@ def controls_entropy(run: Run) -> bool:
     return not terms or run.setting("temperature", 1.0) != 1.0 or not all(map(_is_plain, terms))
 
 
-def forecasts(runs: Sequence[Run], share: float = FIRST_SHARE) -> Forecasts:
-    """The forecasts of several runs, those with entropy control apart."""
-    found = {str(run.path): forecast_run(run, share) for run in runs}
-    controlled = {str(run.path) for run in runs if controls_entropy(run)}
-    return Forecasts(
-        {path: each for path, each in found.items() if path not in controlled},
-        {path: each for path, each in found.items() if path in controlled},
-        sum(each.law is None for each in found.values()),
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints both errors of every run, those with entropy control apart, and counts what has no
     fit."""
@@ -142,12 +103,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
     paths = parser.parse_args(arguments).runs
     try:
-        found = forecasts([load_run(path) for path in paths])
+        runs = [load_run(path) for path in paths]
     except ValueError as error:
         sys.exit(str(error))
-    _print("without entropy control", found.plain)
-    _print("with entropy control, or not known to be without", found.controlled)
-    print(f"{found.undefined} of {len(found.plain) + len(found.controlled)} fits are undefined")
+    found = {str(run.path): (controls_entropy(run), forecast_run(run)) for run in runs}
+    for kind, controlled in (
+        ("without entropy control", False),
+        ("with entropy control, or not known to be without", True),
+    ):
+        _print(kind, {path: own for path, (acts, own) in found.items() if acts == controlled})
+    undefined = sum(own.law is None for _, own in found.values())
+    print(f"{undefined} of {len(found)} fits are undefined")
 
 
 def _print(kind: str, runs: Mapping[str, Forecast]) -> None:

@@ -14,17 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "OutcomeEntropy",
-    "OutcomeParts",
-    "Stages",
-    "change_by_outcome",
-    "entropy_and_share",
-    "outcome_entropy",
-    "stages",
-]
-
-LEVEL = 0.01
+_LEVEL = 0.01
 _SHUFFLES = 999
 _KEY = 20_250_814  # a run's stages are the same whenever they are asked for
 _FEWEST = 3
@@ -35,7 +25,7 @@ class Stages(NamedTuple):
 
     Fields:
       end: the last step of the rise, τ; that of the run if it rises still, None if no rise can be
-        told at `LEVEL`.
+        told at `_LEVEL`.
       rise: s (τ - first step), of the best fit, in units of the reward; 0 if no fit rises.
       p_value: share of shuffled orders of the steps that fit a rise as well.
     """
@@ -50,8 +40,6 @@ def stages(steps: ArrayLike, reward: ArrayLike) -> Stages:
 
     Args:
       steps: [N], rising. reward: [N] of them; thin a long run first, memory is N².
-    Raises:
-      ValueError: fewer than three points, shapes that differ, or values that are not finite.
     """
     steps, reward = np.asarray(steps, float), np.asarray(reward, float)
     if steps.ndim != 1 or steps.shape != reward.shape or len(steps) < _FEWEST:
@@ -78,7 +66,7 @@ def stages(steps: ArrayLike, reward: ArrayLike) -> Stages:
     as_good = np.sum((shapes @ shuffled.T).max(axis=0) >= gain[best] * (1 - 1e-12))
     p = float((1 + as_good) / (1 + _SHUFFLES))
     rise = float(gain[best] / lengths[best] * (ends[best] - steps[0]))
-    return Stages(float(ends[best]) if p < LEVEL else None, rise, p)
+    return Stages(float(ends[best]) if p < _LEVEL else None, rise, p)
 
 
 class OutcomeEntropy(NamedTuple):
@@ -99,8 +87,6 @@ def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, right: ArrayLike) -> Ou
 
     Args:
       entropy: [B, T] nats. mask: bool [B, T]. right: bool [B].
-    Raises:
-      ValueError: no token on the mask.
     """
     entropy, mask = np.asarray(entropy, float), np.asarray(mask, bool)
     if not mask.any():

@@ -63,8 +63,6 @@ def mean_by_class(words: Sequence[str], values: ArrayLike) -> list[ClassMean]:
     Args:
       words: texts of the tokens, [N].
       values: [N], such as entropies, or how far probabilities moved; ≥ 0.
-    Raises:
-      ValueError: not one value a token.
     """
     values = np.asarray(values, float)
     if values.shape != (len(words),):

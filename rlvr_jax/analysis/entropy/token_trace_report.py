@@ -14,7 +14,6 @@ items and gold answers where a run held them: `held_out` marks them.
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.arrays import log_softmax, row_mean
+from rlvr_jax.analysis.page import replace_file
 
 SCHEMA = 1  # of the JSON lines; a change of a column's meaning raises it
 _DIGITS = 4
@@ -134,8 +134,7 @@ def write_traces(
 ) -> Path:
     """Writes one JSON line per rollout: its own fields, and a list per column over its tokens.
 
-    Numbers are rounded to 4 digits, what is not finite is null. The file is written beside its
-    place and renamed, so a reader never sees half of it.
+    Numbers are rounded to 4 digits, numbers that are not finite are null.
 
     Args:
       path: such as `traces/step_000010.jsonl`; its folder is made.
@@ -146,13 +145,12 @@ def write_traces(
     path, mask = Path(path), np.asarray(mask, bool)
     columns = {name: values for name, values in trace._asdict().items() if values is not None}
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8") as file:
-        for own, kept, fields in zip(range(len(mask)), mask, rows, strict=True):
-            line = {"schema": SCHEMA, "held_out": held_out, **fields}
-            line |= {name: _short(values[own][kept]) for name, values in columns.items()}
-            file.write(json.dumps(_finite(line), allow_nan=False) + "\n")
-    beside.replace(path)
+    lines = []
+    for own, kept, fields in zip(range(len(mask)), mask, rows, strict=True):
+        line = {"schema": SCHEMA, "held_out": held_out, **fields}
+        line |= {name: _short(values[own][kept]) for name, values in columns.items()}
+        lines.append(json.dumps(_finite(line), allow_nan=False) + "\n")
+    replace_file(path, "".join(lines).encode())
     return path
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from rlvr_jax.analysis.evidence.ranking import SEEDS_OF_A_CLAIM, Standing, standings
+from rlvr_jax.analysis.page import markdown_table
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 _BESIDE = ((3, 2), "left"), ((-3, 2), "right"), ((3, -7), "left"), ((-3, -7), "right")
@@ -48,7 +49,6 @@ def write_board(
     """Writes one board as a Markdown page beside its picture, `<stem>.png`.
 
     Args:
-      title: the first line.
       budget: what every run was given, a sentence.
       rows: its lines; the failed ones are named.
       baseline: the entry that all are compared with.
@@ -205,14 +205,14 @@ def _table(
     rare = any(_FORM in end for end in ends)
     head = ["method", "what it did", "seeds", "pass@1", main, f"{main} less the baseline's", "p"]
     head += ["rank", "entropy", *(["rare form"] if rare else [])]
-    lines = [_line(each, runs[each.entry], main, rare) for each in found]
-    rows = [head, ["---"] * len(head), *lines]
-    told = ["| " + " | ".join(row) + " |" for row in rows]
+    lines = markdown_table(head, (_line(each, runs[each.entry], main, rare) for each in found))
     if rare:
-        told += ["", "Rare form: the share of the answers to hard prompts at the end that use the"]
-        told[-1] += " form with which they are solved, rare at the start, and in how many runs it"
-        told[-1] += " grew."
-    return told
+        lines += [
+            "",
+            "Rare form: the share of the answers to hard prompts at the end that use the"
+            " form with which they are solved, rare at the start, and in how many runs it grew.",
+        ]
+    return lines
 
 
 def _line(

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["every_run_table", "stays_from"]
+from rlvr_jax.analysis.page import markdown_table
 
-SMALL = 0.2
+_SMALL = 0.2
 """Of the start's entropy, below which these pages say from when on it stayed: a convention."""
 
 
@@ -20,15 +20,15 @@ def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]
     names = list(dict.fromkeys(curve["entry"] for curve in curves))
     head = ["method", "seed", "best pass@1, at step", "pass@1 at the end", f"{main} at the end"]
     head += ["entropy at the end", "entropy small from", "pass@1 below the start's from"]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for name in names:
         own = [curve for curve in curves if curve["entry"] == name]
         rows += [_row(curve, main) for curve in sorted(own, key=lambda curve: curve["seed"])]
     return [
-        f"Every run. Entropy is small below {SMALL:g} times that of the start. `from`: the step of"
+        f"Every run. Entropy is small below {_SMALL:g} times that of the start. `from`: the step of"
         " the first evaluation from which on it was so to the end; a dash: it was not.",
         "",
-        *("| " + " | ".join(row) + " |" for row in rows),
+        *markdown_table(head, rows),
     ]
 
 
@@ -36,7 +36,6 @@ def stays_from(steps: Sequence[int], values: Sequence[float | None], bound: floa
     """The first of the evaluations from which on all values are below a bound; None: there is none.
 
     Args:
-      steps: of the evaluations.
       values: at them; a missing one is not below.
     """
     found = None
@@ -54,7 +53,7 @@ def _row(curve: Mapping[str, Any], main: str) -> list[str]:
     best = max(range(len(steps)), key=lambda place: first[place])
     start = 0.0 if entropy[0] is None else entropy[0]
     lost = (
-        stays_from(steps, entropy, SMALL * start),
+        stays_from(steps, entropy, _SMALL * start),
         stays_from(steps, first, first[0]),
     )
     cells = [f"`{curve['entry']}`", str(curve["seed"]), f"{first[best]:.3f}, {steps[best]}"]

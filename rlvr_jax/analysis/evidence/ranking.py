@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from rlvr_jax.analysis.boundary import paired_problems
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 SEEDS_OF_A_CLAIM = 10
@@ -70,8 +71,6 @@ def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> 
       rows: lines of `results.jsonl`, of one board.
       number: of `end`, higher being better, like "pass@32".
       baseline: the entry that all are compared with.
-    Raises:
-      ValueError: the baseline has no run.
     """
     found: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:
@@ -145,26 +144,20 @@ def chosen_entries(rows: Sequence[Mapping[str, Any]], number: str) -> dict[str, 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """Corrects p-values for their number (Holm 1979): rejecting those below α errs anywhere with
     probability α at most. A NaN was no test; it stays and is not counted."""
-    tested = sorted((p, name) for name, p in p_values.items() if not np.isnan(p))
-    corrected, least = dict(p_values), 0.0
-    for place, (p, name) in enumerate(tested):
-        least = max(least, min(1.0, p * (len(tested) - place)))
-        corrected[name] = least
-    return corrected
+    tested = [name for name, p in p_values.items() if not np.isnan(p)]
+    corrected = paired_problems.holm([p_values[name] for name in tested]).tolist()
+    return {**p_values, **dict(zip(tested, corrected, strict=True))}
 
 
-def rank_ranges(
-    values: Mapping[str, Mapping[int, float]], confidence: float = 0.95
-) -> dict[str, tuple[int, int]]:
+def rank_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int, int]]:
     """Ranks of means under resampled seeds, 1 being the highest.
 
     Seeds are drawn with replacement, the same for all entries, as they share prompts and draws.
 
     Args:
       values: by entry and seed. Entries that lack a seed that most have are left out.
-      confidence: share of the resamples between the lowest and the highest rank.
     Returns:
-      (lowest, highest) by entry; empty with fewer than two seeds.
+      (lowest, highest) of 95 % of the resamples, by entry; empty with fewer than two seeds.
     """
     counts: dict[int, int] = {}
     for own in values.values():
@@ -178,24 +171,23 @@ def rank_ranges(
     draws = np.random.default_rng(_KEY).integers(len(seeds), size=(_DRAWS, len(seeds)))
     means = table[:, draws].mean(-1)
     ranks = stats.rankdata(-means, axis=0)
-    tail = (1 - confidence) / 2
-    low = np.quantile(ranks, tail, axis=1, method="lower")
-    high = np.quantile(ranks, 1 - tail, axis=1, method="higher")
+    low = np.quantile(ranks, 0.025, axis=1, method="lower")
+    high = np.quantile(ranks, 0.975, axis=1, method="higher")
     return {
         entry: (int(np.floor(a)), int(np.ceil(b)))
         for entry, a, b in zip(whole, low, high, strict=True)
     }
 
 
-def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Where one more run is expected: mean ± t(confidence, n - 1) · s · √(1 + 1/n).
+def prediction_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Where one more run is expected, with 95 %: mean ± t(n - 1) · s · √(1 + 1/n).
 
     Args:
       values: of runs that differ in their seeds; with fewer than two nothing is known.
     Returns:
       Its ends, both at most infinite.
     """
-    known = mean_interval(values, confidence)
+    known = mean_interval(values)
     if len(known.values) < 2:
         return -np.inf, np.inf
     # The half-width is that of the mean.

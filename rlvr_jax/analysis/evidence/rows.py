@@ -12,16 +12,6 @@ import numpy as np
 
 from rlvr_jax.analysis.run_directory import Run, load_run, read_json_lines
 
-__all__ = [
-    "append_row",
-    "commit_of",
-    "curve_row",
-    "failed_row",
-    "processor",
-    "read_rows",
-    "run_row",
-]
-
 DIGITS = 5
 """Of what is written down; the hash is of all of them."""
 _TOKENS = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
@@ -31,7 +21,6 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
     """The line of a run that has ended.
 
     Args:
-      path: its run directory.
       board, entry: which comparison it belongs to, and under which name.
       commit: of the code that ran.
     Returns:
@@ -73,7 +62,6 @@ def failed_row(
     Args:
       path: its run directory, where it came to have one.
       settings: of the run, with its method and seed.
-      why: what ended it.
     """
     try:
         begun = json.loads((path / "config.json").read_text())
@@ -104,11 +92,11 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     evaluated = [row for row in run.metrics if "held_out/n" in row]
     drawn = np.cumsum([row.get("drawn_tokens", 0) for row in run.metrics])
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
-    curves = {name: [_rounded_or_none(row[name]) for row in evaluated] for name in names}
+    curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
     # Before the first step nothing was drawn; what was evaluated then has an entropy all the same.
     # A step that trained on no token has none.
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
-    curves["entropy"] = [_rounded_or_none(value) for value in entropy]
+    curves["entropy"] = [_rounded(value) for value in entropy]
     steps = [row["step"] for row in run.metrics]
     curves["drawn_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
     key = {"board": board, "entry": entry, "seed": run.seed}
@@ -123,12 +111,8 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All lines of a file, none if there is no file.
-
-    Raises:
-      ValueError: a line that is no JSON object, or two of one board, entry and seed.
-    """
-    rows = read_json_lines(path) if path.is_file() else []
+    """All lines of a file, none if there is no file."""
+    rows = read_json_lines(path)
     keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
         raise ValueError(f"read_rows: {path} must have one line a run, got more of {twice[0]}")
@@ -136,11 +120,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that a folder's code is at.
-
-    Raises:
-      ValueError: no git checkout, or files that differ from the commit.
-    """
+    """The commit that a folder's code is at."""
     try:
         found = _git(folder, "rev-parse", "HEAD")
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
@@ -178,20 +158,16 @@ def _git(folder: Path, *command: str) -> str:
     return done.stdout.strip()
 
 
-def _held_out(row: Mapping[str, Any]) -> dict[str, float]:
+def _held_out(row: Mapping[str, Any]) -> dict[str, float | None]:
     """Without the numbers that say nothing of the policy."""
     names = [n for n in row if n.startswith("held_out/") and row[n] is not None]
     return {n.removeprefix("held_out/"): _rounded(row[n]) for n in names if n != "held_out/n"}
 
 
-def _edge(run: Run, which: int) -> dict[str, float]:
+def _edge(run: Run, which: int) -> dict[str, float | None]:
     values = run.series("entropy")[1]
     return {"train_entropy": _rounded(values[which])} if len(values) else {}
 
 
-def _rounded_or_none(value: float | None) -> float | None:
-    return None if value is None else _rounded(value)
-
-
-def _rounded(value: float) -> float:
-    return round(float(value), DIGITS)
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(float(value), DIGITS)

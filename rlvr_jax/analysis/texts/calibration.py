@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
-from rlvr_jax.analysis.arrays import row_mean
+from rlvr_jax.analysis.arrays import binned_mean, row_mean
 
 
 class Calibration(NamedTuple):
@@ -97,8 +98,6 @@ def calibration(
       places: int [B], the bin of each row, where it is known better than from a float; None: bins
         of equal width.
       epsilon: of the clip in the NLL.
-    Raises:
-      ValueError: no rollout, shapes that differ, or a value outside its range.
     """
     c, o = np.asarray(confidence, float), np.asarray(outcome, float)
     if c.ndim != 1 or c.shape != o.shape or not c.size:
@@ -111,7 +110,8 @@ def calibration(
     if not np.isin(o, (0, 1)).all():
         raise ValueError(f"calibration: outcome must be 0 or 1, got {o}")
     places = equal_width_bins(c, bins) if places is None else np.asarray(places)
-    count, accuracy, mean = _binned(places, o, c, bins)
+    count = np.bincount(places, minlength=bins)
+    accuracy, mean = (binned_mean(values, places, bins) for values in (o, c))
     gap = np.abs(accuracy - mean)
     order = np.argsort(c, kind="stable")
     # Fewer rollouts than parts leave some of them empty.
@@ -131,19 +131,10 @@ def calibration(
     )
 
 
-def _binned(places, outcome, confidence, bins) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    count = np.bincount(places, minlength=bins)
-    rows = np.maximum(count, 1)
-    sums = (np.bincount(places, values, minlength=bins) for values in (outcome, confidence))
-    accuracy, mean = (total / rows for total in sums)
-    return count, accuracy, mean
-
-
 def _auroc(confidence: np.ndarray, right: np.ndarray) -> float:
     """From the ranks (mean ranks for ties)."""
     number, others = int(right.sum()), int((~right).sum())
     if not number or not others:
         return 0.5
-    _, level, ties = np.unique(confidence, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(ties) - (ties - 1) / 2)[level]
+    rank = stats.rankdata(confidence)
     return float((rank[right].sum() - number * (number + 1) / 2) / (number * others))

@@ -28,29 +28,16 @@ from scipy import special
 
 from rlvr_jax.analysis.arrays import histogram_entropy
 
-__all__ = [
-    "AnswerDiversity",
-    "answer_diversity",
-    "bigrams",
-    "cosine_similarity",
-    "different_beginnings",
-    "distinct",
-    "jaccard_distance",
-    "mean_distance",
-    "self_bleu",
-    "vendi",
-]
-
-Text = Sequence[Hashable]
+_Text = Sequence[Hashable]
 
 
-def distinct(texts: Sequence[Text], n: int) -> float:
+def distinct(texts: Sequence[_Text], n: int) -> float:
     """Different n-grams over all n-grams of the texts together; 0 if they have none."""
     grams = [gram for text in texts for gram in _grams(text, n)]
     return len(set(grams)) / len(grams) if grams else 0.0
 
 
-def self_bleu(texts: Sequence[Text], max_n: int = 4) -> float:
+def self_bleu(texts: Sequence[_Text], max_n: int = 4) -> float:
     """Mean BLEU of each text with all others as references, in [0, 1]; 0 for a single one."""
     if len(texts) < 2:
         return 0.0
@@ -79,8 +66,6 @@ def vendi(similarity: ArrayLike, q: float = 1.0) -> float:
     Args:
       similarity: [N, N], symmetric, positive semi-definite, 1 on the diagonal.
       q: order > 0; 1 is Shannon's, larger ones look at what is frequent.
-    Raises:
-      ValueError: q not above 0, or a matrix without a 1 at every place of the diagonal.
     """
     similarity = np.asarray(similarity, float)
     if not q > 0:
@@ -96,7 +81,7 @@ def vendi(similarity: ArrayLike, q: float = 1.0) -> float:
     return float(np.exp(np.log(np.sum(values[values > 0] ** q)) / (1 - q)))
 
 
-def bigrams(text: Text) -> set[tuple[Hashable, ...]]:
+def bigrams(text: _Text) -> set[tuple[Hashable, ...]]:
     """The different bigrams of a text; of one that is shorter, its unigrams."""
     return set(_grams(text, 2) or _grams(text, 1))
 
@@ -128,7 +113,7 @@ def answer_diversity(answers: Sequence[Hashable], unparsed: Hashable = None) -> 
     return AnswerDiversity(len(counts), histogram_entropy(list(counts.values())), float(simpson))
 
 
-def different_beginnings(texts: Sequence[Text], length: int = 3) -> int:
+def different_beginnings(texts: Sequence[_Text], length: int = 3) -> int:
     """Number of texts that differ within their first tokens: a crude count of ways to solve.
 
     Give it the right rollouts alone; diversity of wrong answers is no virtue. The rule is ours.
@@ -136,11 +121,11 @@ def different_beginnings(texts: Sequence[Text], length: int = 3) -> int:
     return len({tuple(text[:length]) for text in texts})
 
 
-def _grams(text: Text, n: int) -> list[tuple]:
+def _grams(text: _Text, n: int) -> list[tuple]:
     return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
 
 
-def _bleu(texts: Sequence[Text], counts: Sequence[Sequence[Counter]], row: int) -> float:
+def _bleu(texts: Sequence[_Text], counts: Sequence[Sequence[Counter]], row: int) -> float:
     """BLEU of one text against the others."""
     length = len(texts[row])
     if length == 0:

@@ -51,13 +51,6 @@ def format_shares(formats: ArrayLike, number: int) -> np.ndarray:
     return np.bincount(np.asarray(formats), minlength=number) / max(np.size(formats), 1)
 
 
-def by_format(values: ArrayLike, formats: ArrayLike, number: int) -> np.ndarray:
-    """Mean value of the rollouts of each format, [K]; 0 for a format without any."""
-    formats = np.asarray(formats)
-    count = np.bincount(formats, minlength=number)
-    return np.bincount(formats, np.asarray(values, float), minlength=number) / np.maximum(count, 1)
-
-
 def format_shift(
     before: ArrayLike, after: ArrayLike, accuracy: ArrayLike, score_before: ArrayLike
 ) -> FormatShift:
@@ -65,10 +58,8 @@ def format_shift(
 
     Args:
       before, after: shares, [K].
-      accuracy: [K], of each format afterwards.
+      accuracy: [K], of each format afterwards, as `binned_mean` gives it.
       score_before: [K], how well each format did before.
-    Raises:
-      ValueError: shares that do not sum to 1.
     """
     q, p = np.asarray(before, float), np.asarray(after, float)
     for name, shares in (("before", q), ("after", p)):

@@ -79,11 +79,7 @@ def renamed_text(text: str, names: Mapping[str, str]) -> str:
 
 
 def renamed_module(module: object, names: Mapping[str, str], name: str) -> types.ModuleType:
-    """A module called `name` that hands out the same functions under their new names alone.
-
-    Raises:
-      ValueError: the map names something that the module does not have.
-    """
+    """A module called `name` that hands out the same functions under their new names alone."""
     missing = sorted(original for original in names if not hasattr(module, original))
     if missing:
         raise ValueError(f"renamed_module: names must be of {module!r}, got {', '.join(missing)}")

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import log_softmax, row_mean
+from rlvr_jax.analysis.arrays import binned_mean, log_softmax, row_mean
 
 
 class Interference(NamedTuple):
@@ -103,9 +103,7 @@ def right_answer_logp(
       logp: [B, T] nats. mask: bool [B, T]. right: bool [B]. group: int [B], 0 … G - 1.
     """
     group, right = np.asarray(group), np.asarray(right, bool)
-    number = group.max() + 1
-    total = np.bincount(group[right], row_mean(logp, mask)[right], minlength=number)
-    return total / np.maximum(np.bincount(group[right], minlength=number), 1)
+    return binned_mean(row_mean(logp, mask)[right], group[right], group.max() + 1)
 
 
 def winner_slope(before: ArrayLike, change: ArrayLike, watched: ArrayLike) -> float:

@@ -22,8 +22,6 @@ def optimum(values: ArrayLike, temperature: float) -> np.ndarray:
     Args:
       values: Q, [A].
       temperature: τ ≥ 0; at 0 all mass is on the first maximum.
-    Raises:
-      ValueError: a negative temperature.
     """
     values = np.asarray(values, float)
     if temperature < 0:

@@ -67,8 +67,6 @@ def rank_one_series(updates: Sequence[ArrayLike]) -> RankOneSeries:
 
     Args:
       updates: K matrices W_t - W₀, [M, N], in the order of training.
-    Raises:
-      ValueError: none of them, or an update of zeros, which has no direction.
     """
     if not len(updates):
         raise ValueError("rank_one_series: updates must hold a checkpoint, got none")
@@ -99,8 +97,6 @@ def predict_update(
       scores: y, [K], their accuracies.
       target: y*.
       largest: bound of ‖â‖ in units of the last ‖a_t‖; inf: none (as released).
-    Raises:
-      ValueError: scores that are not one per checkpoint, fewer than two, or all equal.
     """
     a, y = series.left, np.asarray(scores, float)
     if y.shape != (len(a),) or len(a) < 2:

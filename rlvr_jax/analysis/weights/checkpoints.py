@@ -21,7 +21,6 @@ from rlvr_jax.analysis.weights.geometry import (
     effective_rank,
     inside,
     largest_entries,
-    principal_angles,
     reconstruction,
     smallest_entries,
     spectral_shift,
@@ -29,16 +28,7 @@ from rlvr_jax.analysis.weights.geometry import (
 from rlvr_jax.analysis.weights.off_principal import random_update
 from rlvr_jax.analysis.weights.spectral import to_bfloat16
 
-__all__ = [
-    "TensorChange",
-    "TensorPair",
-    "compare_folders",
-    "compare_pair",
-    "repeated_unembedding",
-    "tensor_pairs",
-]
-
-INDEX = "model.safetensors.index.json"
+_INDEX = "model.safetensors.index.json"
 _FLOATS = ("BF16", "F16", "F32", "F64")
 _EMBEDDINGS = ("embed_tokens", "lm_head")
 _UNEMBEDDING, _TIED_TO = "lm_head.weight", "embed_tokens.weight"
@@ -173,7 +163,6 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
     """Compares one tensor with itself after training.
 
     Args:
-      pair: see `tensor_pairs`.
       rank: of the top subspaces and of the principal mask; a smaller matrix has fewer.
       density: share of the entries on either mask. Both are ours.
     """
@@ -195,13 +184,9 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
         return change
     rank = min(rank, *old.shape)
     parts, later = decompose(old), decompose(new)
-    angles = [
-        principal_angles(parts.left[:, :rank], later.left[:, :rank]),
-        principal_angles(parts.right[:rank].T, later.right[:rank].T),
-    ]
     change = change._replace(
         spectral_shift=spectral_shift(parts.values, later.values) if size or not norm else None,
-        angle=float(np.degrees(np.max(angles))),
+        angle=float(np.degrees(np.max(parts.angles(later, rank)))),
     )
     if norm == 0:
         return change
@@ -229,7 +214,7 @@ def compare_folders(
 
 def _files(folder: Path) -> Mapping[str, Path]:
     """The file of each tensor."""
-    index = folder / INDEX
+    index = folder / _INDEX
     if index.is_file():
         places = json.loads(index.read_bytes())["weight_map"]
         return {name: folder / file for name, file in places.items()}

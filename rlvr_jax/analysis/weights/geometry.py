@@ -12,10 +12,14 @@ Singular vectors of close singular values are arbitrary: compare subspaces, and 
 subspace itself is ill defined where σ_r ≈ σ_{r+1}.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import histogram_entropy
+from rlvr_jax.analysis.arrays import share as ratio
 
 
 class Decomposition(NamedTuple):
@@ -25,13 +29,14 @@ class Decomposition(NamedTuple):
     values: np.ndarray
     right: np.ndarray
 
+    def angles(self, other: "Decomposition", rank: int) -> tuple[np.ndarray, np.ndarray]:
+        """Principal angles to the top subspaces of another matrix, left and right."""
+        left = principal_angles(self.left[:, :rank], other.left[:, :rank])
+        return left, principal_angles(self.right[:rank].T, other.right[:rank].T)
+
 
 def decompose(matrix: ArrayLike) -> Decomposition:
-    """The thin singular value decomposition in float64.
-
-    Raises:
-      ValueError: not a matrix, or entries that are not finite.
-    """
+    """The thin singular value decomposition in float64."""
     matrix = np.asarray(matrix, float)
     if matrix.ndim != 2 or not matrix.size:
         raise ValueError(f"decompose: matrix must have two axes with entries, got {matrix.shape}")
@@ -93,17 +98,13 @@ def changed_entries(before: ArrayLike, after: ArrayLike, tolerance: float = 0.0)
 def inside(mask: ArrayLike, weights: ArrayLike) -> float:
     """Share of the weights (changed entries, squared changes) that lies on a mask; 0 of nothing."""
     weights = np.asarray(weights, float)
-    total = weights.sum()
-    return float(weights[np.asarray(mask, bool)].sum() / total) if total else 0.0
+    return ratio(weights[np.asarray(mask, bool)].sum(), weights.sum())
 
 
 def effective_rank(values: ArrayLike) -> float:
     """exp of the entropy of the squared singular values' shares; 0 of a matrix of zeros."""
     energy = np.asarray(values, float) ** 2
-    if not energy.sum():
-        return 0.0
-    shares = energy / energy.sum()
-    return float(np.exp(-np.sum(shares[shares > 0] * np.log(shares[shares > 0]))))
+    return math.exp(histogram_entropy(energy)) if energy.any() else 0.0
 
 
 def _extreme(keys: np.ndarray, share: float) -> np.ndarray:

@@ -21,7 +21,6 @@ from rlvr_jax.analysis.weights.geometry import (
     effective_rank,
     inside,
     largest_entries,
-    principal_angles,
     reconstruction,
     smallest_entries,
     spectral_shift,
@@ -79,12 +78,13 @@ def off_principal(
     principal = largest_entries(reconstruction(old, rank), density)
     low = smallest_entries(before, density)
     changed = changed_entries(before, after, tolerance)
+    left, right = old.angles(new, rank)
     return OffPrincipal(
         sparsity=float(1 - changed.mean()),
         spectral_shift=spectral_shift(old.values, new.values),
         update_rank=effective_rank(np.linalg.svd(update, compute_uv=False)),
-        angles_left=principal_angles(old.left[:, :rank], new.left[:, :rank]),
-        angles_right=principal_angles(old.right[:rank].T, new.right[:rank].T),
+        angles_left=left,
+        angles_right=right,
         overlap=inside(principal, changed),
         chance=float(principal.mean()),
         overlap_low=inside(low, changed),

@@ -25,7 +25,6 @@ from rlvr_jax.analysis.weights.geometry import (
     decompose,
     inside,
     largest_entries,
-    principal_angles,
     reconstruction,
     replacement,
     smallest_entries,
@@ -60,7 +59,7 @@ class UpdateSpectrum(NamedTuple):
       stable_rank, rank1_share: of D.
       angles_left, angles_right: [r] degrees, rising, of the top subspaces of W₀ and W₁.
       rank_energy: [min(M, N)], cumulative.
-      replacement: [M, N], the top-k part of D with the norm of D.
+      replacement: [M, N], the rank-1 part of D with the norm of D.
     """
 
     relative_norm: float
@@ -123,17 +122,11 @@ def stored_sparsity(
     )
 
 
-def update_spectrum(
-    before: ArrayLike, after: ArrayLike, rank: int = 3, kept: int = 1
-) -> UpdateSpectrum:
+def update_spectrum(before: ArrayLike, after: ArrayLike, rank: int = 3) -> UpdateSpectrum:
     """Decomposes an update.
 
     Args:
-      before, after: [M, N].
       rank: r of the subspaces that are compared.
-      kept: k of the rank-k replacement.
-    Raises:
-      ValueError: an update of zeros, whose directions are not defined.
     """
     before, after = np.asarray(before, float), np.asarray(after, float)
     update = after - before
@@ -142,21 +135,17 @@ def update_spectrum(
     old, new, parts = decompose(before), decompose(after), decompose(update)
     energy = np.cumsum(parts.values**2)
     norm = float(np.sqrt(energy[-1]))
+    left, right = old.angles(new, rank)
     return UpdateSpectrum(
         relative_norm=norm / float(np.linalg.norm(before)),
         spectral_shift=spectral_shift(old.values, new.values),
         stable_rank=float(energy[-1] / parts.values[0] ** 2),
         rank1_share=float(parts.values[0] / norm),
-        angles_left=np.degrees(principal_angles(old.left[:, :rank], new.left[:, :rank])),
-        angles_right=np.degrees(principal_angles(old.right[:rank].T, new.right[:rank].T)),
+        angles_left=np.degrees(left),
+        angles_right=np.degrees(right),
         rank_energy=energy / energy[-1],
-        replacement=replacement(parts, kept),
+        replacement=replacement(parts, 1),
     )
-
-
-def top_component(matrix: ArrayLike) -> np.ndarray:
-    """σ₁ u₁ v₁ᵀ."""
-    return reconstruction(decompose(matrix), 1)
 
 
 def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Linearity:
@@ -166,8 +155,6 @@ def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Lin
       updates: W_s - W₀ at each of S checkpoints, [M, N] each.
       steps: [S], rising.
       first: checkpoints from which the last one is extrapolated, 2 ≤ first < S.
-    Raises:
-      ValueError: fewer than three checkpoints, first out of range, or an update of zeros.
     """
     steps = np.asarray(steps, float)
     if not 2 <= first < len(steps):

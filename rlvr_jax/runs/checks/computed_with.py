@@ -36,9 +36,6 @@ def check_computed_with(
 
     Args:
       stored: of the run; what its version did not write is not compared.
-      now: of what is there.
-    Raises:
-      ValueError: names the folder and what differs.
     """
     for role, before in stored.items():
         after = now.get(role, before)

@@ -12,8 +12,6 @@ from rlvr_jax.runs.memory_check import cache_bytes, free_bytes, gibibytes
 from rlvr_jax.runs.run import Run
 from rlvr_jax.training.plan import BatchPlan
 
-__all__ = ["check_forecast", "names_memory"]
-
 NEAR = 0.8
 """Fraction of the memory from which on a forecast is a warning: activations, logits and generated
 code come on top of it. Chosen, not measured."""
@@ -25,9 +23,6 @@ def check_forecast(run: Run) -> str:
     """Compares what is known of a run's memory with what there is; a warning if it is near.
 
     Gradient and cache are not allocated at the same time. Devices of a CPU share the host's memory.
-
-    Raises:
-      ValueError: it does not fit, with the settings that would.
     """
     device = run.start.model.mesh.local_devices[0]
     free = free_bytes(device)
@@ -112,10 +107,7 @@ def names_memory(run: Run, doing: str, flags: str) -> Iterator[None]:
     """Turns an allocation that fails into a sentence.
 
     Args:
-      doing: what is computed.
       flags: of the settings that take less, "sampling" or "update".
-    Raises:
-      ValueError: names the flags, with values.
     """
     try:
         yield

@@ -43,7 +43,6 @@ def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, An
 
     Args:
       options: `judge_options`, all of them.
-      sampling: of a policy.
     Raises:
       ValueError: a folder, a server or a function that is not there.
     """

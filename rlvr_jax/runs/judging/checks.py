@@ -82,11 +82,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
 
 
 def check_again(config: TrainConfig) -> None:
-    """Refuses settings of a judge that is only to give answers again.
-
-    Raises:
-      ValueError: another judge than the policy, or settings of one that is asked in words.
-    """
+    """Refuses settings of a judge that is only to give answers again."""
     others = ("judge_rubric", "judge_options", "judge_budget")
     given = [name for name in others if getattr(config, name)]
     if config.judge != "policy" or given:

@@ -26,15 +26,13 @@ from rlvr_jax.runs.judging.calls import call_of, options_of_call
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
 from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["AGAIN", "TWO", "asked_by_files", "judge_of"]
-
 AGAIN = "again"
 """The `judge_prompt` with which a policy that reads no words judges itself."""
 
-PAIRS = "pairs"
+_PAIRS = "pairs"
 """The `judge_prompt` with which a judge is shown two answers at a time."""
 
-CONSTRAINTS = "constraints"
+_CONSTRAINTS = "constraints"
 """The `judge_prompt` with which a judge is asked about the soft constraints of a prompt."""
 
 TWO = ["first", "second"]
@@ -73,12 +71,12 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
-    elif config.judge_prompt == CONSTRAINTS:
+    elif config.judge_prompt == _CONSTRAINTS:
         # As the hard ones, soft constraints are those of what follows the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
     elif config.judge_prompt:
-        pairs = config.judge_prompt == PAIRS
+        pairs = config.judge_prompt == _PAIRS
         template = COMPARE if pairs else _text(Path(config.judge_prompt))
         prompt_of = question(template)
         if "{other}" in template:
@@ -108,16 +106,12 @@ def asked_by_files(config: TrainConfig) -> dict[str, str]:
     return {
         name: _text(Path(path))
         for name, path in named.items()
-        if config.judge and path not in ("", AGAIN, PAIRS, CONSTRAINTS)
+        if config.judge and path not in ("", AGAIN, _PAIRS, _CONSTRAINTS)
     }
 
 
 def _options_of(config: TrainConfig) -> dict[str, Any]:
-    """The `judge_options`, all of them.
-
-    Raises:
-      ValueError: one that judges of this kind have not, or that cannot be read.
-    """
+    """The `judge_options`, all of them."""
     options = _read(_options, "judge_options", config.judge_options)
     wanted = [*options_of_call(config.judge), "tries", "highest", "visible"]
     given = [pair.partition("=")[0] for pair in config.judge_options]

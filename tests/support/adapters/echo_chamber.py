@@ -3,7 +3,8 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.analysis.texts.echo_chamber import by_format, format_shares, format_shift
+from rlvr_jax.analysis.arrays import binned_mean
+from rlvr_jax.analysis.texts.echo_chamber import format_shares, format_shift
 
 LEFT_OUT = {}
 
@@ -13,8 +14,8 @@ def outputs(case, hyper):
     number = hyper["n_formats"]
     before = np.where(data["mask"], data["step_ids"], 0).max(axis=1) % number
     after = data["answers"] % number
-    accuracy = by_format(data["rewards"], after, number)
-    score = by_format(data["soft_rewards"], before, number)
+    accuracy = binned_mean(data["rewards"], after, number)
+    score = binned_mean(data["soft_rewards"], before, number)
     shift = format_shift(
         format_shares(before, number), format_shares(after, number), accuracy, score
     )

@@ -2,10 +2,10 @@
 
 import golden_vectors as golden
 
+from rlvr_jax.analysis.weights.geometry import decompose, reconstruction
 from rlvr_jax.analysis.weights.spectral import (
     linearity,
     stored_sparsity,
-    top_component,
     update_spectrum,
 )
 
@@ -20,7 +20,7 @@ def outputs(case, hyper):
     stored = stored_sparsity(before, small, hyper["rank"], hyper["density"], hyper["tol"])
     found = update_spectrum(before, after, hyper["rank"])
     noise = data["logits"] - data["old_logits"]
-    main = top_component(update)
+    main = reconstruction(decompose(update), 1)
     path = [3 * (s / hyper["steps"]) * main + 0.3 * noise[s] for s in steps]
     line = linearity(path, list(steps), first=3)
     return {

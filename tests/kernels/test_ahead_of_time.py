@@ -17,9 +17,9 @@ import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from experiments.tpu_schedule import TOPOLOGIES
 from rlvr_jax.kernels.algebra import STREAMING
 from rlvr_jax.kernels.token_stats import token_stats
-from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
 pytest.importorskip("libtpu")
 
@@ -171,7 +171,7 @@ LEAST_SHARE = {
 @pytest.mark.parametrize("chip, width", LEAST_SHARE)
 def test_the_schedule_keeps_the_matrix_units_busy(chip, width):
     arguments = [chip, "--width", str(width), "--vocabulary", str(SHAPES[width])]
-    command = [sys.executable, "-m", "rlvr_jax.kernels.tpu_schedule", *arguments]
+    command = [sys.executable, "-m", "experiments.tpu_schedule", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     print(ended.stdout)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rlvr_jax.kernels import bench
+from experiments import bench_kernels as bench
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from experiments.selection_schedule import bundles_by_depth
+from experiments.tpu_schedule import TOPOLOGIES
 from rlvr_jax.kernels import selection
-from rlvr_jax.kernels.selection_schedule import bundles_by_depth
-from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
 SHAPE = (512, 2048)
 
@@ -70,7 +70,7 @@ def test_on_a_mesh_only_counts_and_limbs_are_sent(implementation):
 @pytest.mark.slow
 def test_the_schedule_is_read_for_both_forms():
     pytest.importorskip("libtpu")
-    command = [sys.executable, "-m", "rlvr_jax.kernels.selection_schedule", "v5e"]
+    command = [sys.executable, "-m", "experiments.selection_schedule", "v5e"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     print(ended.stdout)

@@ -1,11 +1,12 @@
-"""The table of `selection_bench` on a small batch, and what it compares with."""
+"""The table of `experiments.bench_selection` on a small batch, and what it compares with."""
 
 import json
 
 import numpy as np
 import pytest
 
-from rlvr_jax.kernels import selection, selection_bench
+from experiments import bench_selection as selection_bench
+from rlvr_jax.kernels import selection
 
 
 def test_every_operation_that_runs_here_is_timed_beside_the_plain_one(capsys):

@@ -1,6 +1,6 @@
 """What one round of a search costs on a TPU, by the compiler's static schedule. No TPU is needed.
 
-    python -m rlvr_jax.kernels.selection_schedule v5e --rows 512 --tokens 2048
+    python -m experiments.selection_schedule v5e --rows 512 --tokens 2048
 
 A search for a threshold spends its time in counting the tokens that reach a candidate. The compiler
 of PyPI's `libtpu` writes down the instruction bundles of XLA's fusion, which counts for one
@@ -23,8 +23,8 @@ import jax.numpy as jnp
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from rlvr_jax.experiments.tpu_schedule import TOPOLOGIES
 from rlvr_jax.kernels import selection_search, selection_tpu
-from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
 
 def bundles_by_depth(code: str) -> list[int]:

@@ -1,14 +1,14 @@
 """Prints what choosing over a batch costs: covariance, the choices made from it, a quantile.
 
-    python -m rlvr_jax.kernels.selection_bench
-    python -m rlvr_jax.kernels.selection_bench --rows 128 --tokens 1024 --repeats 9 --json
+    python -m experiments.bench_selection
+    python -m experiments.bench_selection --rows 128 --tokens 1024 --repeats 9 --json
 
 Every operation is timed beside what one would write instead ("plain"): means of floats, and a sort
 of the whole batch. Programs take turns in every round, so other load on the machine slows all of
 them. `processor` is the least time over the rounds of all threads of this process, which other
 programs move less, in milliseconds; `to_plain` is the median over rounds of its ratio. Three
-quarters of the tokens are on the mask; .2 % of those are chosen. `selection_schedule` has the TPU's
-side.
+quarters of the tokens are on the mask, and 0.2 % of those are chosen. For TPUs see
+`experiments.selection_schedule`.
 """
 
 import argparse
@@ -25,8 +25,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from rich.console import Console
 
+from rlvr_jax.experiments.bench_kernels import PROCESSOR, WALL, filled, ratio, timed_rounds
 from rlvr_jax.kernels import selection
-from rlvr_jax.kernels.bench import PROCESSOR, WALL, filled, ratio, timed_rounds
 
 _SHARE = 0.002
 _FRACTION = 0.8

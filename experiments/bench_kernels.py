@@ -1,8 +1,8 @@
 """Time and memory of `token_stats` beside what one would write instead.
 
-    python -m rlvr_jax.kernels.bench
-    python -m rlvr_jax.kernels.bench --shapes 4096x512x8192 --dtypes bfloat16 --repeats 5 --json
-    python -m rlvr_jax.kernels.bench --shapes 2048x896x151936 --programs naive xla
+    python -m experiments.bench_kernels
+    python -m experiments.bench_kernels --shapes 4096x512x8192 --dtypes bfloat16 --repeats 5 --json
+    python -m experiments.bench_kernels --shapes 2048x896x151936 --programs naive xla
 
 For each shape (tokens x width x vocabulary) and dtype it times, one after the other in every round,
 so that a busy machine slows all of them: one product of the hidden states and the unembedding; the
@@ -40,8 +40,8 @@ from jaxtyping import Array, Float, Int
 from rich.console import Console
 from rich.table import Table
 
+from rlvr_jax.experiments.tpu_schedule import TOPOLOGIES
 from rlvr_jax.kernels.token_stats import IMPLEMENTATIONS, token_stats
-from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
 _SHAPES = ("4096x256x512", "4096x512x8192", "2048x896x151936")
 _LITE = ("logp", "entropy")
@@ -272,7 +272,7 @@ def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
         for shape in _TPU_SHAPES:
             sizes = zip(("--tokens", "--width", "--vocabulary"), map(str, shape), strict=True)
             options = [word for pair in sizes for word in pair]
-            command = [sys.executable, "-m", "rlvr_jax.kernels.tpu_schedule", chip, *options]
+            command = [sys.executable, "-m", "experiments.tpu_schedule", chip, *options]
             ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             rows.append(json.loads(ended.stdout))
     return rows

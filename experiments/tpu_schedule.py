@@ -1,6 +1,6 @@
 """How busy the TPU kernel keeps the matrix units, by the compiler's static schedule. No TPU needed.
 
-    python -m rlvr_jax.kernels.tpu_schedule v5e --width 3584 --vocabulary 152064
+    python -m experiments.tpu_schedule v5e --width 3584 --vocabulary 152064
 
 The compiler of PyPI's `libtpu` writes down which units each instruction bundle uses. The share is
 that of the matrix units' slots in use in the bundles of one step of the grid; branches that a step

@@ -18,7 +18,8 @@ PACKAGE = ROOT / "rlvr_jax"
 TABLE = {
     "keys": set(),
     "public": set(),
-    "types": set(),
+    "ranges": set(),
+    "types": {"ranges"},
     "own": set(),
     "pipes": set(),
     "sandbox": {"pipes"},
@@ -30,7 +31,7 @@ TABLE = {
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
-    "tasks": {"own", "pipes", "verifiers", "tools"},
+    "tasks": {"own", "pipes", "ranges", "verifiers", "tools"},
     "rollout": {"types", "keys", "kernels", "objectives", "policy"},
     "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }

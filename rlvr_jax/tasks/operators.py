@@ -23,6 +23,7 @@ import numpy as np
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, OPERATORS
+from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 
 __all__ = ["MAX_TOKENS", "legal_attempts", "operators"]
 
@@ -44,18 +45,10 @@ def legal_attempts(a: int, b: int, c: int) -> dict[str, int]:
     return attempts
 
 
-@functools.cache
-def operators(seed: int = 0, response_tokens: int = MAX_TOKENS) -> Task:
-    """The task: numbers 1..9, every reachable target, an eighth of the sorted triples held out.
-
-    Args:
-      seed: of the split; all orders of the same three numbers are in the same split.
-      response_tokens: budget of a response; two attempts need 20.
-    Raises:
-      ValueError: negative seed.
-    """
-    if seed < 0:
-        raise ValueError(f"operators: seed must be at least 0, got {seed}")
+@task
+def operators(seed: SplitSeed = 0, response_tokens: ResponseTokens = MAX_TOKENS) -> Task:
+    """The task: numbers 1..9, every reachable target, an eighth of the sorted triples held out;
+    all orders of three numbers are in one split."""
     triples = list(itertools.combinations_with_replacement(range(1, LARGEST_OPERAND + 1), 3))
     order = np.random.default_rng(seed).permutation(len(triples))
     bound = round(HELD_OUT * len(triples))

@@ -8,12 +8,11 @@ What a function hands on (`takes_options_of`) is read by the annotations there.
 import inspect
 import json
 import re
-import types
-import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+from rlvr_jax.tasks.settings import KINDS, kind_of
+
 _BORDER = re.compile(r",(?=\w+=)")
 _TRUTH = {"true": True, "false": False}
 
@@ -81,22 +80,19 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
         return _of_unknown_kind(text)
     annotation = parameter.annotation
     if annotation is parameter.empty:
-        if type(parameter.default) not in _KINDS:
+        if type(parameter.default) not in KINDS:
             return _of_unknown_kind(text)
         annotation = type(parameter.default)
-    kinds = [annotation]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-    kind = kinds[0]
-    if len(kinds) == 1 and typing.get_origin(kind) is typing.Literal:
-        choices = typing.get_args(kind)
-        if text not in choices:
+    kind, _, choices, _ = kind_of(annotation)
+    if choices:
+        named = {str(choice): choice for choice in choices}
+        if text not in named:
             raise ValueError(
-                f"load: option {name} of task {task!r} must be one of"
-                f" {', '.join(map(str, choices))}, got {text!r}"
+                f"load: option {name} of task {task!r} must be one of {', '.join(named)}, got"
+                f" {text!r}"
             )
-        return text
-    if len(kinds) > 1 or kind not in _KINDS:
+        return named[text]
+    if kind not in KINDS:
         raise ValueError(
             f"load: option {name} of task {task!r} must be given as an argument of load, not as a"
             f" text, got {text!r}"
@@ -105,7 +101,7 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
         return _TRUTH[text] if kind is bool else kind(text)
     except (ValueError, KeyError):
         raise ValueError(
-            f"load: option {name} of task {task!r} must be {_KINDS[kind]}, got {text!r}"
+            f"load: option {name} of task {task!r} must be {KINDS[kind]}, got {text!r}"
         ) from None
 
 

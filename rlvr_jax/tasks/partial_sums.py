@@ -8,14 +8,15 @@ error, up to the line that it is in: "calculation", a result that is off; "reaso
 adds the next number instead of its own. `meta["level"]` is the number of lines.
 """
 
-import functools
 import itertools
 from collections.abc import Sequence
 from random import Random
+from typing import Annotated
 
+from rlvr_jax.ranges import Count, Range
 from rlvr_jax.tasks.arithmetic import last_number
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.generated import splits
+from rlvr_jax.tasks.base import Grade, Prompt, Response
+from rlvr_jax.tasks.generated import Generated, generated
 
 __all__ = ["FLAWS", "carried_through", "flawed_sum", "partial_sums"]
 
@@ -73,32 +74,14 @@ def _line(a: int, b: int, total: int, gap: str) -> str:
     return gap.join([str(a), "+", str(b), "=", str(total)])
 
 
-@functools.cache
+@generated(response_tokens=32, size=500)
 def partial_sums(
-    terms: int = 4,
-    largest: int = 9,
-    size: int = 500,
-    test_size: int = 100,
-    seed: int = 0,
-    response_tokens: int = 32,
-) -> Task:
-    """The task.
+    terms: Annotated[int, Range(LEAST_TERMS), "terms of a sum"] = 4,
+    largest: Annotated[Count, "largest term"] = 9,
+) -> Generated:
+    """Sums with their traces; the seed is that of prompts and errors."""
 
-    Args:
-      terms: of a sum, at least 3.
-      largest: terms are 1 to this one.
-      size, test_size: prompts of the two splits.
-      seed: of prompts and errors.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: fewer terms, no range, fewer different prompts than wanted.
-    """
-    if terms < LEAST_TERMS:
-        raise ValueError(f"partial_sums: terms must be at least {LEAST_TERMS}, got {terms}")
-    if largest < 1:
-        raise ValueError(f"partial_sums: largest must be at least 1, got {largest}")
-
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         numbers = [random.randint(1, largest) for _ in range(terms)]
         text = " + ".join(map(str, numbers)) + " ="
         totals = list(itertools.accumulate(numbers))
@@ -109,7 +92,7 @@ def partial_sums(
             flaw: " ; ".join(flawed_sum(numbers, place, flaw, delta, " ")) + " ;" for flaw in FLAWS
         }
         steps = [f"{line} ; " for line in lines[:-1]] + lines[-1:]
-        prompt = Prompt(
+        return Prompt(
             text,
             answer=totals[-1],
             kind=kind,
@@ -117,18 +100,9 @@ def partial_sums(
             solution=steps,
             meta={"level": terms - 1, "flawed": flawed},
         )
-        return text, prompt
 
-    train, test = splits("partial_sums", draw, ["sum"], size, test_size, seed)
-    return Task(
-        name="partial_sums",
-        train=train,
-        test=test,
-        verify=_verify,
-        response_tokens=response_tokens,
-        answers=True,
-        derived=("solution", "meta"),
-    )
+    derived = ("solution", "meta")
+    return Generated(draw, ["sum"], verify=_verify, answers=True, derived=derived)
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:

@@ -32,8 +32,10 @@ from typing import Any
 
 from rlvr_jax.tasks.answer_form import joined
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, task
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 
 __all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
@@ -66,7 +68,6 @@ _TEST_SEED = 2**30
 # nobody has said how many questions there should be.
 _DRAWS = 10
 _IN_VAIN = 200
-_SIZE, _TEST_SIZE = 1000, 100
 # Of number_sequence: the package draws another rule when a term overflows, and refuses terms above
 # 1000 later; without this bound rules that square and square again keep it busy for minutes.
 _LARGEST_TERM = 10**100
@@ -121,7 +122,7 @@ def reasoning_gym(
             f" {name!r} depend on it and a run could not be resumed, got none"
         )
     given = size, test_size
-    size, test_size = size or _SIZE, test_size or _TEST_SIZE
+    size, test_size = size or SIZE, test_size or TEST_SIZE
     for argument, value in zip(("size", "test_size"), given, strict=True):
         if value is not None and value < 1:
             raise ValueError(f"reasoning_gym: {argument} must be at least 1, got {value}")
@@ -193,24 +194,16 @@ def reasoning_gym(
     )
 
 
-@functools.cache
+@task
 def gsm_symbolic(
-    size: int = _SIZE,
-    test_size: int = _TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
+    size: Size = SIZE,
+    test_size: TestSize = TEST_SIZE,
+    seed: Seed = 0,
+    response_tokens: ResponseTokens = 256,
 ) -> Task:
-    """Word problems of grade-school mathematics: `reasoning_gym:gsm_symbolic` by a name of its own.
-
-    Args:
-      size, test_size: questions of the two splits.
-      seed: of the questions.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: as `reasoning_gym`.
-    """
-    task = reasoning_gym("gsm_symbolic", size, test_size, seed, response_tokens=response_tokens)
-    return replace(task, name="gsm_symbolic")
+    """Word problems of grade-school mathematics: `reasoning_gym:gsm_symbolic` by another name."""
+    made = reasoning_gym("gsm_symbolic", size, test_size, seed, response_tokens=response_tokens)
+    return replace(made, name="gsm_symbolic")
 
 
 def data_sets() -> list[str]:
@@ -234,14 +227,14 @@ def _shared(
     """
     total = len(train) + len(test)
     if given != (None, None) or total < 2:
-        wanted = (given[0] or _SIZE) + (given[1] or _TEST_SIZE)
+        wanted = (given[0] or SIZE) + (given[1] or TEST_SIZE)
         raise ValueError(
             f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
             f" got {total} where {wanted} are wanted"
         )
-    share = min(max(total * _TEST_SIZE // (_SIZE + _TEST_SIZE), 1), len(test))
+    share = min(max(total * TEST_SIZE // (SIZE + TEST_SIZE), 1), len(test))
     warnings.warn(
-        f"reasoning_gym: {name!r} has {total} distinct questions where {_SIZE + _TEST_SIZE} are"
+        f"reasoning_gym: {name!r} has {total} distinct questions where {SIZE + TEST_SIZE} are"
         f" wanted: {total - share} train, {share} test",
         stacklevel=3,
     )

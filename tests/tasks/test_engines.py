@@ -136,8 +136,12 @@ def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
     ("name", "options", "message"),
     (
         ("sql", {"engine": "mysql"}, "sql: engine must be 'sqlite' or 'duckdb', got 'mysql'"),
-        ("instructions", {"most": 5}, "instructions: most must be in 1..4, got 5"),
-        ("instructions", {"amount": "lines"}, "instructions: amount must be one of .*'lines'"),
+        ("instructions", {"most": 5}, r"instructions: most must be in \[1, 4\], got 5"),
+        (
+            "instructions",
+            {"amount": "lines"},
+            "amount must be .*'bullets', got 'lines'",
+        ),
         ("instructions", {"size": 0}, "instructions: size must be at least 1, got 0"),
     ),
 )

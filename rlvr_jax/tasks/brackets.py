@@ -18,7 +18,8 @@ is its gold word by word, `meta["solutions"]` all attempts that reach the target
 import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -26,16 +27,15 @@ import numpy as np
 
 from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.bracket_equations import equation_scores
+from rlvr_jax.tasks.bracket_equations import OPERATORS, equation_scores
 from rlvr_jax.tasks.generated import held_apart
 from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
-__all__ += ["problem_of"]
+__all__ += ["grade_attempt", "problem_of"]
 
 LARGEST_OPERAND = 12
 LARGEST_VALUE = 99
-OPERATORS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
 SIGNS = ("(", ")", "+", "-", "*", "=", ";", ".", ">")
 PADDING = "<pad>"
 VOCABULARY = (*map(str, range(LARGEST_VALUE + 1)), *SIGNS, PADDING)
@@ -59,16 +59,13 @@ def legal_attempts(a: int, b: int, c: int) -> tuple[Attempt, ...]:
     """All attempts on three numbers whose intermediate and final values stay in 0..99."""
     attempts = []
     for (first, f), (second, g) in itertools.product(OPERATORS.items(), repeat=2):
-        inner = f(a, b)
-        value = g(inner, c)
-        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
-            text = f"( {a} {first} {b} = {inner} ) {second} {c} = {value}"
-            attempts.append(Attempt("left", text, value))
-        inner = g(b, c)
-        value = f(a, inner)
-        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
-            text = f"{a} {first} ( {b} {second} {c} = {inner} ) = {value}"
-            attempts.append(Attempt("right", text, value))
+        left, right = f(a, b), g(b, c)
+        for form, inner, value, text in (
+            ("left", left, g(left, c), f"( {a} {first} {b} = {left} ) {second} {c}"),
+            ("right", right, f(a, right), f"{a} {first} ( {b} {second} {c} = {right} )"),
+        ):
+            if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
+                attempts.append(Attempt(form, f"{text} = {value}", value))
     return tuple(attempts)
 
 
@@ -164,23 +161,27 @@ def _words(text: str) -> list[str]:
     return re.findall(r" ?\S+", text)
 
 
+def grade_attempt(prompt: Prompt, response: Response, values: Mapping[str, int]) -> Grade:
+    """Correct if the last of at most two attempts is legal and reaches the target in time.
+
+    Args:
+      values: of the legal attempts.
+    """
+    attempts = response.text.split(" ; ")
+    last = attempts[-1].strip()
+    value = values.get(last)
+    correct = not response.truncated and len(attempts) <= 2 and value == prompt.answer[-1]
+    answer = None if response.truncated else last
+    return Grade(float(correct), info={"legal": float(value is not None)}, answer=answer)
+
+
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """Right if the last of at most two attempts is legal and reaches the target in time."""
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
-        *numbers, target = prompt.answer
-        attempts = response.text.split(" ; ")
-        last = attempts[-1].strip()
-        match = next((a for a in legal_attempts(*numbers) if a.text == last), None)
-        right = (
-            not response.truncated
-            and len(attempts) <= 2
-            and match is not None
-            and match.value == target
-        )
-        # The form is read off the first sign, so that illegal attempts count as what they try.
-        form = not last.startswith("(") and "(" in last
-        answer = None if response.truncated else last
-        info = {"right_form": float(form), "legal": float(match is not None)}
-        grades.append(Grade(outcome=float(right), info=info, answer=answer))
+        legal = {attempt.text: attempt.value for attempt in legal_attempts(*prompt.answer[:3])}
+        grade = grade_attempt(prompt, response, legal)
+        # An illegal attempt has the form of its first sign.
+        last = response.text.split(" ; ")[-1].strip()
+        form = float(not last.startswith("(") and "(" in last)
+        grades.append(replace(grade, info={"right_form": form, **grade.info}))
     return grades

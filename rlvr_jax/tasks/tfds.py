@@ -33,35 +33,6 @@ _HOST = re.compile(r"https?://([\w.-]+)")
 
 
 @takes_options_of(MathVerifier, leave_out=LEFT_OUT)
-def gsm8k(
-    data_dir: str | None = None,
-    instruction: str = BOXED,
-    response_tokens: int = 512,
-    **grading: Any,
-) -> Task:
-    """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
-
-    Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
-    solutions are not shown. Its files as they are published are read by `jsonl:` and `parquet:`.
-
-    Args:
-      data_dir: where the data set is, or is prepared; the package's folder if None.
-      instruction: added to each question.
-      response_tokens: budget of a response.
-      **grading: options of `MathVerifier`.
-    """
-    return tfds(
-        "gsm8k",
-        answer_after="####",
-        data_dir=data_dir,
-        instruction=instruction,
-        response_tokens=response_tokens,
-        task_name="gsm8k",
-        **grading,
-    )
-
-
-@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
 def tfds(
     name: str,
     prompt_field: str = "question",
@@ -118,6 +89,24 @@ def tfds(
         drop_contradictions=drop_contradictions,
         **grading,
     )
+
+
+_FIXED = ("name", "prompt_field", "answer_field", "kind_field", "answer_after", "train_split")
+_FIXED += ("test_split", "drop_contradictions", "task_name")
+
+
+@takes_options_of(tfds, leave_out=_FIXED)
+def gsm8k(response_tokens: int = 512, **options: Any) -> Task:
+    """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
+
+    Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
+    solutions are not shown. Its files as they are published are read by `jsonl:` and `parquet:`.
+
+    Args:
+      **options: data_dir and instruction, as of `tfds`, and options of `MathVerifier`.
+    """
+    options |= {"response_tokens": response_tokens, "task_name": "gsm8k"}
+    return tfds("gsm8k", answer_after="####", **options)
 
 
 def _prepared(name: str, data_dir: str | None) -> Any:

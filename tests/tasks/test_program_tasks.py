@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
-from rlvr_jax.tasks.code.program_steps import KINDS, Step, all_steps, program, value
+from rlvr_jax.tasks.code.program_steps import KINDS, Step, program, steps_from, value
 from rlvr_jax.verifiers.programs.code import extract
 
 SIZE, TEST_SIZE = 18, 9
@@ -91,7 +91,8 @@ def test_the_default_size_has_different_prompts():
     ],
 )
 def test_a_step_does_what_its_words_say(words, x, wanted):
-    (step,) = [step for step in all_steps() if step.words == words]
+    groups = [group for kind in KINDS for group in steps_from(kind)]
+    (step,) = [step for group in groups for step in group if step.words == words]
     assert value([step], x) == wanted
 
 

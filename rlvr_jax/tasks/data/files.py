@@ -225,7 +225,7 @@ class _Reading:
             known = ways.setdefault(key, columns)
             if known is not columns:
                 known.add(columns)
-        return [columns.said() for columns in ways.values() if columns.worth_saying()]
+        return [said for columns in ways.values() if (said := columns.said())]
 
     def files(self, files: Sequence[Path], name: str) -> list[Placed]:
         """The questions of some files."""

@@ -1,7 +1,7 @@
 """The `verify` of a task from a check: its gold is the prompt's answer."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
@@ -22,7 +22,7 @@ def verifier(
     memory_mb: int = 1024,
     jobs_per_worker: int = 100,
     processes: int = 0,
-    threads: int = 1,
+    threads: int | None = 1,
     tags: Sequence[str] = ("think",),
 ) -> Verify:
     """Grades responses[i] by `check` with prompts[i].answer as gold.
@@ -36,12 +36,13 @@ def verifier(
         long on any text; None is half of the machine's cores, at least 1 and at most 8.
       wall_seconds, memory_mb, jobs_per_worker, processes: limits of a worker, as in `WorkerPool`.
       threads: of this process that grade side by side where there are no workers, for checks that
-        wait for a sandbox.
+        wait for a sandbox; None: one for each core.
       tags: blocks that a response may have; what a chat template has opened of them is put before
         it, as it is no fault of the response that it does not open it again.
     """
     if workers is None:
         workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
+    number = threads or os.cpu_count() or 1
     pool = None
     if workers:
         pool = WorkerPool(
@@ -59,8 +60,8 @@ def verifier(
             [asdict(check), _whole(response, tags), prompt.answer]
             for prompt, response in zip(prompts, responses, strict=True)
         ]
-        if pool is None and threads > 1:
-            with ThreadPoolExecutor(threads) as executor:
+        if pool is None and number > 1:
+            with ThreadPoolExecutor(number) as executor:
                 return list(map(_grade, executor.map(_here, jobs)))
         if pool is None:
             return [_grade(_here(job)) for job in jobs]
@@ -68,6 +69,22 @@ def verifier(
 
     verify.verifier = check.check
     return verify
+
+
+def verifier_of(
+    module: str,
+    options: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> Verify:
+    """`verifier` of the functions `check` and `extract` of a module.
+
+    Args:
+      options, reading: of the two functions.
+      limits: as of `verifier`.
+    """
+    check = Check(f"{module}:check", f"{module}:extract", options or {}, reading or {})
+    return verifier(check, **limits)
 
 
 def _whole(response: Response, tags: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import SIZE
-from rlvr_jax.tasks.instructions import CHECK, instructions
+from rlvr_jax.tasks.instructions import MODULE, instructions
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
 from rlvr_jax.tasks.synthesis.lines import rows_in_package
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
@@ -36,7 +36,7 @@ def ifbench(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens =
         name="ifbench",
         train=instructions(size=size, seed=seed).train,
         test=tuple(test),
-        verify=verifier(CHECK, workers=0),
+        verify=verifier_of(MODULE, {"every": True}, workers=0),
         response_tokens=response_tokens,
         derived=("meta",),
     )

@@ -12,13 +12,11 @@ from typing import Annotated
 
 from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tasks.instruction_prompts import AMOUNTS, MOST, compose
-from rlvr_jax.verifiers.checks import Check
 
-_MODULE = "rlvr_jax.verifiers.texts.instruction_following"
-CHECK = Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"every": True})
+MODULE = "rlvr_jax.verifiers.texts.instruction_following"
 
 
 @generated()
@@ -41,11 +39,10 @@ def instructions(
             meta={"level": count, "wrong": composed.wrong},
         )
 
-    check = Check(CHECK.check, CHECK.extract, {"every": not partial})
     return Generated(
         draw,
         range(1, most + 1),
         worked=False,  # a gold response is random words
-        verify=verifier(check, workers=0),
+        verify=verifier_of(MODULE, {"every": not partial}, workers=0),
         derived=("meta",),
     )

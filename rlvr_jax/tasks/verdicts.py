@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.checked import verifier_of
 
 __all__ = ["KIND", "Labelled", "with_verdicts"]
 
 KIND = "verdict"
-_MODULE = "rlvr_jax.verifiers.texts.critique_rl"
-_VERIFY = verifier(Check(f"{_MODULE}:check", f"{_MODULE}:extract"), workers=0)
+_VERIFY = verifier_of("rlvr_jax.verifiers.texts.critique_rl", workers=0)
 
 ASK = (
     "{problem}\n\nA solution:\n{solution}\n\nIs it right? Go through it, and end with"

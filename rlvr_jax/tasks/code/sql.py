@@ -12,16 +12,14 @@ from random import Random
 from typing import Annotated, Literal
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.sql_themes import THEMES, Theme, filled, schema
 from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tasks.settings import Seed
-from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.programs.sqlite_engine import run_sqlite
 
 __all__ = ["sql"]
 
-_MODULE = "rlvr_jax.verifiers.programs.sql_verifier"
 INSTRUCTION = "Answer with one SQL query in a ```sql block."
 _FILLINGS = 3
 _SETS = 12  # of fillings for each theme, from which prompts take theirs
@@ -66,15 +64,15 @@ def sql(
             meta={"level": _LEVELS[kind]},
         )
 
-    threads = 64 if engine == "duckdb" else 0  # DuckDB starts several for each database
     return Generated(
         draw,
         list(_QUESTIONS),
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"engine": engine}),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.sql_verifier",
+            {"engine": engine},
             wall_seconds=5.0,
             memory_mb=_ENGINE_MB[engine],
-            processes=threads,
+            processes=64 if engine == "duckdb" else 0,  # DuckDB starts several for each database
         ),
         answers=True,
         derived=("meta",),

@@ -8,19 +8,16 @@ sandbox. One of the two must be here: `pip install pyosys`. `meta["level"]` is t
 bits, 4 of them a level.
 """
 
-import os
 from collections.abc import Sequence
 from random import Random
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.programs.verilog_verifier import installed
 
 __all__ = ["verilog"]
 
-_MODULE = "rlvr_jax.verifiers.programs.verilog_verifier"
 INSTRUCTION = "Write the module in Verilog, in a ```verilog block. It must be combinational."
 _Port = tuple[str, int]
 # (what it does, inputs, outputs, body)
@@ -52,10 +49,11 @@ def verilog() -> Generated:
     return Generated(
         draw,
         list(_DESIGNS),
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract", reading={"tags": False}),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.verilog_verifier",
+            reading={"tags": False},
             workers=0,  # the engines have the sandbox's limits
-            threads=os.cpu_count() or 1,
+            threads=None,
         ),
         derived=("meta",),
     )

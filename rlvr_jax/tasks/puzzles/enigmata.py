@@ -15,15 +15,12 @@ from random import Random
 from typing import Annotated
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.board import Puzzle
 from rlvr_jax.verifiers.puzzles.enigmata import PUZZLES
 
-CHECK = Check(
-    "rlvr_jax.verifiers.puzzles.enigmata:check", "rlvr_jax.verifiers.puzzles.enigmata:extract"
-)
+MODULE = "rlvr_jax.verifiers.puzzles.enigmata"
 NAMES = tuple(sorted(set(PUZZLES) - {"sudoku"}))
 _LEVELS = (1, 2, 3)
 
@@ -36,7 +33,7 @@ def enigmata(puzzle: Annotated[str, ("all", *NAMES)] = "all") -> Generated:
         _draw,
         list(itertools.product(_LEVELS, names)),
         name="enigmata" if puzzle == "all" else f"enigmata:{puzzle}",
-        verify=verifier(CHECK, workers=0),
+        verify=verifier_of(MODULE, workers=0),
         answers=True,
         derived=("meta",),
     )

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.knights import NAMES, generate
 
 _MODULE = "rlvr_jax.verifiers.puzzles.knights"
@@ -43,9 +42,7 @@ def knights(min_people: _People = 3, max_people: _People = 5) -> Generated:
     return Generated(
         draw,
         range(min_people, max_people + 1),
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract"), workers=0, tags=("think", "answer")
-        ),
+        verify=verifier_of(_MODULE, workers=0, tags=("think", "answer")),
         answers=True,
         derived=("meta",),
     )

@@ -4,9 +4,9 @@ from random import Random
 from typing import Literal
 
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.generated import Generated, generated
-from rlvr_jax.tasks.puzzles.enigmata import CHECK, puzzle_prompt
+from rlvr_jax.tasks.puzzles.enigmata import MODULE, puzzle_prompt
 from rlvr_jax.verifiers.puzzles.sudoku import generate
 
 _BOXES = {4: (2, 2), 9: (3, 3)}
@@ -24,7 +24,7 @@ def sudoku(side: Literal[4, 9] = 4) -> Generated:
         draw,
         range(1, len(_KINDS) + 1),
         seeded=f"sudoku {side}",
-        verify=verifier(CHECK, workers=0),
+        verify=verifier_of(MODULE, workers=0),
         answers=True,
         derived=("meta",),
     )

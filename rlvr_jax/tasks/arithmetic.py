@@ -25,7 +25,7 @@ from rlvr_jax.ranges import OpenUnit, Range
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 
-__all__ = ["arithmetic", "last_number"]
+__all__ = ["arithmetic", "grade_found", "last_number"]
 
 SMALLEST = 2
 TWO_DIGITS = (10, 99)
@@ -89,6 +89,12 @@ def last_number(text: str) -> Fraction | None:
     return Fraction(found[-1].replace(",", "").replace("−", "-"))
 
 
+def grade_found(prompt: Prompt, found: Fraction | str | None, **info: float) -> Grade:
+    """Correct if the answer that was found is that of the prompt."""
+    answer = None if found is None else str(found)
+    return Grade(float(found == prompt.answer), info=info, answer=answer)
+
+
 def _pairs(smallest: int, largest: int) -> list[tuple[int, int]]:
     return list(itertools.combinations_with_replacement(range(smallest, largest + 1), 2))
 
@@ -114,15 +120,7 @@ def _prompts(kind: str, a: int, b: int) -> list[Prompt]:
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """Right if the last number is; that the policy ended its answer is told beside it."""
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        number = last_number(response.text)
-        grades.append(
-            Grade(
-                outcome=float(number == prompt.answer),
-                info={"ended": float(not response.truncated)},
-                answer=None if number is None else str(number),
-            )
-        )
-    return grades
+    return [
+        grade_found(prompt, last_number(response.text), ended=float(not response.truncated))
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from rlvr_jax.tasks.arithmetic import arithmetic, last_number
+from rlvr_jax.tasks.arithmetic import arithmetic, grade_found, last_number
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
@@ -55,11 +55,5 @@ def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Gr
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         found = (last_letter if isinstance(prompt.answer, str) else last_number)(response.text)
-        grades.append(
-            Grade(
-                float(found == prompt.answer),
-                info={"format": float(box_at_the_end(response.text))},
-                answer=None if found is None else str(found),
-            )
-        )
+        grades.append(grade_found(prompt, found, format=float(box_at_the_end(response.text))))
     return grades

@@ -28,14 +28,15 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Annotated, Any
 
+from rlvr_jax.ranges import Positive, Range
 from rlvr_jax.tasks.answer_form import joined
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
-from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, task
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, checked, task
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 
 __all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
@@ -75,14 +76,15 @@ _LARGEST_TERM = 10**100
 _MAX_CHARACTERS = 4096
 
 
+@checked
 def reasoning_gym(
     name: str,
-    size: int | None = None,
-    test_size: int | None = None,
-    seed: int = 0,
-    instruction: str = INSTRUCTION,
-    response_tokens: int = 256,
-    wall_seconds: float = 1.0,
+    size: Annotated[int | None, Range(1), "train prompts"] = None,
+    test_size: Annotated[int | None, Range(1), "test prompts"] = None,
+    seed: Annotated[int, Range(0, _TEST_SEED // 2, open_high=True), "seed of the prompts"] = 0,
+    instruction: Annotated[str, "added to each question"] = INSTRUCTION,
+    response_tokens: ResponseTokens = 256,
+    wall_seconds: Annotated[Positive, "limit of a call of the data set's scorer (s)"] = 1.0,
     **config: Any,
 ) -> Task:
     """A task with questions of one data set; no question is in both splits or twice in one.
@@ -92,16 +94,13 @@ def reasoning_gym(
 
     Args:
       name: data set, as registered in the package.
-      size, test_size: questions of the two splits; None is 1,000 and 100, or as many as there are,
-        in that proportion and with a warning.
-      seed: the first of the train split; train has seeds from `seed` on, test from 2^30 + seed on.
-      instruction: added to each question.
-      response_tokens: budget of a response.
-      wall_seconds: limit of one call of the data set's own scorer.
+      size, test_size: None is 1,000 and 100, or as many as there are, in that proportion and with a
+        warning.
+      seed: train has seeds from `seed` on, test from 2^30 + seed on.
       **config: options of the data set, e.g. `max_terms`; the package's defaults otherwise.
     Raises:
-      ValueError: unknown or refused data set, unknown or bad option, a number out of range, fewer
-        distinct questions than wanted, a data set that changes with an open PYTHONHASHSEED.
+      ValueError: unknown or refused data set, unknown or bad option, fewer distinct questions than
+        wanted, a data set that changes with an open PYTHONHASHSEED.
     """
     import reasoning_gym as package
     from reasoning_gym.dataset import ProceduralDataset
@@ -123,11 +122,6 @@ def reasoning_gym(
         )
     given = size, test_size
     size, test_size = size or SIZE, test_size or TEST_SIZE
-    for argument, value in zip(("size", "test_size"), given, strict=True):
-        if value is not None and value < 1:
-            raise ValueError(f"reasoning_gym: {argument} must be at least 1, got {value}")
-    if not 0 <= seed < _TEST_SEED // 2:
-        raise ValueError(f"reasoning_gym: seed must be in [0, {_TEST_SEED // 2}), got {seed}")
     dataset_class, config_class = DATASETS[name]
     known = [field.name for field in fields(config_class) if field.name not in ("seed", "size")]
     unknown = sorted(set(config) - set(known))

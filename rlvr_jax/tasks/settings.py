@@ -17,7 +17,7 @@ from rlvr_jax.ranges import Count, NonNegativeInt, Range, is_whole
 from rlvr_jax.tasks.base import Task
 
 __all__ = ["HeldOut", "Kind", "ResponseTokens", "Seed", "Size", "SplitSeed", "TestSize"]
-__all__ += ["described", "kind_of", "task"]
+__all__ += ["checked", "described", "kind_of", "task"]
 
 Size = Annotated[Count, "train prompts"]
 TestSize = Annotated[Count, "test prompts"]
@@ -73,9 +73,12 @@ def described(parameter: inspect.Parameter) -> str:
 
 
 def task(maker: Callable[..., Task]) -> Callable[..., Task]:
-    """Makes a task once for each choice of settings, which are checked against their annotations.
+    """Makes a task once for each choice of settings; see `checked`."""
+    return functools.cache(checked(maker))
 
-    Of two settings that begin with `min_` and `max_` the first must not be larger.
+
+def checked(maker: Callable[..., Task]) -> Callable[..., Task]:
+    """Checks settings against their annotations; of min_x and max_x the first is not larger.
 
     Raises:
       ValueError: when called, a setting of another type or out of its range.
@@ -89,17 +92,18 @@ def task(maker: Callable[..., Task]) -> Callable[..., Task]:
         bound.apply_defaults()
         settings = bound.arguments
         for setting, value in settings.items():
-            _check(name, setting, value, kind_of(signature.parameters[setting].annotation))
+            if signature.parameters[setting].kind is not inspect.Parameter.VAR_KEYWORD:
+                _check(name, setting, value, kind_of(signature.parameters[setting].annotation))
         for low in settings:
             high = low.replace("min_", "max_", 1)
             if low.startswith("min_") and settings[low] > settings[high]:
                 raise ValueError(
                     f"{name}: {low} must be at most {high} {settings[high]}, got {settings[low]}"
                 )
-        return maker(*bound.args)
+        return maker(*bound.args, **bound.kwargs)
 
     make.__signature__ = signature  # type: ignore[attr-defined]
-    return functools.cache(make)
+    return make
 
 
 def _check(task: str, name: str, value: Any, kind: Kind) -> None:

@@ -10,7 +10,7 @@ no notation, can check them (`verifiers.programs.lean_verifier`). One of the two
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from rlvr_jax.tasks.base import Prompt
@@ -93,10 +93,11 @@ def _tree(random: Random, leaves: Sequence[str]) -> _Tree:
     return _tree(random, leaves[:cut]), _tree(random, leaves[cut:])
 
 
-def _said(tree: _Tree, word: str) -> str:
+def _said(tree: _Tree, word: str, leaves: Mapping[str, str] | None = None) -> str:
+    """A tree in prefix notation, each leaf as `leaves` has it, else by its name."""
     if isinstance(tree, str):
-        return tree
-    return f"{word} {' '.join(_argument(_said(part, word)) for part in tree)}"
+        return tree if leaves is None else leaves[tree]
+    return f"{word} {' '.join(_argument(_said(part, word, leaves)) for part in tree)}"
 
 
 def _parts(tree: _Tree, proof: str) -> dict[str, str]:
@@ -106,18 +107,12 @@ def _parts(tree: _Tree, proof: str) -> dict[str, str]:
     return {**_parts(tree[0], f"{proof}.left"), **_parts(tree[1], f"{proof}.right")}
 
 
-def _joined(tree: _Tree, proofs: dict[str, str]) -> str:
-    if isinstance(tree, str):
-        return proofs[tree]
-    return f"And.intro {' '.join(_argument(_joined(part, proofs)) for part in tree)}"
-
-
 def _conjunction(random: Random) -> _Theorem:
     names = random.sample(_ATOMS, random.randint(2, 4))
     tree = _tree(random, names)
     goal = _tree(random, random.sample(names, random.randint(2, len(names))))
     given = f"{_propositions(names)} (h : {_said(tree, 'And')})"
-    return given, _said(goal, "And"), _joined(goal, _parts(tree, "h"))
+    return given, _said(goal, "And"), _said(goal, "And.intro", _parts(tree, "h"))
 
 
 def _disjunction(random: Random) -> _Theorem:

@@ -56,10 +56,9 @@ def verifier(
         )
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        jobs = [
-            [asdict(check), _whole(response, tags), prompt.answer]
-            for prompt, response in zip(prompts, responses, strict=True)
-        ]
+        texts = ["".join([*prefilled_tags(r.prompt_tail, tags), r.text]) for r in responses]
+        pairs = zip(prompts, texts, strict=True)
+        jobs = [[asdict(check), text, prompt.answer] for prompt, text in pairs]
         if pool is None and number > 1:
             with ThreadPoolExecutor(number) as executor:
                 return list(map(_grade, executor.map(_here, jobs)))
@@ -85,10 +84,6 @@ def verifier_of(
     """
     check = Check(f"{module}:check", f"{module}:extract", options or {}, reading or {})
     return verifier(check, **limits)
-
-
-def _whole(response: Response, tags: Sequence[str]) -> str:
-    return "".join([*prefilled_tags(response.prompt_tail, tags), response.text])
 
 
 def _here(job: list[Any]) -> Result:

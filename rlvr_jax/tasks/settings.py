@@ -13,10 +13,11 @@ import types
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from rlvr_jax.ranges import Count, NonNegativeInt, Range, is_whole
+from rlvr_jax.ranges import Count, NonNegativeInt, OpenUnit, Range, is_whole
 from rlvr_jax.tasks.base import Task
 
-__all__ = ["HeldOut", "Kind", "ResponseTokens", "Seed", "Size", "SplitSeed", "TestSize"]
+__all__ = ["AnswerAfter", "DropContradictions", "HeldOut", "HeldOutFraction", "Instruction"]
+__all__ += ["Kind", "ResponseTokens", "Seed", "Size", "SplitSeed", "TestSize"]
 __all__ += ["checked", "described", "kind_of", "task"]
 
 Size = Annotated[Count, "train prompts"]
@@ -25,6 +26,10 @@ Seed = Annotated[int, "seed of the prompts"]
 SplitSeed = Annotated[NonNegativeInt, "seed of the split"]
 ResponseTokens = Annotated[Count, "tokens of a response at most"]
 HeldOut = Annotated[Literal["test", "dev"], "test prompts; dev: for choosing settings"]
+AnswerAfter = Annotated[str | None, "mark before the answer; None: ####, a box or the whole cell"]
+HeldOutFraction = Annotated[OpenUnit, "fraction of the questions in test, by a hash of their words"]
+Instruction = Annotated[str, "added to a question; not a second request for a form of the answer"]
+DropContradictions = Annotated[bool, "drop questions with different answers, an error otherwise"]
 
 KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
 

@@ -22,6 +22,7 @@ from rlvr_jax.tasks.answer_form import BOXED
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import takes_options_of
+from rlvr_jax.tasks.settings import AnswerAfter, DropContradictions, Instruction, ResponseTokens
 from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 _FOLDERS = ("question_answering", "text")
@@ -38,13 +39,13 @@ def tfds(
     prompt_field: str = "question",
     answer_field: str = "answer",
     kind_field: str | None = None,
-    answer_after: str | None = None,
+    answer_after: AnswerAfter = None,
     train_split: str = "train",
     test_split: str = "test",
     data_dir: str | None = None,
-    instruction: str = BOXED,
-    response_tokens: int = 1024,
-    drop_contradictions: bool = False,
+    instruction: Instruction = BOXED,
+    response_tokens: ResponseTokens = 1024,
+    drop_contradictions: DropContradictions = False,
     task_name: str | None = None,
     **grading: Any,
 ) -> Task:
@@ -53,12 +54,9 @@ def tfds(
     Args:
       name: data set, with configuration and version if wanted (`name/config:1.0.0`).
       prompt_field, answer_field, kind_field: names of its text features; no kinds if None.
-      answer_after: the answer is what follows the last of this mark; the whole field if None.
+      answer_after: None: the answer is the whole field.
       train_split, test_split: splits, in the package's notation (`train[:90%]`).
       data_dir: where the data set is, or is prepared; the package's folder if None.
-      instruction: added to each question.
-      response_tokens: budget of a response.
-      drop_contradictions: leave out questions that stand there with different answers.
       task_name: name of the task, `tfds:name` if None.
       **grading: options of `MathVerifier`.
     Raises:

@@ -5,6 +5,7 @@ The answer is the label, true or false, and a response gives it in its last \con
 """
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -78,8 +79,10 @@ def with_verdicts(
             rows = [row for row, prompt in enumerate(asked) if (prompt.kind == KIND) == own]
             if rows:
                 told = grade([asked[row] for row in rows], [responses[row] for row in rows])
+                # Rewards of the task do not apply to a verdict.
+                nan = {name: math.nan for name in task.rewards if own and name != "outcome"}
                 for row, one in zip(rows, told, strict=True):
-                    found[row] = _with_names(one, task.rewards) if own else one
+                    found[row] = dataclasses.replace(one, info={**nan, **one.info})
         return [found[row] for row in range(len(asked))]
 
     return dataclasses.replace(
@@ -89,9 +92,3 @@ def with_verdicts(
         verify=verify,
         mixture={**shares, KIND: share},
     )
-
-
-def _with_names(grade: Grade, rewards: Sequence[str]) -> Grade:
-    """The grade with a NaN for each reward of the task that a verdict does not have."""
-    nothing = {name: float("nan") for name in rewards if name != "outcome"}
-    return dataclasses.replace(grade, info={**nothing, **grade.info})

@@ -25,14 +25,9 @@ ENDINGS: dict[str, tuple[str, ...]] = {
 # What the package `datasets` writes beside its data.
 _BESIDE = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 _SPLITS = {
-    "train": "train",
-    "training": "train",
-    "test": "test",
-    "testing": "test",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("test", "testing"), "test"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
 }
 
 

@@ -137,8 +137,10 @@ def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Pla
     as in a file of two questions, one question stands there all the same.
 
     Raises:
-      ValueError: fewer than two questions.
+      ValueError: fewer than two questions, or a share outside (0, 1).
     """
+    if not 0 < share < 1:
+        raise ValueError(f"{name}: held_out must be in (0, 1), got {share}")
     place = {text: _place(text) for text in (_lines(prompt.text) for _, prompt in rows)}
     if len(place) < 2:
         raise ValueError(

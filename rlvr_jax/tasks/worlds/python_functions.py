@@ -70,10 +70,6 @@ def _proposal(kind: str, text: str) -> tuple[str, list[Any]] | None:
     return program, inputs
 
 
-def _same(one: Any, two: Any) -> bool:
-    return same_value(json.dumps(one), two)
-
-
 def _pairs(triplet: Triplet) -> str:
     return "\n".join(
         f"{json.dumps(a)} -> {json.dumps(b)}"
@@ -103,7 +99,7 @@ PYTHON_FUNCTIONS = World(
     name="python_functions",
     first=Triplet("def f(x):\n    return x", ("Hello World", 1), ("Hello World", 1)),
     run=run_functions,
-    same=_same,
+    same=lambda one, two: same_value(json.dumps(one), two),
     read_value=_value,
     read_program=_program,
     read_proposal=_proposal,

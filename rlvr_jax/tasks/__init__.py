@@ -3,15 +3,7 @@
 `load(name)` gives a `Task`: prompts of two splits, a function that grades responses, a budget. The
 name says where it comes from:
 
-    brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
-      gsm_symbolic,
-      hinted_brackets, countdown, knights,
-      sudoku, combinatorial, enigmata,
-      sql, optimisation, verilog, lean,
-      instructions, ifbench,
-      programs, humaneval, partial_sums,
-      arithmetic_forms, expressions,
-      python_functions, calculations
+    brackets                                   built in (`names()` lists them)
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles

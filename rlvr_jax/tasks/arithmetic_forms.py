@@ -4,9 +4,9 @@
     51 + 99 is __.                           "fill_in"
     What is 51 + 99? A 149 B 150 C 160 …     "four_choice", "ten_choice" (a line for each option)
 
-Forms stand in `meta["variants"]`; who asks for one gets the answer that belongs to it, the letter
-of a choice. A letter is right if it is the last one that stands alone, a number if it is the last
-one. `format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
+`meta["variants"]` holds the forms, each with its own answer: the letter of a choice. A letter is
+correct if it is the last separate letter of the response, a number if it is the last number.
+`format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
 """
 
 import functools
@@ -21,7 +21,7 @@ from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
 
 __all__ = ["arithmetic_forms"]
 
-# Of wrong options from the right one, in this order; those below 0 are left out.
+# From the correct option to the incorrect ones, in this order; options below 0 are left out.
 DISTANCES = (1, -1, 10, -10, 2, -2, 9, -9, 11, 3, 20, 4)
 
 

@@ -6,7 +6,7 @@
 One token per number 0..99 and per sign. An attempt has one of two forms, *left*
 `( a op b = x ) op c = r` or *right* `a op ( b op c = x ) = r`; at most two attempts, separated by
 `;`, ended by the stop token `.`; only the last one counts. *Easy* prompts have a solution of the
-left form (half of them a right one too), *hard* prompts only of the right form.
+left form (half of them also a right one), *hard* prompts only of the right form.
 
 The task is a small model of why exploration matters: the shipped base model prefers the left form,
 which solves two thirds of the prompts; the rest needs the form it rarely uses.
@@ -115,7 +115,7 @@ def _fewer(prompts: Sequence[Prompt], number: int) -> tuple[Prompt, ...]:
     chosen, before = [], 0.0
     for number_of_kind, (_, members) in enumerate(sorted(kinds.items())):
         order = np.random.default_rng([1, number_of_kind]).permutation(members)
-        # Differences of rounded sums: the sizes add up to `number`, whatever each one rounds to.
+        # Differences of rounded sums: the sizes add up to `number`.
         after = before + number * len(members) / len(prompts)
         chosen.extend(order[: round(after) - round(before)])
         before = after

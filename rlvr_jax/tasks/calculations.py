@@ -4,12 +4,12 @@
     response  [37*46]1702;1702.
     response  1702.
 
-One token per character. What stands between brackets is asked of the calculator (`environment`),
-which writes up to the `;`; the answer is what stands behind the last one, or the whole response. A
+One token per character. The calculator (`environment`) gets the text between brackets and writes up
+to the `;`; the answer is the text after the last `;`, or the whole response. A
 draw without turns has no calculator: the policy writes on behind the bracket by itself.
 
-A note beside a question (`show_hint`) stands before it, a `;` between them; the base model has seen
-none, and errs behind it.
+A note (`show_hint`) comes before the question, with a `;` between them; the base model has seen no
+notes, and errs after one.
 
 The task is a small model of when to use a tool: the shipped base model adds two-digit numbers in
 its head and cannot multiply them, and asks one time in ten, whatever the question. A call costs

@@ -21,7 +21,7 @@ from rlvr_jax.tasks.options import known_options
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 from rlvr_jax.tasks.settings import described
 
-# Checks and jobs are named so, as texts; the module may stand in a text of its own.
+# Names of checks and jobs in texts; a text may hold the module only.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")
 _ALWAYS = {"numpy"}
@@ -180,7 +180,7 @@ def _named_in(module: str) -> tuple[str, ...]:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:  # `from module import name` looks like module.name
         return ()
-    # What a package's own page collects is not what one of its files needs.
+    # The __init__ of a package imports more than one of its files needs.
     if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
         return ()
     return tuple(_imports(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))

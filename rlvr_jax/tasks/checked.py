@@ -28,15 +28,15 @@ def verifier(
     """Grades responses[i] by `check` with prompts[i].answer as gold.
 
     A check that is late counts as timed out, and one that raises is counted as `check_error`; both
-    are worth 0, as texts bring it about. One whose process was lost is no verdict.
+    are worth 0, as a text causes it. A lost process is ungraded.
 
     Args:
       check: what reads and compares.
       workers: processes; 0 grades in this process, without a limit, for checks that cannot take
         long on any text; None is half of the machine's cores, at least 1 and at most 8.
       wall_seconds, memory_mb, jobs_per_worker, processes: limits of a worker, as in `WorkerPool`.
-      threads: of this process that grade side by side where there are no workers, for checks that
-        wait for a sandbox; None: one for each core.
+      threads: of this process that grade at the same time where there are no workers, for checks
+        that wait for a sandbox; None: one for each core.
       tags: blocks that a response may have; what a chat template has opened of them is put before
         it, as it is no fault of the response that it does not open it again.
     """

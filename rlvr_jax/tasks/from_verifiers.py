@@ -30,7 +30,7 @@ def from_verifiers(
     A response is one message of the policy; it is graded by the rewards, weighed and summed, of
     which the outcome is the part within [0, 1]. Rewards and metrics are in the curves by name. A
     reward may read of its trace the messages, the reply, `task`, `info`, `rewards` and `metrics`;
-    one that raises is worth 0 and counted (`reward_errors`), a score of None is no verdict.
+    one that raises is worth 0 and counted (`reward_errors`), a score of None is ungraded.
 
     Args:
       tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last

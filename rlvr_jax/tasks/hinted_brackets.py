@@ -2,12 +2,12 @@
 
     3 9 4 15 >                                      a prompt, as in brackets
     3 9 4 15 ? 3 * >                                with a hint: how a solution begins
-    3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with somebody's answer, right or wrong
+    3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with an answer, correct or incorrect
     3 9 4 15 ? 3 * @ ( 3 + 9 = 12 ) - 4 = 8 >       with both
 
 Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and `@` behind its
 words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
-mostly repeats a right answer, and mostly tries the other form where it is shown a wrong one. A task
+mostly repeats a correct answer, and mostly tries the other form after an incorrect one. A task
 of its own, because another model reads another vocabulary: results of the two do not compare.
 `hints` of a prompt has one: the first word of a solution, which says its form and no more.
 """
@@ -114,7 +114,7 @@ def with_hint(prompt: Prompt, hint: str) -> str:
 
 
 def with_answer(prompt: Prompt, answer: str) -> str:
-    """The text of a prompt with somebody's answer, right or wrong.
+    """The text of a prompt with an answer, correct or incorrect.
 
     Args:
       answer: words of the vocabulary, as those of `with_hint`; one or two attempts.

@@ -46,9 +46,9 @@ class _Draft:
     """What the gold text is made of.
 
     Fields:
-      blocks: how many, of how many words each; `mark` stands before each and `between` two of them.
+      blocks: how many, of how many words each; `mark` is before each and `between` between two.
       whole: words of the whole text, where they are counted.
-      keywords: stand in the first block.
+      keywords: in the first block.
       first, last: lines around the blocks; `ending` closes the last block.
       finish: what is done to the text in the end.
     """
@@ -93,7 +93,7 @@ def compose(random: Random, count: int, amount: str = "") -> Composed:
     """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
 
     Args:
-      random: where the draws come from.
+      random: source of all choices.
       count: of the instructions.
       amount: the check of the first one, of `AMOUNTS`; empty: any of them.
     """

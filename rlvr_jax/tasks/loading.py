@@ -24,7 +24,7 @@ _BUILT_IN = {
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
 } | {"gsm8k": "tfds", "gsm_symbolic": "reasoning_gym"}
-# What may stand before `:`; the module has the name of its function, but for files.
+# Prefixes before `:` with an example; except for files, module and function share the name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",
@@ -87,7 +87,7 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         text are parted by commas.
       columns: field=column, for tables with names of their own.
     Raises:
-      ValueError: as `load`; options of a built-in task, which stand in its name.
+      ValueError: as `load`; options of a built-in task, which belong into its name.
     """
     prefix, colon, rest = name.partition(":")
     if not options and not columns:
@@ -143,7 +143,7 @@ def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
     """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
     source = _function(name)
     parts = parts_of(rest)
-    # What is no option is an argument, of the one task that has one, and stands first.
+    # The first part is an argument if it is not an option.
     arguments = parts[:1] if task in _PREFIXES and "=" not in parts[0] else []
     parts = parts[len(arguments) :]
     known = known_options(source)

@@ -53,7 +53,7 @@ def lookup(
     """Questions of one hop (a text holds the answer) and of two (a text says which text does).
 
     Who is asked about in the test split is not asked about in the other. The task has an
-    environment: `turns()` lets the policy search; without it nobody can know the answers.
+    environment: `turns()` lets the policy search; without it the answers are unknown.
     `solution` is a search for each hop and the answer. The seed is that of the world and of the
     prompts, and texts that are found count as tokens of the response.
 
@@ -92,8 +92,8 @@ def lookup(
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
-    """The question of the last ```text fence, to be answered by searching, as that of the task; in
-    `meta["question"]` it stands as it was written.
+    """The question of the last ```text fence, to be answered by searching, as that of the task;
+    `meta["question"]` is the question as written.
 
     Args:
       prompt: whose answer and kind it has.

@@ -2,7 +2,7 @@
 
 For files, `tfds` and your own module: a list of questions becomes a task with checked golds. The
 policy is asked for its answer in a box, unless a question asks for another form by itself
-(`answer_form`), which is then read, too.
+(`answer_form`), which is then also read.
 """
 
 import warnings
@@ -52,13 +52,13 @@ def mathematics(
     An answer that the verifier cannot grade would punish whoever finds it, so such a question is
     dropped, and a warning counts them and names the first. One that it cannot grade in time is
     tried again with ten times the time, as every host of a run has to keep the same questions. A
-    gold that is graded wrong stands for a mistake in the data and is an error. A question that
-    stands there twice is kept once, and a warning counts those, too.
+    gold that is graded incorrect is a mistake in the data and an error. A repeated question is used
+    once, and a warning counts the repetitions.
 
     Args:
       train, test: (place, prompt) with an answer as text, or a list of answers of which each is
         right; a prompt without gold gets the answer in the form that it asks for as its gold.
-        Questions of `test` are left out of `train`. Without `test` a share of `train` is held out.
+        Questions of `test` are left out of `train`, of which else `held_out` are evaluated.
       **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
         on if a question asks for its answer on a line or behind ####. A batch takes as long as all
         of its comparisons (wall_seconds at most each), divided among half of the machine's cores.
@@ -111,10 +111,10 @@ def _verify(verifier: MathVerifier) -> Verify:
         texts = [_whole(*pair) for pair in zip(prompts, responses, strict=True)]
         return [
             Grade(
-                # A gold that could be read before: nobody can say, and not the policy's fault.
+                # The gold could be read before: not the policy's fault.
                 outcome=None if verdict.correct is None else float(verdict.correct),
                 timed_out=verdict.timed_out and verdict.correct is not None,
-                # Right answers are written in many ways, and equal all the same.
+                # Correct answers are equal, in any spelling.
                 answer=firsts[row] if verdict.correct else verdict.extracted,
                 stage=_stage(verdict),
             )

@@ -2,7 +2,7 @@
 
 An option is read by the annotation of its argument: true or false, an integer, a number, a text,
 one of some texts.
-What a function hands on (`takes_options_of`) is read by the annotations there.
+Options that a function hands on (`takes_options_of`) have the annotations of the other function.
 """
 
 import inspect
@@ -74,7 +74,7 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
     Args:
       parameter: the argument; None: of an unknown kind, which is read as JSON where it is JSON.
     Raises:
-      ValueError: the text is no such value, or no text can be one.
+      ValueError: the text is not such a value, or no text can be one.
     """
     if parameter is None:
         return _of_unknown_kind(text)

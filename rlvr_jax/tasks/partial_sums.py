@@ -3,7 +3,7 @@
     prompt    4 + 5 + 6 + 7 =
     response  4 + 5 = 9 ; 9 + 6 = 15 ; 15 + 7 = 22
 
-Right is an answer whose last number is the sum. `meta["flawed"]` has a prefix for each kind of
+A response is correct if its last number is the sum. `meta["flawed"]` has a prefix for each kind of
 error, up to the line that it is in: "calculation", a result that is off; "reasoning", a line that
 adds the next number instead of its own. `meta["level"]` is the number of lines.
 """

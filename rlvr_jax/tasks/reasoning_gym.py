@@ -3,14 +3,14 @@
     load("reasoning_gym:chain_sum", size=1000, max_terms=2)
 
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
-is ours. An answer that is letter for letter the right one, white space around it aside, scores 1.
+is ours. An answer that equals the gold, white space around it aside, scores 1.
 Where the data set allows several spellings, `reasoning_gym_answers` compares. Where several answers
 are right, `reasoning_gym_scorers` decides, or the data set's own scorer if that is neither unsafe
 nor too generous, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
 the package pays for half-right answers, and so does the gold with more around it. `REFUSED` says
 which data sets cannot be trained on, and why.
 
-The answer is what stands between the last `</answer>` and the `<answer>` before it (or the start,
+The answer is the text between the last `</answer>` and the `<answer>` before it (or the start,
 if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
 by itself, so that small models can earn a reward without the form. Where the right answer is no
 text at all (`ab`), the tags are needed to give it.

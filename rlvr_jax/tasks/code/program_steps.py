@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-# What a chain may begin with, and what `x` is called then.
+# Kinds of the first value of a chain, and the words for `x`.
 KINDS = {"lists": "a list of integers", "texts": "a text", "numbers": "an integer"}
 _WORDS = (
     *("apple", "Banana", "cat", "Dog", "evening", "Forest", "green", "House", "island", "Jump"),

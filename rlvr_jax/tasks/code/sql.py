@@ -2,7 +2,7 @@
 
     kinds: filter, aggregate, group, join, top
 
-A prompt shows the tables without their rows. Its right query and the answer are compared on three
+A prompt shows the tables without their rows. Its gold query and the answer are compared on three
 fillings of them (`verifiers.programs.sql_verifier`), so that a query that writes out a result earns
 nothing; a question is kept only if its rows are some, and differ between the fillings.
 `meta["level"]` is 1 for one table, 2 for grouping, 3 for two tables.
@@ -24,7 +24,7 @@ INSTRUCTION = "Answer with one SQL query in a ```sql block."
 _FILLINGS = 3
 _SETS = 12  # of fillings for each theme, from which prompts take theirs
 _LEVELS = {"filter": 1, "aggregate": 1, "top": 1, "group": 2, "join": 3}
-# Enough for any right query on a dozen rows.
+# Enough for any correct query on a dozen rows.
 _LIMITS = (1.0, 1000, 100_000)
 _ENGINE_MB = {"sqlite": 1024, "duckdb": 4096}  # address space; DuckDB's library takes half of it
 

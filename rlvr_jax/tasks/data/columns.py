@@ -7,7 +7,7 @@ Columns are named by the user, or known by what data sets have published:
     TRL                 prompt, solution
     GSM8K               question, answer (what follows ####)
     Open-R1, MATH-500   problem, answer
-    MATH                problem, solution (what stands in the last box)
+    MATH                problem, solution (the last box)
 
 A dot goes into a structure; names differ from these in case only, if at all.
 """
@@ -67,7 +67,7 @@ class Columns:
 
     Fields:
       of: the column of each field that there is.
-      schema: whose names these are; "" where nobody is known for them.
+      schema: of a known data set; "" for other names.
       unread: columns that nothing is read from.
       answer_after: the answer is behind the last of this; None: where `cells.final_part` finds it.
       needs_answer: a row without one is left out; else other columns go to the meta of the prompts.

@@ -63,7 +63,7 @@ def from_files(
     """The questions of files as a task that the mathematics verifier grades.
 
     Args:
-      kind: of the files: "jsonl", "json", "csv" (tabs and semicolons, too), "parquet" or "arrow".
+      kind: of the files: "jsonl", "json", "csv" (also tabs and semicolons), "parquet" or "arrow".
       path: questions to learn from, and to evaluate if neither `test_path` nor the files' names
         tell which those are.
       test_path: further files, of questions to evaluate only; those that are in `path` as well are
@@ -132,7 +132,7 @@ def from_rows(
     Args:
       rows: a dictionary for each question; or of such tables by split ("train", and "test" or
         "validation"), as `datasets` loads them.
-      test_rows: questions to evaluate only; None: those of the split, or a share of `rows`.
+      test_rows: questions to evaluate only; None: those of the split, or a fraction of `rows`.
       name: of the task.
       verify: grades in the place of the mathematics verifier, see `rewards`. An answer may then be
         anything or missing, and `Prompt.meta` has all columns but the prompt. The rewards of
@@ -140,7 +140,7 @@ def from_rows(
       instruction: added to each question; None: to put the answer in a box, nothing with `verify`.
       columns, held_out, **grading: as for files.
     Raises:
-      ValueError: as for files; rows that are no dictionaries; options of the mathematics verifier
+      ValueError: as for files; rows that are not dictionaries; options of the mathematics verifier
         beside another one.
     """
     unknown = sorted(set(grading) - set(known_options(from_rows)))

@@ -133,8 +133,8 @@ def consistent(
 def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Placed], list[Placed]]:
     """Train and test: a question is held out by a hash of its words.
 
-    So it stays in its split when rows are added or moved. Where chance would leave a split empty,
-    as in a file of two questions, one question stands there all the same.
+    It stays in its split when rows are added or moved. Where chance would leave a split empty,
+    as in a file of two questions, the split gets one question.
 
     Raises:
       ValueError: fewer than two questions, or a share outside (0, 1).

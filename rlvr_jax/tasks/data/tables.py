@@ -1,7 +1,7 @@
 """Tables: the rows of a file as dictionaries, each with its place; one reader a kind of file.
 
 Text files are UTF-8 (with or without a byte order mark) or, with one, UTF-16; files that are
-compressed by gzip are read as they are, whatever their name. Rows are read one after the other.
+compressed by gzip are read under any name. Rows are read one after the other.
 """
 
 import contextlib

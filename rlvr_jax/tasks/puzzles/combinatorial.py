@@ -1,7 +1,7 @@
 r"""Combinatorial: longest increasing subsequences and activity schedules with one optimum each.
 
-A response gives the size as \answer{…} and the optimum as \ids{…}; both have to be right. What each
-is worth stands in the grade's info as `answer`, `exact` and `prefix`, rewards of their own.
+A response gives the size as \answer{…} and the optimum as \ids{…}; both have to be correct.
+The info of a grade has their rewards as `answer`, `exact` and `prefix`.
 """
 
 import itertools

@@ -7,7 +7,7 @@ they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `
 they like, `benchmark`. A row is kept if it passes every gate, in this order: not like a test
 question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Kept
 rows have `answer`, `difficulty` (null: not rated) and `names_answer` (the question states it: look
-at those). What was dropped is counted by its gate. Embeddings and judge are ours: n-grams of
+at those). Dropped rows are counted by gate. Embeddings and judge are ours: n-grams of
 characters, and of words.
 """
 

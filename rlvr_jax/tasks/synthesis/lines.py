@@ -20,7 +20,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """The rows of a file.
 
     Raises:
-      ValueError: no such file, or a line that is no JSON object; names it.
+      ValueError: no such file, or a line that is not a JSON object; names it.
     """
     if not Path(path).is_file():
         raise ValueError(f"read_lines: path must be a file of JSON lines, got {path}")
@@ -65,7 +65,7 @@ def wanted(
     """A field of a row, or of an object in it.
 
     Args:
-      kind: that its value must have; a number is no truth value.
+      kind: that its value must have; a bool is not a number.
     Raises:
       ValueError: it is not there, or of another kind; names the row.
     """

@@ -59,7 +59,7 @@ def mutual_verify(
 
     Args:
       outputs: of each program on each input, hashable.
-      theta: share of all programs, in (0, 1].
+      theta: fraction of all programs, in (0, 1].
       examples: outputs that the statement gives, by the number of the input.
       constant_examples: the statement's examples all have one output.
     Raises:

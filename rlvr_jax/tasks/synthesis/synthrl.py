@@ -2,11 +2,11 @@
 
     python -m rlvr_jax.tasks.synthesis.synthrl attempts.jsonl accepted.jsonl --low 4
 
-Rows have `question`, `answer`, `seed_count` (right answers of a policy to the question) and
-`attempts`, each with `question`, `count` (right answers to it, by the same answer) and `score` (of
-a judge, of 10), in the order in which they were made. Written are the seeds with at least
-`--seed-threshold` right answers, and of each the accepted rewrite of the lowest count, if there is
-one, as {"question", "answer", "count", "of"}; `of` is the seed's question.
+Rows have `question`, `answer`, `seed_count` (correct answers of a policy to the question) and
+`attempts` in their order, each with `question`, `count` (correct answers to it, by the same answer)
+and `score` (of a judge, of 10). The command writes the seeds with at least `--seed-threshold`
+correct answers, and for each the accepted rewrite of the lowest count, if there is one, as
+{"question", "answer", "count", "of"}; `of` is the seed's question.
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ def evolve(
     """Which attempts at rewriting are accepted: a good score, and low ≤ count < seed count - gap.
 
     Args:
-      counts: right answers of a fixed policy to each attempt, by the answer of the seed.
+      counts: correct answers of a fixed policy to each attempt, by the answer of the seed.
       scores: of a judge.
-      seed_count: right answers to the seed, in every test.
+      seed_count: correct answers to the seed, in every test.
       low: count from which on someone can still reach the answer.
       gap: by which a rewrite must be harder.
       least_score: that is good.

@@ -63,7 +63,7 @@ def _program(text: str) -> str | None:
 def _proposal(kind: str, text: str) -> tuple[str, list[Any]] | None:
     program, inputs = _program(text), [value_in(found) for found in fences(text, "input")]
     inputs = inputs[: MOST_INPUTS if kind == "induction" else 1]
-    # A pair that was shown is not to be hidden, too.
+    # A shown pair must not be hidden as well.
     alike = len({*map(json.dumps, inputs)}) < len(inputs)
     if program is None or not inputs or None in inputs or alike:
         return None

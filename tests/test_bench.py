@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import bench, bench_work
-from rlvr_jax.runs import loop
+from experiments import bench
+from rlvr_jax.runs import bench_work, loop
 from rlvr_jax.runs.profile import profiled
 
 

@@ -18,7 +18,8 @@ PACKAGE = ROOT / "rlvr_jax"
 TABLE = {
     "keys": set(),
     "public": set(),
-    "types": set(),
+    "ranges": set(),
+    "types": {"ranges"},
     "own": set(),
     "laws": set(),
     "pipes": set(),
@@ -31,7 +32,7 @@ TABLE = {
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
-    "tasks": {"laws", "own", "pipes", "verifiers", "tools"},
+    "tasks": {"laws", "own", "pipes", "ranges", "verifiers", "tools"},
     "rollout": {"types", "keys", "kernels", "objectives", "policy"},
     "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }

@@ -3,15 +3,7 @@
 `load(name)` gives a `Task`: prompts of two splits, a function that grades responses, a budget. The
 name says where it comes from:
 
-    brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
-      gsm_symbolic,
-      hinted_brackets, countdown, knights,
-      sudoku, combinatorial, enigmata,
-      sql, optimisation, verilog, lean,
-      instructions, ifbench,
-      programs, humaneval, partial_sums,
-      arithmetic_forms, expressions,
-      python_functions, calculations
+    brackets                                   built in (`names()` lists them)
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -23,9 +15,8 @@ name says where it comes from:
     package.module:name                        yours: a Task, or a function that returns one
 
 The words before `:` in all lines but the last are reserved, and so are the names of the first: a
-module of yours with such a name is never looked for. Built-in tasks have their options in the name;
-on a command line those of all others, whose names may hold anything, stand behind --task-options
-(`load_as_written`).
+module of yours with such a name is never loaded. Built-in tasks have their options in the name; on
+a command line the options of all other tasks follow --task-options (`load_as_written`).
 
 A task of your own is a `Task`; `from_rows` makes one of dictionaries. `graded_one_by_one` makes its
 `verify` from a function of one prompt and one response, `from_trl` and `from_verl` from rewards of

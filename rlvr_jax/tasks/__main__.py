@@ -1,4 +1,4 @@
-"""Shows tasks: their prompts, verifier, what they need, and how known answers are graded.
+"""Shows tasks: prompts, verifier, settings, needs, and how known answers are graded.
 
 python -m rlvr_jax.tasks                       all that are built in
 python -m rlvr_jax.tasks brackets jsonl:FILE   those that are named

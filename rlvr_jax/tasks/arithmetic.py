@@ -4,8 +4,8 @@
     What is 9 + 5?          kind "sum"
     What is 51 + 99?        kind "two_digit_sum" (hard questions only)
 
-Right is an answer whose last number is the right one, wherever it stands and whether or not the
-budget cut the answer off after it: small models first learn the form, then sharpen the recall.
+A response is correct if its last number is the answer, anywhere and also if the budget truncates
+the response after it: small models first learn the form, then sharpen the recall.
 The questions are few on purpose (64 products, 361 sums); a fifth of the unordered pairs is held
 out, so 7 times 8 and 8 times 7 are in the same split.
 
@@ -13,21 +13,23 @@ out, so 7 times 8 and 8 times 7 are in the same split.
 has two steps, the question said again and the answer.
 """
 
-import functools
 import itertools
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Annotated, Literal
 
 import numpy as np
 
+from rlvr_jax.ranges import OpenUnit, Range
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 
-__all__ = ["arithmetic", "last_number"]
+__all__ = ["arithmetic", "grade_found", "last_number"]
 
 SMALLEST = 2
 TWO_DIGITS = (10, 99)
-# A minus sign counts only where no number or word stands before it: "51-99" ends with 99.
+# A minus sign counts only where no number or word is before it: "51-99" ends with 99.
 _NUMBER = re.compile(
     r"(?:(?<![\w)])[-−])?(?:[0-9]+(?:,[0-9]{3}(?![0-9]))*(?:\.[0-9]+)?|\.[0-9]+)", re.ASCII
 )
@@ -35,37 +37,20 @@ _NUMBER = re.compile(
 _MAX_DIGITS = 100
 
 
-@functools.cache
+@task
 def arithmetic(
-    questions: str = "easy",
-    max_factor: int = 9,
-    max_term: int = 20,
-    held_out: float = 0.2,
-    seed: int = 0,
-    response_tokens: int = 20,
+    questions: Literal["easy", "hard"] = "easy",
+    max_factor: Annotated[int, Range(SMALLEST + 1), "largest factor of a product"] = 9,
+    max_term: Annotated[int, Range(SMALLEST + 1), "largest term of a small sum"] = 20,
+    held_out: Annotated[OpenUnit, "fraction of the unordered pairs in the test split"] = 0.2,
+    seed: SplitSeed = 0,
+    response_tokens: ResponseTokens = 20,
 ) -> Task:
     """Two kinds of questions, half and half.
 
-    Args:
-      questions: "easy" are products and sums of small numbers; "hard" are sums of small numbers
-        and sums of two-digit numbers (10..99, not both small).
-      max_factor: products have factors 2..max_factor.
-      max_term: small sums have terms 2..max_term.
-      held_out: share of the unordered pairs of each kind that only the test split asks for.
-      seed: of the split.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: unknown questions, an empty range, a share outside (0, 1), a negative seed.
+    "easy" are products and sums of small numbers; "hard" are sums of small numbers and sums of
+    two-digit numbers (10..99, not both small).
     """
-    if questions not in ("easy", "hard"):
-        raise ValueError(f"arithmetic: questions must be 'easy' or 'hard', got {questions!r}")
-    for name, value in (("max_factor", max_factor), ("max_term", max_term)):
-        if value <= SMALLEST:
-            raise ValueError(f"arithmetic: {name} must be greater than {SMALLEST}, got {value}")
-    if not 0 < held_out < 1:
-        raise ValueError(f"arithmetic: held_out must be in (0, 1), got {held_out}")
-    if seed < 0:
-        raise ValueError(f"arithmetic: seed must be at least 0, got {seed}")
     pairs = {"sum": _pairs(SMALLEST, max_term)}
     if questions == "easy":
         pairs["product"] = _pairs(SMALLEST, max_factor)
@@ -104,6 +89,12 @@ def last_number(text: str) -> Fraction | None:
     return Fraction(found[-1].replace(",", "").replace("−", "-"))
 
 
+def grade_found(prompt: Prompt, found: Fraction | str | None, **info: float) -> Grade:
+    """Correct if the answer that was found is that of the prompt."""
+    answer = None if found is None else str(found)
+    return Grade(float(found == prompt.answer), info=info, answer=answer)
+
+
 def _pairs(smallest: int, largest: int) -> list[tuple[int, int]]:
     return list(itertools.combinations_with_replacement(range(smallest, largest + 1), 2))
 
@@ -129,15 +120,7 @@ def _prompts(kind: str, a: int, b: int) -> list[Prompt]:
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """Right if the last number is; that the policy ended its answer is told beside it."""
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        number = last_number(response.text)
-        grades.append(
-            Grade(
-                outcome=float(number == prompt.answer),
-                info={"ended": float(not response.truncated)},
-                answer=None if number is None else str(number),
-            )
-        )
-    return grades
+    return [
+        grade_found(prompt, last_number(response.text), ended=float(not response.truncated))
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]

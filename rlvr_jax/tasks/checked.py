@@ -1,7 +1,7 @@
 """The `verify` of a task from a check: its gold is the prompt's answer."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
@@ -22,26 +22,27 @@ def verifier(
     memory_mb: int = 1024,
     jobs_per_worker: int = 100,
     processes: int = 0,
-    threads: int = 1,
+    threads: int | None = 1,
     tags: Sequence[str] = ("think",),
 ) -> Verify:
     """Grades responses[i] by `check` with prompts[i].answer as gold.
 
     A check that is late counts as timed out, and one that raises is counted as `check_error`; both
-    are worth 0, as texts bring it about. One whose process was lost is no verdict.
+    are worth 0, as a text causes it. A lost process is ungraded.
 
     Args:
       check: what reads and compares.
       workers: processes; 0 grades in this process, without a limit, for checks that cannot take
         long on any text; None is half of the machine's cores, at least 1 and at most 8.
       wall_seconds, memory_mb, jobs_per_worker, processes: limits of a worker, as in `WorkerPool`.
-      threads: of this process that grade side by side where there are no workers, for checks that
-        wait for a sandbox.
+      threads: of this process that grade at the same time where there are no workers, for checks
+        that wait for a sandbox; None: one for each core.
       tags: blocks that a response may have; what a chat template has opened of them is put before
         it, as it is no fault of the response that it does not open it again.
     """
     if workers is None:
         workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
+    number = threads or os.cpu_count() or 1
     pool = None
     if workers:
         pool = WorkerPool(
@@ -55,12 +56,11 @@ def verifier(
         )
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        jobs = [
-            [asdict(check), _whole(response, tags), prompt.answer]
-            for prompt, response in zip(prompts, responses, strict=True)
-        ]
-        if pool is None and threads > 1:
-            with ThreadPoolExecutor(threads) as executor:
+        texts = ["".join([*prefilled_tags(r.prompt_tail, tags), r.text]) for r in responses]
+        pairs = zip(prompts, texts, strict=True)
+        jobs = [[asdict(check), text, prompt.answer] for prompt, text in pairs]
+        if pool is None and number > 1:
+            with ThreadPoolExecutor(number) as executor:
                 return list(map(_grade, executor.map(_here, jobs)))
         if pool is None:
             return [_grade(_here(job)) for job in jobs]
@@ -70,8 +70,20 @@ def verifier(
     return verify
 
 
-def _whole(response: Response, tags: Sequence[str]) -> str:
-    return "".join([*prefilled_tags(response.prompt_tail, tags), response.text])
+def verifier_of(
+    module: str,
+    options: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> Verify:
+    """`verifier` of the functions `check` and `extract` of a module.
+
+    Args:
+      options, reading: of the two functions.
+      limits: as of `verifier`.
+    """
+    check = Check(f"{module}:check", f"{module}:extract", options or {}, reading or {})
+    return verifier(check, **limits)
 
 
 def _here(job: list[Any]) -> Result:

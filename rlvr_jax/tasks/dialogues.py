@@ -1,11 +1,11 @@
-"""Dialogues that a generator imagines: personas, both sides' turns, and whose token is whose."""
+"""Dialogues that a generator imagines: personas, and the turns of both sides."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Dialogue", "imagine", "speaker_mask", "split_by_persona"]
+__all__ = ["Dialogue", "imagine", "split_by_persona"]
 
 
 @dataclass(frozen=True)
@@ -68,25 +68,3 @@ def split_by_persona(
     for dialogue in dialogues:
         parts[dialogue.persona not in first].append(dialogue)
     return parts
-
-
-def speaker_mask(
-    dialogue: Dialogue, encode: Callable[[str], Sequence[int]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A dialogue as one row: tokens, the agent's mask, and rewards, [n] each.
-
-    The outcome stands on the last token of the agent; everything else earns 0.
-
-    Args:
-      encode: tokens of a turn.
-    """
-    tokens, mask = [], []
-    for who, text in dialogue.turns:
-        own = list(encode(text))
-        tokens += own
-        mask += [who == "agent"] * len(own)
-    reward = np.zeros(len(tokens))
-    agent = np.flatnonzero(mask)
-    if len(agent):
-        reward[agent[-1]] = dialogue.outcome
-    return np.array(tokens, np.int32), np.array(mask, bool), reward

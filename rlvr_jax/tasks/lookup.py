@@ -1,12 +1,14 @@
 """Lookup: questions about a made world, whose facts stand in texts that have to be found."""
 
-import functools
 from dataclasses import dataclass
 from random import Random
+from typing import Annotated
 
+from rlvr_jax.ranges import Count, Range
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, task
 from rlvr_jax.tools import search, tags, toolbox
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.fences import last_fence
@@ -34,52 +36,38 @@ _INSTRUCTION = (
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
-@functools.cache
+_Hops = Annotated[int, Range(1, 2), "hops of a question (its level), each count equally often"]
+
+
+@task
 def lookup(
-    people: int = 1200,
-    min_hops: int = 1,
-    max_hops: int = 2,
-    documents: int = 3,
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
+    people: Annotated[int, Range(8), "people of the world; there is a town for every eight"] = 1200,
+    min_hops: _Hops = 1,
+    max_hops: _Hops = 2,
+    documents: Annotated[Count, "texts that a search shows"] = 3,
+    size: Size = SIZE,
+    test_size: TestSize = TEST_SIZE,
+    seed: Seed = 0,
+    response_tokens: ResponseTokens = 256,
 ) -> Task:
     """Questions of one hop (a text holds the answer) and of two (a text says which text does).
 
     Who is asked about in the test split is not asked about in the other. The task has an
-    environment: `turns()` lets the policy search; without it nobody can know the answers.
-    `solution` is a search for each hop and the answer.
+    environment: `turns()` lets the policy search; without it the answers are unknown.
+    `solution` is a search for each hop and the answer. The seed is that of the world and of the
+    prompts, and texts that are found count as tokens of the response.
 
-    Args:
-      people: in the world; there is a town for every eight.
-      min_hops, max_hops: 1 or 2; as many prompts of each. `meta["level"]`.
-      documents: that a search shows.
-      size, test_size: prompts of the two splits.
-      seed: of the world and the prompts.
-      response_tokens: budget of a response, with what is found.
     Raises:
-      ValueError: hops out of range, fewer different prompts than wanted.
+      ValueError: fewer different prompts than wanted.
       ModuleNotFoundError: bm25s is not installed.
     """
-    if not 1 <= min_hops <= max_hops <= 2:
-        raise ValueError(
-            f"lookup: min_hops and max_hops must be 1 or 2 and in order, got {min_hops} and"
-            f" {max_hops}"
-        )
-    if people < 8:
-        raise ValueError(f"lookup: people must be at least 8, got {people}")
     world = _world(people, seed)
     wanted, rest = divmod(test_size, max_hops - min_hops + 1)
     held_out = world.people[: min(people - 1, wanted + (rest > 0))]
     asked = {"test": held_out, "train": world.people[len(held_out) :]}
 
     def drawn(part):
-        def draw(random: Random, hops: int) -> tuple[str, Prompt]:
-            person = random.choice(asked[part])
-            return (prompt := _prompt(world, person, hops, random)).text, prompt
-
-        return draw
+        return lambda random, hops: _prompt(world, random.choice(asked[part]), hops, random)
 
     hops = range(min_hops, max_hops + 1)
     train, _ = splits("lookup", drawn("train"), hops, size, 1, seed)
@@ -104,8 +92,8 @@ def lookup(
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
-    """The question of the last ```text fence, to be answered by searching, as that of the task; in
-    `meta["question"]` it stands as it was written.
+    """The question of the last ```text fence, to be answered by searching, as that of the task;
+    `meta["question"]` is the question as written.
 
     Args:
       prompt: whose answer and kind it has.

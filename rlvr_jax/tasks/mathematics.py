@@ -2,7 +2,7 @@
 
 For files, `tfds` and your own module: a list of questions becomes a task with checked golds. The
 policy is asked for its answer in a box, unless a question asks for another form by itself
-(`answer_form`), which is then read, too.
+(`answer_form`), which is then also read.
 """
 
 import warnings
@@ -14,6 +14,12 @@ from rlvr_jax.tasks.answer_form import asked_form, instructed, marked_line, need
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
 from rlvr_jax.tasks.data.questions import Placed, consistent, split_off, without
 from rlvr_jax.tasks.options import takes_options_of
+from rlvr_jax.tasks.settings import (
+    DropContradictions,
+    HeldOutFraction,
+    Instruction,
+    ResponseTokens,
+)
 from rlvr_jax.verifiers.maths.extract import boxes
 from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict
 from rlvr_jax.verifiers.tags import prefilled_tags
@@ -33,11 +39,11 @@ def mathematics(
     name: str,
     train: Sequence[Placed],
     test: Sequence[Placed] | None = None,
-    response_tokens: int = 1024,
+    response_tokens: ResponseTokens = 1024,
     *,
-    held_out: float = 0.1,
-    instruction: str = "",
-    drop_contradictions: bool = False,
+    held_out: HeldOutFraction = 0.1,
+    instruction: Instruction = "",
+    drop_contradictions: DropContradictions = False,
     notes: Sequence[str] = (),
     **grading: Any,
 ) -> Task:
@@ -46,21 +52,13 @@ def mathematics(
     An answer that the verifier cannot grade would punish whoever finds it, so such a question is
     dropped, and a warning counts them and names the first. One that it cannot grade in time is
     tried again with ten times the time, as every host of a run has to keep the same questions. A
-    gold that is graded wrong stands for a mistake in the data and is an error. A question that
-    stands there twice is kept once, and a warning counts those, too.
+    gold that is graded incorrect is a mistake in the data and an error. A repeated question is used
+    once, and a warning counts the repetitions.
 
     Args:
-      name: of the task.
       train, test: (place, prompt) with an answer as text, or a list of answers of which each is
         right; a prompt without gold gets the answer in the form that it asks for as its gold.
-        Questions of `test` are left out of `train`. Without `test` a share of `train` is held out.
-      response_tokens: budget of a response.
-      held_out: that share; a question is held out by a hash of its words.
-      instruction: added to each question; one that asks for a box is left out where the question
-        asks for a form by itself.
-      drop_contradictions: leave out questions that stand there with different answers, which are an
-        error otherwise.
-      notes: of the task.
+        Questions of `test` are left out of `train`, of which else `held_out` are evaluated.
       **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
         on if a question asks for its answer on a line or behind ####. A batch takes as long as all
         of its comparisons (wall_seconds at most each), divided among half of the machine's cores.
@@ -68,8 +66,6 @@ def mathematics(
       ValueError: a share outside (0, 1); a wrong gold; contradictions; a split without questions.
       RuntimeError: the processes that grade are killed, or fail to read a gold, time and again.
     """
-    if test is None and not 0 < held_out < 1:
-        raise ValueError(f"{name}: held_out must be in (0, 1), got {held_out}")
     asked = [instructed(prompt, instruction) for _, prompt in [*train, *(test or ())]]
     forms = [asked_form(prompt) for prompt in asked]
     lines = grading.get("answer_line", needs_lines(forms))
@@ -111,17 +107,18 @@ def mathematics(
 def _verify(verifier: MathVerifier) -> Verify:
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         golds = [prompt.answer for prompt in prompts]
+        firsts = [gold if isinstance(gold, str) else gold[0] for gold in golds]
         texts = [_whole(*pair) for pair in zip(prompts, responses, strict=True)]
         return [
             Grade(
-                # A gold that could be read before: nobody can say, and not the policy's fault.
+                # The gold could be read before: not the policy's fault.
                 outcome=None if verdict.correct is None else float(verdict.correct),
                 timed_out=verdict.timed_out and verdict.correct is not None,
-                # Right answers are written in many ways, and equal all the same.
-                answer=_first(gold) if verdict.correct else verdict.extracted,
+                # Correct answers are equal, in any spelling.
+                answer=firsts[row] if verdict.correct else verdict.extracted,
                 stage=_stage(verdict),
             )
-            for gold, verdict in zip(golds, verifier.grade(golds, texts), strict=True)
+            for row, verdict in enumerate(verifier.grade(golds, texts))
         ]
 
     verify.verifier = "rlvr_jax.verifiers.maths:MathVerifier"
@@ -129,9 +126,7 @@ def _verify(verifier: MathVerifier) -> Verify:
 
 
 def _stage(verdict: Verdict) -> str:
-    if verdict.timed_out:
-        return "timed out"
-    return "lost" if verdict.lost else verdict.stage
+    return "timed out" if verdict.timed_out else "lost" if verdict.lost else verdict.stage
 
 
 def _whole(prompt: Prompt, response: Response) -> str:
@@ -143,10 +138,6 @@ def _whole(prompt: Prompt, response: Response) -> str:
 def _as_read(prompt: Prompt, text: str) -> str:
     """The response as the verifier gets it: what a question wants behind #### is on a line."""
     return marked_line(text) if asked_form(prompt) == "mark" and not boxes(text) else text
-
-
-def _first(answer: str | Sequence[str]) -> str:
-    return answer if isinstance(answer, str) else answer[0]
 
 
 def _fresh(name: str, train: list[Placed], test: Sequence[Placed]) -> list[Placed]:

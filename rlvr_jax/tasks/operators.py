@@ -21,8 +21,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rlvr_jax.tasks import brackets
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.brackets import LARGEST_VALUE, OPERATORS
+from rlvr_jax.tasks.settings import ResponseTokens, SplitSeed, task
 
 __all__ = ["MAX_TOKENS", "legal_attempts", "operators"]
 
@@ -35,27 +36,17 @@ MAX_TOKENS = 20
 @functools.cache
 def legal_attempts(a: int, b: int, c: int) -> dict[str, int]:
     """The value each legal attempt on three numbers reaches, by the text of the attempt."""
-    attempts = {}
-    for (first, f), (second, g) in itertools.product(OPERATORS.items(), repeat=2):
-        inner = f(a, b)
-        value = g(inner, c)
-        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
-            attempts[f"{a} {first} {b} = {inner} {second} {c} = {value}"] = value
-    return attempts
+    return {
+        attempt.text.replace("( ", "").replace(" )", ""): attempt.value
+        for attempt in brackets.legal_attempts(a, b, c)
+        if attempt.form == "left"
+    }
 
 
-@functools.cache
-def operators(seed: int = 0, response_tokens: int = MAX_TOKENS) -> Task:
-    """The task: numbers 1..9, every reachable target, an eighth of the sorted triples held out.
-
-    Args:
-      seed: of the split; all orders of the same three numbers are in the same split.
-      response_tokens: budget of a response; two attempts need 20.
-    Raises:
-      ValueError: negative seed.
-    """
-    if seed < 0:
-        raise ValueError(f"operators: seed must be at least 0, got {seed}")
+@task
+def operators(seed: SplitSeed = 0, response_tokens: ResponseTokens = MAX_TOKENS) -> Task:
+    """The task: numbers 1..9, every reachable target, an eighth of the sorted triples held out;
+    all orders of three numbers are in one split."""
     triples = list(itertools.combinations_with_replacement(range(1, LARGEST_OPERAND + 1), 3))
     order = np.random.default_rng(seed).permutation(len(triples))
     bound = round(HELD_OUT * len(triples))
@@ -86,15 +77,7 @@ def _prompts(triples: Sequence[tuple[int, int, int]]) -> tuple[Prompt, ...]:
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """Right if the last of at most two attempts is legal and reaches the target in time."""
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        *numbers, target = prompt.answer
-        attempts = response.text.split(" ; ")
-        last = attempts[-1].strip()
-        value = legal_attempts(*numbers).get(last)
-        right = not response.truncated and len(attempts) <= 2 and value == target
-        answer = None if response.truncated else last
-        info = {"legal": float(value is not None)}
-        grades.append(Grade(outcome=float(right), info=info, answer=answer))
-    return grades
+    return [
+        brackets.grade_attempt(prompt, response, legal_attempts(*prompt.answer[:3]))
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]

@@ -2,18 +2,17 @@
 
 An option is read by the annotation of its argument: true or false, an integer, a number, a text,
 one of some texts.
-What a function hands on (`takes_options_of`) is read by the annotations there.
+Options that a function hands on (`takes_options_of`) have the annotations of the other function.
 """
 
 import inspect
 import json
 import re
-import types
-import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+from rlvr_jax.tasks.settings import KINDS, kind_of
+
 _BORDER = re.compile(r",(?=\w+=)")
 _TRUTH = {"true": True, "false": False}
 
@@ -28,7 +27,7 @@ def takes_options_of(other: Callable, leave_out: Iterable[str] = ()) -> Callable
     def mark(function: Callable) -> Callable:
         function.hands_on = {
             name: parameter
-            for name, parameter in inspect.signature(other, eval_str=True).parameters.items()
+            for name, parameter in known_options(other).items()
             if name not in {*leave_out, "self"}
         }
         return function
@@ -75,28 +74,25 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
     Args:
       parameter: the argument; None: of an unknown kind, which is read as JSON where it is JSON.
     Raises:
-      ValueError: the text is no such value, or no text can be one.
+      ValueError: the text is not such a value, or no text can be one.
     """
     if parameter is None:
         return _of_unknown_kind(text)
     annotation = parameter.annotation
     if annotation is parameter.empty:
-        if type(parameter.default) not in _KINDS:
+        if type(parameter.default) not in KINDS:
             return _of_unknown_kind(text)
         annotation = type(parameter.default)
-    kinds = [annotation]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-    kind = kinds[0]
-    if len(kinds) == 1 and typing.get_origin(kind) is typing.Literal:
-        choices = typing.get_args(kind)
-        if text not in choices:
+    kind, _, choices, _ = kind_of(annotation)
+    if choices:
+        named = {str(choice): choice for choice in choices}
+        if text not in named:
             raise ValueError(
-                f"load: option {name} of task {task!r} must be one of"
-                f" {', '.join(map(str, choices))}, got {text!r}"
+                f"load: option {name} of task {task!r} must be one of {', '.join(named)}, got"
+                f" {text!r}"
             )
-        return text
-    if len(kinds) > 1 or kind not in _KINDS:
+        return named[text]
+    if kind not in KINDS:
         raise ValueError(
             f"load: option {name} of task {task!r} must be given as an argument of load, not as a"
             f" text, got {text!r}"
@@ -105,7 +101,7 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
         return _TRUTH[text] if kind is bool else kind(text)
     except (ValueError, KeyError):
         raise ValueError(
-            f"load: option {name} of task {task!r} must be {_KINDS[kind]}, got {text!r}"
+            f"load: option {name} of task {task!r} must be {KINDS[kind]}, got {text!r}"
         ) from None
 
 

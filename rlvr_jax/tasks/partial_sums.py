@@ -3,113 +3,69 @@
     prompt    4 + 5 + 6 + 7 =
     response  4 + 5 = 9 ; 9 + 6 = 15 ; 15 + 7 = 22
 
-Right is an answer whose last number is the sum. `meta["flawed"]` has a prefix for each kind of
+A response is correct if its last number is the sum. `meta["flawed"]` has a prefix for each kind of
 error, up to the line that it is in: "calculation", a result that is off; "reasoning", a line that
 adds the next number instead of its own. `meta["level"]` is the number of lines.
 """
 
-import functools
 import itertools
 from collections.abc import Sequence
 from random import Random
+from typing import Annotated
 
-from rlvr_jax.tasks.arithmetic import last_number
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.generated import splits
+from rlvr_jax.ranges import Count, Range
+from rlvr_jax.tasks.arithmetic import grade_found, last_number
+from rlvr_jax.tasks.base import Grade, Prompt, Response
+from rlvr_jax.tasks.generated import Generated, generated
 
-__all__ = ["FLAWS", "carried_through", "flawed_sum", "partial_sums"]
+__all__ = ["FLAWS", "flawed_sum", "partial_sums"]
 
 FLAWS = ("calculation", "reasoning")
 LEAST_TERMS = 3
 """Of two terms there is one line, in which no term can be skipped."""
 
 
-def carried_through(numbers: Sequence[int], position: int, kind: str, delta: int = 0) -> int:
-    """What comes out if the lines behind the error are worked rightly from it."""
-    return sum(numbers) + (delta if kind == "calculation" else -numbers[position + 1])
-
-
-def flawed_sum(
-    numbers: Sequence[int], position: int, kind: str, delta: int = 0, gap: str = ""
-) -> list[str]:
+def flawed_sum(numbers: Sequence[int], position: int, kind: str, delta: int = 0) -> list[str]:
     """The lines of a running sum up to one that is wrong.
 
     Args:
-      numbers: the terms, at least two.
-      position: the line of the error, from 0.
+      position: the line of the error, from 0; for "reasoning" not the last line.
       kind: "calculation", its result is off by `delta`; "reasoning", its term is left out, and the
         line adds the next number.
-      gap: between numbers and signs.
-    Raises:
-      ValueError: a line that there is not, another kind, a skip in the last line, and an error
-        after which the right sum would come out.
     """
-    lines = len(numbers) - 1
-    if not 0 <= position < lines:
-        raise ValueError(f"flawed_sum: position must be in 0 .. {lines - 1}, got {position}")
-    if kind not in FLAWS:
-        raise ValueError(f"flawed_sum: kind must be one of {', '.join(FLAWS)}, got {kind!r}")
-    if kind == "reasoning" and position == lines - 1:
-        raise ValueError(
-            f"flawed_sum: position must be below {lines - 1}, the last line, where nothing can be"
-            f" skipped, got {position}"
-        )
-    if carried_through(numbers, position, kind, delta) == sum(numbers):
-        raise ValueError(
-            f"flawed_sum: the error must change the sum, got {kind} with delta {delta} at"
-            f" {position} of {list(numbers)}"
-        )
     totals = list(itertools.accumulate(numbers))
-    whole = [(totals[k], numbers[k + 1], totals[k + 1]) for k in range(position)]
+    lines = [_line(totals[k], numbers[k + 1], totals[k + 1]) for k in range(position)]
     before = totals[position]
     if kind == "calculation":
-        last = before, numbers[position + 1], totals[position + 1] + delta
+        term, total = numbers[position + 1], totals[position + 1] + delta
     else:
-        last = before, numbers[position + 2], before + numbers[position + 2]
-    return [_line(*line, gap) for line in [*whole, last]]
+        term, total = numbers[position + 2], before + numbers[position + 2]
+    return [*lines, _line(before, term, total)]
 
 
-def _line(a: int, b: int, total: int, gap: str) -> str:
-    return gap.join([str(a), "+", str(b), "=", str(total)])
+def _line(a: int, b: int, total: int) -> str:
+    return f"{a} + {b} = {total}"
 
 
-@functools.cache
+@generated(response_tokens=32, size=500)
 def partial_sums(
-    terms: int = 4,
-    largest: int = 9,
-    size: int = 500,
-    test_size: int = 100,
-    seed: int = 0,
-    response_tokens: int = 32,
-) -> Task:
-    """The task.
+    terms: Annotated[int, Range(LEAST_TERMS), "terms of a sum"] = 4,
+    largest: Annotated[Count, "largest term"] = 9,
+) -> Generated:
+    """Sums with their traces; the seed is that of prompts and errors."""
 
-    Args:
-      terms: of a sum, at least 3.
-      largest: terms are 1 to this one.
-      size, test_size: prompts of the two splits.
-      seed: of prompts and errors.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: fewer terms, no range, fewer different prompts than wanted.
-    """
-    if terms < LEAST_TERMS:
-        raise ValueError(f"partial_sums: terms must be at least {LEAST_TERMS}, got {terms}")
-    if largest < 1:
-        raise ValueError(f"partial_sums: largest must be at least 1, got {largest}")
-
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         numbers = [random.randint(1, largest) for _ in range(terms)]
         text = " + ".join(map(str, numbers)) + " ="
         totals = list(itertools.accumulate(numbers))
-        lines = [_line(totals[k], numbers[k + 1], totals[k + 1], " ") for k in range(terms - 1)]
+        lines = [_line(totals[k], numbers[k + 1], totals[k + 1]) for k in range(terms - 1)]
         place = random.randrange(terms - 2)
         delta = random.choice((-1, 1))
         flawed = {
-            flaw: " ; ".join(flawed_sum(numbers, place, flaw, delta, " ")) + " ;" for flaw in FLAWS
+            flaw: " ; ".join(flawed_sum(numbers, place, flaw, delta)) + " ;" for flaw in FLAWS
         }
         steps = [f"{line} ; " for line in lines[:-1]] + lines[-1:]
-        prompt = Prompt(
+        return Prompt(
             text,
             answer=totals[-1],
             kind=kind,
@@ -117,24 +73,11 @@ def partial_sums(
             solution=steps,
             meta={"level": terms - 1, "flawed": flawed},
         )
-        return text, prompt
 
-    train, test = splits("partial_sums", draw, ["sum"], size, test_size, seed)
-    return Task(
-        name="partial_sums",
-        train=train,
-        test=test,
-        verify=_verify,
-        response_tokens=response_tokens,
-        answers=True,
-        derived=("solution", "meta"),
-    )
+    derived = ("solution", "meta")
+    return Generated(draw, ["sum"], verify=_verify, answers=True, derived=derived)
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    grades = []
-    for prompt, response in zip(prompts, responses, strict=True):
-        number = last_number(response.text)
-        answer = None if number is None else str(number)
-        grades.append(Grade(float(number == prompt.answer), answer=answer))
-    return grades
+    pairs = zip(prompts, responses, strict=True)
+    return [grade_found(prompt, last_number(response.text)) for prompt, response in pairs]

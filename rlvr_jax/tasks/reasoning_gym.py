@@ -3,14 +3,14 @@
     load("reasoning_gym:chain_sum", size=1000, max_terms=2)
 
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
-is ours. An answer that is letter for letter the right one, white space around it aside, scores 1.
+is ours. An answer that equals the gold, white space around it aside, scores 1.
 Where the data set allows several spellings, `reasoning_gym_answers` compares. Where several answers
 are right, `reasoning_gym_scorers` decides, or the data set's own scorer if that is neither unsafe
 nor too generous, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
 the package pays for half-right answers, and so does the gold with more around it. `REFUSED` says
 which data sets cannot be trained on, and why.
 
-The answer is what stands between the last `</answer>` and the `<answer>` before it (or the start,
+The answer is the text between the last `</answer>` and the `<answer>` before it (or the start,
 if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
 by itself, so that small models can earn a reward without the form. Where the right answer is no
 text at all (`ab`), the tags are needed to give it.
@@ -28,12 +28,15 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Annotated, Any
 
+from rlvr_jax.ranges import Positive, Range
 from rlvr_jax.tasks.answer_form import joined
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.generated import SIZE, TEST_SIZE
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, TestSize, checked, task
 from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 
 __all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
@@ -66,7 +69,6 @@ _TEST_SEED = 2**30
 # nobody has said how many questions there should be.
 _DRAWS = 10
 _IN_VAIN = 200
-_SIZE, _TEST_SIZE = 1000, 100
 # Of number_sequence: the package draws another rule when a term overflows, and refuses terms above
 # 1000 later; without this bound rules that square and square again keep it busy for minutes.
 _LARGEST_TERM = 10**100
@@ -74,14 +76,15 @@ _LARGEST_TERM = 10**100
 _MAX_CHARACTERS = 4096
 
 
+@checked
 def reasoning_gym(
     name: str,
-    size: int | None = None,
-    test_size: int | None = None,
-    seed: int = 0,
-    instruction: str = INSTRUCTION,
-    response_tokens: int = 256,
-    wall_seconds: float = 1.0,
+    size: Annotated[int | None, Range(1), "train prompts"] = None,
+    test_size: Annotated[int | None, Range(1), "test prompts"] = None,
+    seed: Annotated[int, Range(0, _TEST_SEED // 2, open_high=True), "seed of the prompts"] = 0,
+    instruction: Annotated[str, "added to each question"] = INSTRUCTION,
+    response_tokens: ResponseTokens = 256,
+    wall_seconds: Annotated[Positive, "limit of a call of the data set's scorer (s)"] = 1.0,
     **config: Any,
 ) -> Task:
     """A task with questions of one data set; no question is in both splits or twice in one.
@@ -91,16 +94,13 @@ def reasoning_gym(
 
     Args:
       name: data set, as registered in the package.
-      size, test_size: questions of the two splits; None is 1,000 and 100, or as many as there are,
-        in that proportion and with a warning.
-      seed: the first of the train split; train has seeds from `seed` on, test from 2^30 + seed on.
-      instruction: added to each question.
-      response_tokens: budget of a response.
-      wall_seconds: limit of one call of the data set's own scorer.
+      size, test_size: None is 1,000 and 100, or as many as there are, in that proportion and with a
+        warning.
+      seed: train has seeds from `seed` on, test from 2^30 + seed on.
       **config: options of the data set, e.g. `max_terms`; the package's defaults otherwise.
     Raises:
-      ValueError: unknown or refused data set, unknown or bad option, a number out of range, fewer
-        distinct questions than wanted, a data set that changes with an open PYTHONHASHSEED.
+      ValueError: unknown or refused data set, unknown or bad option, fewer distinct questions than
+        wanted, a data set that changes with an open PYTHONHASHSEED.
     """
     import reasoning_gym as package
     from reasoning_gym.dataset import ProceduralDataset
@@ -121,12 +121,7 @@ def reasoning_gym(
             f" {name!r} depend on it and a run could not be resumed, got none"
         )
     given = size, test_size
-    size, test_size = size or _SIZE, test_size or _TEST_SIZE
-    for argument, value in zip(("size", "test_size"), given, strict=True):
-        if value is not None and value < 1:
-            raise ValueError(f"reasoning_gym: {argument} must be at least 1, got {value}")
-    if not 0 <= seed < _TEST_SEED // 2:
-        raise ValueError(f"reasoning_gym: seed must be in [0, {_TEST_SEED // 2}), got {seed}")
+    size, test_size = size or SIZE, test_size or TEST_SIZE
     dataset_class, config_class = DATASETS[name]
     known = [field.name for field in fields(config_class) if field.name not in ("seed", "size")]
     unknown = sorted(set(config) - set(known))
@@ -193,24 +188,16 @@ def reasoning_gym(
     )
 
 
-@functools.cache
+@task
 def gsm_symbolic(
-    size: int = _SIZE,
-    test_size: int = _TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
+    size: Size = SIZE,
+    test_size: TestSize = TEST_SIZE,
+    seed: Seed = 0,
+    response_tokens: ResponseTokens = 256,
 ) -> Task:
-    """Word problems of grade-school mathematics: `reasoning_gym:gsm_symbolic` by a name of its own.
-
-    Args:
-      size, test_size: questions of the two splits.
-      seed: of the questions.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: as `reasoning_gym`.
-    """
-    task = reasoning_gym("gsm_symbolic", size, test_size, seed, response_tokens=response_tokens)
-    return replace(task, name="gsm_symbolic")
+    """Word problems of grade-school mathematics: `reasoning_gym:gsm_symbolic` by another name."""
+    made = reasoning_gym("gsm_symbolic", size, test_size, seed, response_tokens=response_tokens)
+    return replace(made, name="gsm_symbolic")
 
 
 def data_sets() -> list[str]:
@@ -234,14 +221,14 @@ def _shared(
     """
     total = len(train) + len(test)
     if given != (None, None) or total < 2:
-        wanted = (given[0] or _SIZE) + (given[1] or _TEST_SIZE)
+        wanted = (given[0] or SIZE) + (given[1] or TEST_SIZE)
         raise ValueError(
             f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
             f" got {total} where {wanted} are wanted"
         )
-    share = min(max(total * _TEST_SIZE // (_SIZE + _TEST_SIZE), 1), len(test))
+    share = min(max(total * TEST_SIZE // (SIZE + TEST_SIZE), 1), len(test))
     warnings.warn(
-        f"reasoning_gym: {name!r} has {total} distinct questions where {_SIZE + _TEST_SIZE} are"
+        f"reasoning_gym: {name!r} has {total} distinct questions where {SIZE + TEST_SIZE} are"
         f" wanted: {total - share} train, {share} test",
         stacklevel=3,
     )

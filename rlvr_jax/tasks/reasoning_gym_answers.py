@@ -9,67 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-
-
-def _whole_numbers(answer: str, gold: str) -> bool:
-    """28080, $28,080 and 28080.0; the package takes the first number of a text, without a sign."""
-    return _whole(answer) == _whole(gold) is not None
-
-
-def _fractions(answer: str, gold: str) -> bool:
-    r"""3/4, $3/4$, \frac{3}{4}, $\dfrac{3}{4}$; the package reads no further than the fraction."""
-    return _fraction(answer) == _fraction(gold) is not None
-
-
-def _number_lists(answer: str, gold: str) -> bool:
-    """The numbers of the gold in its order; the package pays [NaN, NaN] and rounded numbers."""
-    return _numbers(answer) == _numbers(gold) is not None
-
-
-def _word_lists(answer: str, gold: str) -> bool:
-    """The words between commas; the package does not count them."""
-    return _words(answer) == _words(gold)
-
-
-def _sentences(answer: str, gold: str) -> bool:
-    """Any case and white space, as in the package, which does not look at words behind the last."""
-    return answer.casefold().split() == gold.casefold().split()
-
-
-def _decimals(answer: str, gold: str) -> bool:
-    """One decimal to every digit that is asked; the package allows an error in the last one."""
-    return _decimal(answer) == _decimal(gold) is not None
-
-
-def _grids(answer: str, gold: str) -> bool:
-    """Rows of numbers, on lines of their own or as lists in a list."""
-    return _rows(answer) == _rows(gold) is not None
-
-
-def _complex_numbers(answer: str, gold: str) -> bool:
-    """8.0 + 3.0i, 3i + 8, 8; the package pays nan."""
-    return _complex(answer) == _complex(gold) is not None
-
-
-def _truths(answer: str, gold: str) -> bool:
-    """True and False in any case; the package pays every text for both."""
-    return answer.casefold() == gold.casefold()
-
-
-EQUAL: Mapping[str, Callable[[str, str], bool]] = {
-    "binary_matrix": _grids,
-    "complex_arithmetic": _complex_numbers,
-    "decimal_arithmetic": _decimals,
-    "fraction_simplification": _fractions,
-    "game_of_life_halting": _truths,
-    "gsm_symbolic": _whole_numbers,
-    "letter_jumble": _sentences,
-    "number_format": _decimals,
-    "number_sorting": _number_lists,
-    "pool_matrix": _grids,
-    "spiral_matrix": _grids,
-    "word_sorting": _word_lists,
-}
+from typing import Any
 
 
 def is_padded(answer: str, gold: str) -> bool:
@@ -118,10 +58,6 @@ def _numbers(text: str) -> list[float] | None:
     return numbers if all(map(math.isfinite, numbers)) else None
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
-
-
 def _decimal(text: str) -> Fraction | None:
     """The number, of which commas may part groups of three digits."""
     if not _DECIMAL.fullmatch(text):
@@ -158,3 +94,30 @@ def _complex(text: str) -> tuple[Fraction, Fraction] | None:
             return None
         position = match.end()
     return (real or Fraction(0), imaginary or Fraction(0)) if text else None
+
+
+def _alike(read: Callable[[str], Any]) -> Callable[[str, str], bool]:
+    """Equality of two answers as a function reads them; None equals nothing."""
+    return lambda answer, gold: read(answer) == read(gold) is not None
+
+
+EQUAL: Mapping[str, Callable[[str, str], bool]] = {
+    # Rows of numbers, on lines of their own or as lists in a list.
+    **dict.fromkeys(("binary_matrix", "pool_matrix", "spiral_matrix"), _alike(_rows)),
+    # 8.0 + 3.0i, 3i + 8, 8; the package pays nan.
+    "complex_arithmetic": _alike(_complex),
+    # A decimal to every digit that is asked; the package allows an error in the last one.
+    **dict.fromkeys(("decimal_arithmetic", "number_format"), _alike(_decimal)),
+    # 3/4, $3/4$, \frac{3}{4}, $\dfrac{3}{4}$; the package reads no further than the fraction.
+    "fraction_simplification": _alike(_fraction),
+    # True and False in any case; the package pays every text for both.
+    "game_of_life_halting": _alike(str.casefold),
+    # 28080, $28,080 and 28080.0; the package takes the first number of a text, without a sign.
+    "gsm_symbolic": _alike(_whole),
+    # Any case and white space, as in the package, which ignores words after the last.
+    "letter_jumble": _alike(lambda text: text.casefold().split()),
+    # The numbers in the order of the gold; the package pays [NaN, NaN] and rounded numbers.
+    "number_sorting": _alike(_numbers),
+    # The words between commas; the package does not count them.
+    "word_sorting": _alike(lambda text: [word.strip() for word in text.split(",")]),
+}

@@ -32,7 +32,7 @@ _TERM = re.compile(
     r"([+-]?)\s*(\d+)?((?:\s*\*?\s*[A-Za-z](?:\s*(?:\*\*|\^)\s*\d+)?)*)\s*", re.ASCII
 )
 _POWER = re.compile(r"([A-Za-z])(?:\s*(?:\*\*|\^)\s*(\d+))?", re.ASCII)
-# What sympy calls otherwise.
+# Names that differ in sympy.
 _RENAMED = (
     (r"\blog\(", "ln("),
     (r"\ba(sin|cos|tan)\(", r"arc\1("),
@@ -41,22 +41,16 @@ _RENAMED = (
 )
 
 
-def _expression(answer: str, numbers: list[int], target: int) -> bool:
-    """An expression of + - * / that uses these numbers, each once, and is worth the target."""
+def _expression(answer: str, item: Item) -> bool:
+    """An expression of + - * / that uses the numbers, each once, and is worth the target, 24 where
+    the item has none."""
+    numbers, target = item["metadata"]["numbers"], item["metadata"].get("target", 24)
     if not _ARITHMETIC.fullmatch(answer) or _FORBIDDEN.search(answer):
         return False
     if Counter(map(int, re.findall(r"\d{1,9}", answer))) != Counter(numbers):
         return False
     node = read_formula(" ".join(answer.split()))
     return node is not None and worked_out(node) == target
-
-
-def _countdown(answer: str, item: Item) -> bool:
-    return _expression(answer, item["metadata"]["numbers"], item["metadata"]["target"])
-
-
-def _puzzle24(answer: str, item: Item) -> bool:
-    return _expression(answer, item["metadata"]["numbers"], 24)
 
 
 def _n_queens(answer: str, item: Item) -> bool:
@@ -139,10 +133,10 @@ def _as_tex(text: str) -> str:
 
 SCORERS: Mapping[str, Callable[[str, Item], bool]] = {
     "coin_flip": _coin_flip,
-    "countdown": _countdown,
+    "countdown": _expression,
     "intermediate_integration": _antiderivative,
     "n_queens": _n_queens,
     "polynomial_multiplication": _polynomial,
-    "puzzle24": _puzzle24,
+    "puzzle24": _expression,
     "simple_integration": _antiderivative,
 }

@@ -22,6 +22,7 @@ from rlvr_jax.tasks.answer_form import BOXED
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import takes_options_of
+from rlvr_jax.tasks.settings import AnswerAfter, DropContradictions, Instruction, ResponseTokens
 from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 _FOLDERS = ("question_answering", "text")
@@ -33,47 +34,18 @@ _HOST = re.compile(r"https?://([\w.-]+)")
 
 
 @takes_options_of(MathVerifier, leave_out=LEFT_OUT)
-def gsm8k(
-    data_dir: str | None = None,
-    instruction: str = BOXED,
-    response_tokens: int = 512,
-    **grading: Any,
-) -> Task:
-    """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
-
-    Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
-    solutions are not shown. Its files as they are published are read by `jsonl:` and `parquet:`.
-
-    Args:
-      data_dir: where the data set is, or is prepared; the package's folder if None.
-      instruction: added to each question.
-      response_tokens: budget of a response.
-      **grading: options of `MathVerifier`.
-    """
-    return tfds(
-        "gsm8k",
-        answer_after="####",
-        data_dir=data_dir,
-        instruction=instruction,
-        response_tokens=response_tokens,
-        task_name="gsm8k",
-        **grading,
-    )
-
-
-@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
 def tfds(
     name: str,
     prompt_field: str = "question",
     answer_field: str = "answer",
     kind_field: str | None = None,
-    answer_after: str | None = None,
+    answer_after: AnswerAfter = None,
     train_split: str = "train",
     test_split: str = "test",
     data_dir: str | None = None,
-    instruction: str = BOXED,
-    response_tokens: int = 1024,
-    drop_contradictions: bool = False,
+    instruction: Instruction = BOXED,
+    response_tokens: ResponseTokens = 1024,
+    drop_contradictions: DropContradictions = False,
     task_name: str | None = None,
     **grading: Any,
 ) -> Task:
@@ -82,12 +54,9 @@ def tfds(
     Args:
       name: data set, with configuration and version if wanted (`name/config:1.0.0`).
       prompt_field, answer_field, kind_field: names of its text features; no kinds if None.
-      answer_after: the answer is what follows the last of this mark; the whole field if None.
+      answer_after: None: the answer is the whole field.
       train_split, test_split: splits, in the package's notation (`train[:90%]`).
       data_dir: where the data set is, or is prepared; the package's folder if None.
-      instruction: added to each question.
-      response_tokens: budget of a response.
-      drop_contradictions: leave out questions that stand there with different answers.
       task_name: name of the task, `tfds:name` if None.
       **grading: options of `MathVerifier`.
     Raises:
@@ -118,6 +87,24 @@ def tfds(
         drop_contradictions=drop_contradictions,
         **grading,
     )
+
+
+_FIXED = ("name", "prompt_field", "answer_field", "kind_field", "answer_after", "train_split")
+_FIXED += ("test_split", "drop_contradictions", "task_name")
+
+
+@takes_options_of(tfds, leave_out=_FIXED)
+def gsm8k(response_tokens: int = 512, **options: Any) -> Task:
+    """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
+
+    Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
+    solutions are not shown. Its files as they are published are read by `jsonl:` and `parquet:`.
+
+    Args:
+      **options: data_dir and instruction, as of `tfds`, and options of `MathVerifier`.
+    """
+    options |= {"response_tokens": response_tokens, "task_name": "gsm8k"}
+    return tfds("gsm8k", answer_after="####", **options)
 
 
 def _prepared(name: str, data_dir: str | None) -> Any:

@@ -3,7 +3,7 @@
     traces:teacher.jsonl
 
 Each row of the file names the task that it belongs to (`task`), a prompt of it (`prompt`, `answer`,
-`kind`), and right answers: `solution`, as steps, and `solutions`, all of them. `python -m
+`kind`), and correct answers: `solution`, as steps, and `solutions`, all of them. `python -m
 experiments.traces` writes such files. Prompts without a trace are left out; what is held out, and
 the verifier, are the task's.
 """
@@ -14,19 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_jax.tasks import Prompt, Response, Task, load
-from rlvr_jax.tasks.base import StepScore
 from rlvr_jax.tasks.synthesis.lines import read_lines, wanted, wanted_list
-
-
-def _lines(text: str) -> list[StepScore]:
-    ends = [place + 1 for place, letter in enumerate(text) if letter == "\n"]
-    return [StepScore(end, 0.0) for end in ends]
 
 
 def steps_of(task: Task, prompt: Prompt, text: str) -> list[str]:
     """A response as steps: those that its task tells apart, else its lines with their ends."""
-    scored = _lines(text) if task.score_steps is None else task.score_steps(prompt, text)
-    ends = [step.end for step in scored if 0 < step.end <= len(text)]
+    if task.score_steps is None:
+        ends = [place + 1 for place, letter in enumerate(text) if letter == "\n"]
+    else:
+        ends = [step.end for step in task.score_steps(prompt, text) if 0 < step.end <= len(text)]
     if not ends or ends[-1] < len(text):
         ends.append(len(text))
     return [text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True) if b > a]
@@ -55,22 +51,31 @@ def traces(path: str, response_tokens: int = 0) -> Task:
         have, a field of another kind, or a solution, of all there are, that its verifier does not
         grade as right.
     """
-    rows = read_lines(Path(path))
-    names = {str(wanted(row, "task", place, Path(path))) for place, row in enumerate(rows)}
+    file = Path(path)
+    rows = read_lines(file)
+    names = {str(wanted(row, "task", place, file)) for place, row in enumerate(rows)}
     if len(names) != 1:
         raise ValueError(f"traces: rows of {path} must be of one task, got {sorted(names)}")
     task = load(names.pop())
     known: dict[Any, Prompt] = {prompt.text: prompt for prompt in task.train}
     found = {}
     for place, row in enumerate(rows):
-        found[wanted(row, "prompt", place, Path(path), str)] = _solutions(row, place, Path(path))
+        found[wanted(row, "prompt", place, file, str)] = _solutions(row, place, file)
     strange = [text for text in found if text not in known]
     if strange:
         raise ValueError(
             f"traces: prompts of {path} must be train prompts of {task.name!r}, got"
             f" {str(strange[0])[:80]!r}"
         )
-    prompts = [_shown(known[text], solutions) for text, solutions in found.items()]
+    prompts = [
+        replace(
+            known[text],
+            solution=solutions[0],
+            gold="".join(solutions[0]),
+            meta={**known[text].meta, "solutions": solutions},
+        )
+        for text, solutions in found.items()
+    ]
     asked = [prompt for prompt in prompts for _ in prompt.meta["solutions"]]
     texts = ["".join(steps) for prompt in prompts for steps in prompt.meta["solutions"]]
     grades = task.verify(asked, [Response(text) for text in texts])
@@ -97,8 +102,3 @@ def _solutions(row: Mapping[str, Any], place: int, path: Path) -> list[list[str]
     others = wanted_list({"solutions": []} | row, "solutions", place, path, list)
     others = [wanted_list({"solutions": each}, "solutions", place, path, str) for each in others]
     return [steps, *(each for each in others if each != steps)]
-
-
-def _shown(prompt: Prompt, solutions: Sequence[Sequence[str]]) -> Prompt:
-    meta = {**prompt.meta, "solutions": solutions}
-    return replace(prompt, solution=solutions[0], gold="".join(solutions[0]), meta=meta)

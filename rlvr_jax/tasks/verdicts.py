@@ -5,19 +5,18 @@ The answer is the label, true or false, and a response gives it in its last \con
 """
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.checked import verifier_of
 
 __all__ = ["KIND", "Labelled", "with_verdicts"]
 
 KIND = "verdict"
-_MODULE = "rlvr_jax.verifiers.texts.critique_rl"
-_VERIFY = verifier(Check(f"{_MODULE}:check", f"{_MODULE}:extract"), workers=0)
+_VERIFY = verifier_of("rlvr_jax.verifiers.texts.critique_rl", workers=0)
 
 ASK = (
     "{problem}\n\nA solution:\n{solution}\n\nIs it right? Go through it, and end with"
@@ -80,8 +79,10 @@ def with_verdicts(
             rows = [row for row, prompt in enumerate(asked) if (prompt.kind == KIND) == own]
             if rows:
                 told = grade([asked[row] for row in rows], [responses[row] for row in rows])
+                # Rewards of the task do not apply to a verdict.
+                nan = {name: math.nan for name in task.rewards if own and name != "outcome"}
                 for row, one in zip(rows, told, strict=True):
-                    found[row] = _with_names(one, task.rewards) if own else one
+                    found[row] = dataclasses.replace(one, info={**nan, **one.info})
         return [found[row] for row in range(len(asked))]
 
     return dataclasses.replace(
@@ -91,9 +92,3 @@ def with_verdicts(
         verify=verify,
         mixture={**shares, KIND: share},
     )
-
-
-def _with_names(grade: Grade, rewards: Sequence[str]) -> Grade:
-    """The grade with a NaN for each reward of the task that a verdict does not have."""
-    nothing = {name: float("nan") for name in rewards if name != "outcome"}
-    return dataclasses.replace(grade, info={**nothing, **grade.info})

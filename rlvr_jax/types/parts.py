@@ -36,7 +36,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from rlvr_jax.types.hyperparameters import Range, is_whole
+from rlvr_jax.ranges import Range, is_whole
 
 __all__ = ["Function", "Part", "check_arguments", "described", "label_of", "named_parts", "part"]
 

@@ -14,7 +14,7 @@ from rlvr_jax.methods.curricula.prompt_augmentation import TEMPLATES, format_sco
 from rlvr_jax.methods.guidance.flawed_prefix import exact_shares
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks.base import Response
-from rlvr_jax.tasks.partial_sums import carried_through, flawed_sum, partial_sums
+from rlvr_jax.tasks.partial_sums import flawed_sum, partial_sums
 
 BY_NAME = {template.name: template for template in TEMPLATES}
 
@@ -97,26 +97,9 @@ def test_training_in_templates(tmp_path, monkeypatch):
 
 def test_a_running_sum_is_wrong_in_its_last_line_alone():
     numbers = [4, 5, 6, 7]
-    assert flawed_sum(numbers, 1, "calculation", 1) == ["4+5=9", "9+6=16"]
-    assert flawed_sum(numbers, 1, "reasoning") == ["4+5=9", "9+7=16"]
-    assert flawed_sum(numbers, 0, "calculation", -1) == ["4+5=8"]
-    assert carried_through(numbers, 1, "calculation", 1) == 23
-    assert carried_through(numbers, 1, "reasoning") == 16
-
-
-@pytest.mark.parametrize(
-    ("numbers", "position", "kind", "delta", "message"),
-    [
-        ([4, 5, 6], 2, "calculation", 1, r"position must be in 0 \.\. 1, got 2"),
-        ([4, 5, 6], 1, "reasoning", 0, "position must be below 1, the last line"),
-        ([4, 5, 6], 0, "calculation", 0, "the error must change the sum"),
-        ([4, 0, 6], 0, "reasoning", 0, "the error must change the sum"),
-        ([4, 5, 6], 0, "typing", 1, "kind must be one of calculation, reasoning, got 'typing'"),
-    ],
-)
-def test_what_is_no_single_error_is_refused(numbers, position, kind, delta, message):
-    with pytest.raises(ValueError, match=f"flawed_sum: {message}"):
-        flawed_sum(numbers, position, kind, delta)
+    assert flawed_sum(numbers, 1, "calculation", 1) == ["4 + 5 = 9", "9 + 6 = 16"]
+    assert flawed_sum(numbers, 1, "reasoning") == ["4 + 5 = 9", "9 + 7 = 16"]
+    assert flawed_sum(numbers, 0, "calculation", -1) == ["4 + 5 = 8"]
 
 
 def test_shares_are_exact():

@@ -24,7 +24,7 @@ from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.hinted_brackets import BASE_MODEL
 from rlvr_jax.tasks.reformulations import box_at_the_end, reformulated, shuffled_choice
 from rlvr_jax.tasks.rewards import blanks_reward
-from rlvr_jax.tasks.synthesis.concepts import budgets, draw_concepts, failed
+from rlvr_jax.tasks.synthesis.concepts import budgets, failed
 from rlvr_jax.types import replace
 
 
@@ -429,15 +429,6 @@ def test_failed_prompts_never_were_solved_often_and_fell():
     assert even.tolist() == [5, 5]
     found = budgets(np.array([True, True, True, False]), np.array([0, 0, 1, 1]), 2, 9)
     assert found.tolist() == [6, 3]
-
-
-def test_sets_of_concepts_differ_and_have_no_concept_twice():
-    random = np.random.default_rng(0)
-    together, embeddings = random.integers(0, 3, (6, 6)), random.normal(size=(6, 4))
-    sets = draw_concepts(np.ones(6), together, embeddings, 3, 8, 0.5, random)
-    assert len(sets) == len({*sets}) > 3 and all(len({*chosen}) == 3 for chosen in sets)
-    with pytest.raises(ValueError, match=r"size must be in 1 \.\. 6 concepts, got 7"):
-        draw_concepts(np.ones(6), together, embeddings, 7, 1, 0.5, random)
 
 
 def test_after_its_epochs_a_step_has_more_of_what_failed():

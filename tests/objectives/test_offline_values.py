@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.objectives import implicit_q_losses, moved_targets, next_action, value_perturbed
-from rlvr_jax.tasks.dialogues import imagine, speaker_mask, split_by_persona
+from rlvr_jax.tasks.dialogues import imagine, split_by_persona
 
 PRINTED = 5e-7  # half a unit of the sixth digit
 
@@ -146,14 +146,6 @@ def test_imagined_dialogues_are_split_by_persona():
     sides = [{dialogue.persona for dialogue in part} for part in (train, test)]
     assert len(sides[0]) == len(sides[1]) == 2 and not sides[0] & sides[1]
     assert sorted(sides[0] | sides[1]) == [0, 1, 2, 3]
-
-
-def test_the_agents_tokens_are_on_the_mask_and_the_last_one_is_paid():
-    (_, paid) = imagine(scripted, "guess", 1, 2)
-    tokens, mask, reward = speaker_mask(paid, lambda text: [len(text)] * len(text))
-    assert_array_equal(tokens, [3, 3, 3, 2, 2, 5, 5, 5, 5, 5])
-    assert_array_equal(np.flatnonzero(~mask), [3, 4])
-    assert_array_equal(np.flatnonzero(reward), [9])
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_all_prompts_are_all_prompts():
 
 @pytest.mark.parametrize("number", [-1, 0, 2, 9769])
 def test_a_number_of_prompts_out_of_range_is_refused(number):
-    with pytest.raises(ValueError, match=f"brackets: train must be in 3 .. 9768, got {number}"):
+    with pytest.raises(ValueError, match=rf"brackets: train must be in \[3, 9768\], got {number}"):
         load("brackets", train=number)
 
 

@@ -19,9 +19,14 @@ def test_every_task_is_printed_with_what_is_known_of_it(capsys):
     lines = said.splitlines()
     assert lines[0] == "operators" and "arithmetic:hard" in lines
     assert lines[1].startswith("  4052 prompts to learn from, 520 to evaluate; made in ")
-    assert lines[2:4] == ["  verifier rlvr_jax.tasks.operators:_verify", "  needs nothing else"]
-    assert lines[4].split() == ["kind", "prompts", "gold", "half", "empty", "wrong", "ms/grade"]
-    assert lines[5].split()[2:6] == ["1.00", "0.00", "0.00", "0.00"]
+    assert lines[2:6] == [
+        "  verifier rlvr_jax.tasks.operators:_verify",
+        "  setting seed=0: seed of the split, at least 0",
+        "  setting response_tokens=20: tokens of a response at most, at least 1",
+        "  needs nothing else",
+    ]
+    assert lines[6].split() == ["kind", "prompts", "gold", "half", "empty", "wrong", "ms/grade"]
+    assert lines[7].split()[2:6] == ["1.00", "0.00", "0.00", "0.00"]
 
 
 def test_notes_and_the_verifier_of_files_are_printed(tmp_path):

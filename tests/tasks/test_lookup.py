@@ -55,7 +55,7 @@ def test_it_is_the_same_world_each_time(task):
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        ({"max_hops": 3}, "must be 1 or 2 and in order"),
+        ({"max_hops": 3}, r"max_hops must be in \[1, 2\], got 3"),
         ({"people": 3}, "people must be at least 8"),
     ],
 )

@@ -115,18 +115,18 @@ def test_combinatorial_has_three_rewards_beside_the_outcome():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("enigmata:mazes", {}, r"must be 'all' or one of binario, .*, zebra, got 'mazes'; closest"),
-        ("enigmata:sudoku", {}, "must be 'all' or one of"),
-        ("sudoku:side=6", {}, "side must be 4 or 9, got 6"),
-        ("sudoku:side=x", {}, "must be an integer"),
-        ("knights:min_people=2", {}, r"must be in 3 \.\. 12 and in order, got 2 and 5"),
-        ("knights:min_people=6", {}, "in order, got 6 and 5"),
-        ("countdown:min_numbers=1", {}, r"must be in 2 \.\. 12 and in order, got 1 and 5"),
+        ("enigmata:mazes", {}, "must be 'all', 'binario', .* or 'zebra', got 'mazes'; closest"),
+        ("enigmata:sudoku", {}, "must be 'all', 'binario', "),
+        ("sudoku:side=6", {}, "side of task 'sudoku' must be one of 4, 9, got '6'"),
+        ("sudoku:side=x", {}, "must be one of 4, 9, got 'x'"),
+        ("knights:min_people=2", {}, r"min_people must be in \[3, 12\], got 2"),
+        ("knights:min_people=6", {}, "min_people must be at most max_people 5, got 6"),
+        ("countdown:min_numbers=1", {}, r"min_numbers must be in \[2, 12\], got 1"),
         ("countdown:max_value=1", {}, "max_value must be at least 2, got 1"),
         ("countdown:max_numbers=3,min_numbers=2,max_value=3,max_target=5", {}, "small enough"),
-        ("combinatorial:questions=knapsack", {}, "must be 'lis', 'schedule' or 'both'"),
+        ("combinatorial:questions=knapsack", {}, "must be one of lis, schedule, both"),
         ("countdown", dict(size=0), "size must be at least 1, got 0"),
-        ("enigmata:maze", dict(test_size=0), "enigmata:maze: test_size must be at least 1"),
+        ("enigmata:maze", dict(test_size=0), "enigmata: test_size must be at least 1"),
     ],
 )
 def test_wrong_options_are_named(name, options, message):

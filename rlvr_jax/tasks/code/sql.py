@@ -2,55 +2,43 @@
 
     kinds: filter, aggregate, group, join, top
 
-A prompt shows the tables without their rows. Its right query and the answer are compared on three
+A prompt shows the tables without their rows. Its gold query and the answer are compared on three
 fillings of them (`verifiers.programs.sql_verifier`), so that a query that writes out a result earns
 nothing; a question is kept only if its rows are some, and differ between the fillings.
 `meta["level"]` is 1 for one table, 2 for grouping, 3 for two tables.
 """
 
-import functools
 from random import Random
+from typing import Annotated, Literal
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
 from rlvr_jax.tasks.code.sql_themes import THEMES, Theme, filled, schema
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.generated import Generated, generated
+from rlvr_jax.tasks.settings import Seed
 from rlvr_jax.verifiers.programs.sqlite_engine import run_sqlite
 
 __all__ = ["sql"]
 
-_MODULE = "rlvr_jax.verifiers.programs.sql_verifier"
 INSTRUCTION = "Answer with one SQL query in a ```sql block."
 _FILLINGS = 3
 _SETS = 12  # of fillings for each theme, from which prompts take theirs
 _LEVELS = {"filter": 1, "aggregate": 1, "top": 1, "group": 2, "join": 3}
-# Enough for any right query on a dozen rows.
+# Enough for any correct query on a dozen rows.
 _LIMITS = (1.0, 1000, 100_000)
 _ENGINE_MB = {"sqlite": 1024, "duckdb": 4096}  # address space; DuckDB's library takes half of it
 
 
-@functools.cache
+@generated(response_tokens=160)
 def sql(
-    engine: str = "sqlite",
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 160,
-) -> Task:
+    engine: Annotated[Literal["sqlite", "duckdb"], "duckdb is a package"] = "sqlite",
+    seed: Seed = 0,
+) -> Generated:
     """Questions about five kinds of database.
 
-    Args:
-      engine: "sqlite", or "duckdb", which is a package.
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
     Raises:
-      ValueError: an unknown engine, fewer different prompts than wanted.
       ModuleNotFoundError: DuckDB is not installed.
     """
-    if engine not in _ENGINE_MB:
-        raise ValueError(f"sql: engine must be 'sqlite' or 'duckdb', got {engine!r}")
     if engine == "duckdb":
         import duckdb  # noqa: F401 - asked for before the first question
 
@@ -60,7 +48,7 @@ def sql(
         for theme in THEMES
     }
 
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         while True:
             theme = random.choice(THEMES)
             setup = random.choice(databases[theme.things])
@@ -68,28 +56,24 @@ def sql(
             results = [run_sqlite(query, one, "", *_LIMITS).rows for one in setup]
             if all(results) and any(rows != results[0] for rows in results):
                 break
-        prompt = Prompt(
+        return Prompt(
             text=f"{schema(theme)}\n\n{question}\n{INSTRUCTION}",
             answer={"sql": query, "setup": setup},
             kind=kind,
             gold=f"```sql\n{query}\n```",
             meta={"level": _LEVELS[kind]},
         )
-        return prompt.text, prompt
 
-    train, test = splits("sql", draw, list(_QUESTIONS), size, test_size, seed)
-    threads = 64 if engine == "duckdb" else 0  # DuckDB starts several for each database
-    return Task(
-        name="sql",
-        train=train,
-        test=test,
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"engine": engine}),
+    return Generated(
+        draw,
+        list(_QUESTIONS),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.sql_verifier",
+            {"engine": engine},
             wall_seconds=5.0,
             memory_mb=_ENGINE_MB[engine],
-            processes=threads,
+            processes=64 if engine == "duckdb" else 0,  # DuckDB starts several for each database
         ),
-        response_tokens=response_tokens,
         answers=True,
         derived=("meta",),
     )

@@ -8,47 +8,36 @@ sandbox. One of the two must be here: `pip install pyosys`. `meta["level"]` is t
 bits, 4 of them a level.
 """
 
-import functools
-import os
 from collections.abc import Sequence
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.programs.verilog_verifier import installed
 
 __all__ = ["verilog"]
 
-_MODULE = "rlvr_jax.verifiers.programs.verilog_verifier"
 INSTRUCTION = "Write the module in Verilog, in a ```verilog block. It must be combinational."
 _Port = tuple[str, int]
 # (what it does, inputs, outputs, body)
 _Design = tuple[str, Sequence[_Port], Sequence[_Port], str]
 
 
-@functools.cache
-def verilog(
-    size: int = SIZE, test_size: int = TEST_SIZE, seed: int = 0, response_tokens: int = 256
-) -> Task:
+@generated()
+def verilog() -> Generated:
     """Modules of five kinds, as many of each.
 
-    Args:
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
     Raises:
-      ValueError: a size below 1, more prompts than there are.
-      ModuleNotFoundError: no engine is here.
+      ModuleNotFoundError: neither pyosys nor iverilog is installed.
     """
     if not installed():
         raise ModuleNotFoundError("verilog: pyosys or iverilog must be installed", name="pyosys")
 
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         what, inputs, outputs, body = _DESIGNS[kind](random)
         module = _module(inputs, outputs, body)
-        prompt = Prompt(
+        return Prompt(
             text=f"Module `top` has {_ports('input', inputs)} and {_ports('output', outputs)}."
             f" {what} {INSTRUCTION}",
             answer=module,
@@ -56,19 +45,16 @@ def verilog(
             gold=f"```verilog\n{module}\n```",
             meta={"level": 1 + sum(width for _, width in inputs) // 4},
         )
-        return prompt.text, prompt
 
-    train, test = splits("verilog", draw, list(_DESIGNS), size, test_size, seed)
-    return Task(
-        name="verilog",
-        train=train,
-        test=test,
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract", reading={"tags": False}),
+    return Generated(
+        draw,
+        list(_DESIGNS),
+        verify=verifier_of(
+            "rlvr_jax.verifiers.programs.verilog_verifier",
+            reading={"tags": False},
             workers=0,  # the engines have the sandbox's limits
-            threads=os.cpu_count() or 1,
+            threads=None,
         ),
-        response_tokens=response_tokens,
         derived=("meta",),
     )
 

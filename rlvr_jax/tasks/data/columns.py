@@ -7,7 +7,7 @@ Columns are named by the user, or known by what data sets have published:
     TRL                 prompt, solution
     GSM8K               question, answer (what follows ####)
     Open-R1, MATH-500   problem, answer
-    MATH                problem, solution (what stands in the last box)
+    MATH                problem, solution (the last box)
 
 A dot goes into a structure; names differ from these in case only, if at all.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,11 +67,10 @@ class Columns:
 
     Fields:
       of: the column of each field that there is.
-      schema: whose names these are; "" where nobody is known for them.
+      schema: of a known data set; "" for other names.
       unread: columns that nothing is read from.
       answer_after: the answer is behind the last of this; None: where `cells.final_part` finds it.
-      needs_answer: a row without one is left out.
-      keep: other columns go to the meta of the prompts.
+      needs_answer: a row without one is left out; else other columns go to the meta of the prompts.
       found: counts of how rows were read, for people.
     """
 
@@ -79,8 +79,7 @@ class Columns:
     unread: tuple[str, ...] = ()
     answer_after: str | None = None
     needs_answer: bool = True
-    keep: bool = False
-    found: dict[str, int] = field(default_factory=dict)
+    found: Counter[str] = field(default_factory=Counter)
 
     def prompt(self, row: Mapping[str, Any]) -> Prompt:
         """The prompt of a row.
@@ -95,7 +94,7 @@ class Columns:
         meta = {}
         if (told := self._cell(row, "level", cells.level)) is not None:
             meta["level"] = told
-        if self.keep:
+        if not self.needs_answer:
             top = self.of["prompt"].partition(".")[0]
             meta |= {name: cells.plain(value) for name, value in row.items() if name != top}
         hints = self._cell(row, "hints", cells.answers) or ()
@@ -111,7 +110,11 @@ class Columns:
         )
 
     def said(self) -> str:
-        """How the rows were read: the schema, the columns, and the counts."""
+        """How the rows were read: the schema, the columns, and the counts; "" where our own columns
+        are all."""
+        renamed = any(name != column for name, column in self.of.items())
+        if not (self.schema or self.unread or self.found or renamed):
+            return ""
         marked = any("####" in what for what in self.found)
         whose = f" as {self.schema}'s" if self.schema and (self.schema != _MARKED or marked) else ""
         named = ", ".join(f"{name}={column}" for name, column in self.of.items())
@@ -119,30 +122,23 @@ class Columns:
         unread = f"; not read: {', '.join(self.unread)}" if self.unread else ""
         return f"columns are read{whose}: {named}{counts}{unread}"
 
-    def worth_saying(self) -> bool:
-        """Whether there is more to it than our own columns."""
-        return bool(self.schema or self.unread or self.found) or any(
-            name != column for name, column in self.of.items()
-        )
-
     def add(self, other: Columns) -> None:
         """Takes the counts of another table that is read alike."""
-        for what, number in other.found.items():
-            self.found[what] = self.found.get(what, 0) + number
+        self.found += other.found
         self.unread = tuple(dict.fromkeys((*self.unread, *other.unread)))
 
     def _turns(self, chat: cells.Chat) -> list[dict[str, Any]]:
         """The messages of a prompt; of those behind the user's last one, a prompt has all, and a
         conversation none, as it ends with the answer."""
         if chat.unread:
-            self._count(f"have messages with {', '.join(chat.unread)}, which is not shown")
+            self.found[f"have messages with {', '.join(chat.unread)}, which is not shown"] += 1
         if not chat.behind:
             return chat.before
         if self.of["prompt"].lower() in _CONVERSATIONS:
-            self._count("end with turns behind the user's last one, which are not shown")
+            self.found["end with turns behind the user's last one, which are not shown"] += 1
             return chat.before
         if is_prefill(chat.behind[-1]):
-            self._count("end with a turn of the assistant, which the response continues")
+            self.found["end with a turn of the assistant, which the response continues"] += 1
         return [*chat.before, *({**turn, AFTER: True} for turn in chat.behind)]
 
     def _answer(self, row: Mapping[str, Any]) -> Any:
@@ -157,7 +153,7 @@ class Columns:
             if part is None:
                 raise ValueError(f"without {self.answer_after!r} in the answer")
             if how:
-                self._count(f"answers stand {how}")
+                self.found[f"answers stand {how}"] += 1
             parts += [part] if part else []
         if not parts:
             raise ValueError("without an answer")
@@ -173,9 +169,6 @@ class Columns:
             raise ValueError(f"whose {name} has half a character") from None
         except ValueError as error:
             raise ValueError(f"whose {name} is of another kind ({error})") from None
-
-    def _count(self, what: str) -> None:
-        self.found[what] = self.found.get(what, 0) + 1
 
 
 def recognised(
@@ -231,10 +224,9 @@ def recognised(
     return Columns(
         of=of,
         schema=schema,
-        unread=() if not needs_answer else unread,
+        unread=unread if needs_answer else (),
         answer_after=answer_after,
         needs_answer=needs_answer,
-        keep=not needs_answer,
     )
 
 

@@ -19,7 +19,7 @@ count them.
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,13 @@ from rlvr_jax.tasks.data.questions import Collected, Placed, consistent, split_o
 from rlvr_jax.tasks.data.tables import rows_of
 from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import known_options, takes_options_of
+from rlvr_jax.tasks.settings import (
+    AnswerAfter,
+    DropContradictions,
+    HeldOutFraction,
+    Instruction,
+    ResponseTokens,
+)
 from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 __all__ = ["arrow", "csv", "from_rows", "json", "jsonl", "parquet"]
@@ -46,33 +53,25 @@ def from_files(
     path: str,
     test_path: str | None = None,
     columns: Mapping[str, str] | Sequence[str] | None = None,
-    answer_after: str | None = None,
-    held_out: float = _SHARE,
-    instruction: str = BOXED,
-    response_tokens: int = _BUDGET,
-    drop_contradictions: bool = False,
+    answer_after: AnswerAfter = None,
+    held_out: HeldOutFraction = _SHARE,
+    instruction: Instruction = BOXED,
+    response_tokens: ResponseTokens = _BUDGET,
+    drop_contradictions: DropContradictions = False,
     **grading: Any,
 ) -> Task:
     """The questions of files as a task that the mathematics verifier grades.
 
     Args:
-      kind: of the files: "jsonl", "json", "csv" (tabs and semicolons, too), "parquet" or "arrow".
+      kind: of the files: "jsonl", "json", "csv" (also tabs and semicolons), "parquet" or "arrow".
       path: questions to learn from, and to evaluate if neither `test_path` nor the files' names
         tell which those are.
       test_path: further files, of questions to evaluate only; those that are in `path` as well are
         left out of the train split, and a warning counts them.
       columns: names of columns where they are not those of a known schema, {"prompt": "question",
         "answer": "result"}; also kind, gold, solution (the steps of a worked one), hints and level.
-      answer_after: the answer is what follows the last of this mark; None: what follows ####, else
-        what stands in the last box, else all of the column.
-      held_out: without questions to evaluate, the share of the questions that are. A question is
-        held out by a hash of its words, so that it stays in its split when rows are added or moved
-        and whatever the instruction is.
-      instruction: added to each question; one that asks for a box, as the default does, is left out
-        where the question asks for a form by itself.
-      response_tokens: budget of a response.
-      drop_contradictions: leave out questions that stand there with different answers, which are an
-        error otherwise.
+      held_out: without questions to evaluate. A question stays in its split when rows are added or
+        moved, or the instruction changes.
       **grading: options of `MathVerifier`.
     Raises:
       ValueError: a share outside (0, 1); files that are missing, cannot be read or have no rows;
@@ -121,11 +120,11 @@ def from_rows(
     name: str = "rows",
     columns: Mapping[str, str] | Sequence[str] | None = None,
     verify: Verify | None = None,
-    answer_after: str | None = None,
-    held_out: float = _SHARE,
-    instruction: str | None = None,
-    response_tokens: int = _BUDGET,
-    drop_contradictions: bool = False,
+    answer_after: AnswerAfter = None,
+    held_out: HeldOutFraction = _SHARE,
+    instruction: Instruction | None = None,
+    response_tokens: ResponseTokens = _BUDGET,
+    drop_contradictions: DropContradictions = False,
     **grading: Any,
 ) -> Task:
     """The questions of dictionaries as a task: a data set of `datasets`, a list, a generator.
@@ -133,16 +132,15 @@ def from_rows(
     Args:
       rows: a dictionary for each question; or of such tables by split ("train", and "test" or
         "validation"), as `datasets` loads them.
-      test_rows: questions to evaluate only; None: those of the split, or a share of `rows`.
+      test_rows: questions to evaluate only; None: those of the split, or a fraction of `rows`.
       name: of the task.
       verify: grades in the place of the mathematics verifier, see `rewards`. An answer may then be
         anything or missing, and `Prompt.meta` has all columns but the prompt. The rewards of
         several functions (`from_trl`) are the task's.
       instruction: added to each question; None: to put the answer in a box, nothing with `verify`.
-      columns, answer_after, held_out, response_tokens, drop_contradictions, **grading: as for
-        files.
+      columns, held_out, **grading: as for files.
     Raises:
-      ValueError: as for files; rows that are no dictionaries; options of the mathematics verifier
+      ValueError: as for files; rows that are not dictionaries; options of the mathematics verifier
         beside another one.
     """
     unknown = sorted(set(grading) - set(known_options(from_rows)))
@@ -158,17 +156,14 @@ def from_rows(
             " answers itself"
         )
     if isinstance(rows, Mapping):
-        splits: Mapping[Any, Any] = rows
-        if "train" not in splits:
-            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(splits)}")
+        if "train" not in rows:
+            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(rows)}")
         if test_rows is None:
-            test_rows = splits.get("test", splits.get("validation"))
-        learned = splits["train"]
-    else:
-        learned = rows
+            test_rows = rows.get("test", rows.get("validation"))
+        rows = rows["train"]
     reading = _Reading(name, named_columns(columns), answer_after, verify is None)
     test = None if test_rows is None else reading.rows(test_rows, f"{name}, test")
-    train = reading.rows(learned, name)
+    train = reading.rows(rows, name)
     if verify is None:
         return mathematics(
             name,
@@ -181,8 +176,6 @@ def from_rows(
             notes=reading.notes,
             **grading,
         )
-    if test is None and not 0 < held_out < 1:
-        raise ValueError(f"{name}: held_out must be in (0, 1), got {held_out}")
     train = consistent(name, train, _equal, drop_contradictions)
     if test is None:
         train, test = split_off(name, train, held_out)
@@ -212,9 +205,7 @@ class _Reading:
     columns: Mapping[str, str]
     answer_after: str | None
     needs_answer: bool = True
-
-    def __post_init__(self) -> None:
-        self.read: list[Columns] = []
+    read: list[Columns] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
@@ -225,7 +216,7 @@ class _Reading:
             known = ways.setdefault(key, columns)
             if known is not columns:
                 known.add(columns)
-        return [columns.said() for columns in ways.values() if columns.worth_saying()]
+        return [said for columns in ways.values() if (said := columns.said())]
 
     def files(self, files: Sequence[Path], name: str) -> list[Placed]:
         """The questions of some files."""

@@ -22,17 +22,12 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "arrow": (".arrow",),
 }
-# What the package `datasets` writes beside its data.
+# Files that the package `datasets` writes next to its data.
 _BESIDE = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 _SPLITS = {
-    "train": "train",
-    "training": "train",
-    "test": "test",
-    "testing": "test",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("test", "testing"), "test"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
 }
 
 
@@ -43,7 +38,7 @@ class Files:
     Fields:
       train: all files, or those to learn from where the names tell splits.
       test: files to evaluate, empty where the names do not tell.
-      notes: what else lies there and is not read.
+      notes: other files, which are not read.
     """
 
     train: tuple[Path, ...]

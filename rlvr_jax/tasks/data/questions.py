@@ -133,12 +133,14 @@ def consistent(
 def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Placed], list[Placed]]:
     """Train and test: a question is held out by a hash of its words.
 
-    So it stays in its split when rows are added or moved. Where chance would leave a split empty,
-    as in a file of two questions, one question stands there all the same.
+    It stays in its split when rows are added or moved. Where chance would leave a split empty,
+    as in a file of two questions, the split gets one question.
 
     Raises:
-      ValueError: fewer than two questions.
+      ValueError: fewer than two questions, or a share outside (0, 1).
     """
+    if not 0 < share < 1:
+        raise ValueError(f"{name}: held_out must be in (0, 1), got {share}")
     place = {text: _place(text) for text in (_lines(prompt.text) for _, prompt in rows)}
     if len(place) < 2:
         raise ValueError(

@@ -1,7 +1,7 @@
 """Tables: the rows of a file as dictionaries, each with its place; one reader a kind of file.
 
 Text files are UTF-8 (with or without a byte order mark) or, with one, UTF-16; files that are
-compressed by gzip are read as they are, whatever their name. Rows are read one after the other.
+compressed by gzip are read under any name. Rows are read one after the other.
 """
 
 import contextlib
@@ -9,9 +9,10 @@ import csv
 import gzip
 import importlib
 import io
+import itertools
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def rows_of(kind: str, path: Path, columns: Sequence[str] | None = None) -> Iter
     """The rows of a file.
 
     Args:
-      kind: one of `READERS`.
+      kind: one of `READERS`, or "parquet".
       columns: those that are needed, where a kind of file can read some alone; None: all.
     Raises:
       ValueError: a file that cannot be read as this kind; names the file, and the line where there
@@ -40,15 +41,18 @@ def rows_of(kind: str, path: Path, columns: Sequence[str] | None = None) -> Iter
         raise _unreadable(kind, path, error) from None
     if start == b"PAR1" and kind != "parquet":
         raise ValueError(f"{kind}: path must be a text file, got {path}: name it parquet:{path}")
-    yield from READERS[kind](path, columns)
+    yield from _parquet(path, columns) if kind == "parquet" else READERS[kind](path)
 
 
-def _jsonl(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    del columns
+def _jsonl(path: Path) -> Iterator[Row]:
     with _text(path, "jsonl") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield _object("jsonl", f"{path}, line {number}", line)
+        yield from _objects("jsonl", path, lines)
+
+
+def _objects(kind: str, path: Path, lines: Iterable[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _object(kind, f"{path}, line {number}", line)
 
 
 def _object(kind: str, place: str, line: str) -> Row:
@@ -63,10 +67,9 @@ def _object(kind: str, place: str, line: str) -> Row:
     return place, row
 
 
-def _json(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
+def _json(path: Path) -> Iterator[Row]:
     """An array of objects, an object with one such array, or with a list for each column; and, as
     many files are named so, one object a line."""
-    del columns
     with _text(path, "json") as file:
         text = file.read()
     try:
@@ -74,9 +77,7 @@ def _json(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
     except (ValueError, RecursionError) as error:
         lines = [line for line in text.split("\n") if line.strip()]
         if len(lines) > 1 and all(line.lstrip()[0] == "{" for line in lines[:2]):
-            for number, line in enumerate(text.split("\n"), start=1):
-                if line.strip():
-                    yield _object("json", f"{path}, line {number}", line)
+            yield from _objects("json", path, text.split("\n"))
             return
         raise ValueError(f"json: {path}: must be JSON, got {error}") from None
     if isinstance(content, dict):
@@ -98,15 +99,14 @@ def _json(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
         yield f"{path}, row {number}", row
 
 
-def _csv(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
+def _csv(path: Path) -> Iterator[Row]:
     """The first line names the columns, and tells whether commas, semicolons or tabs part them."""
-    del columns
     limit = csv.field_size_limit(_LARGEST_FIELD)
     try:
         with _text(path, "csv", newline="") as file:
             first = file.readline()
             marks = [mark for mark in (",", "\t", ";") if mark in first]
-            rows = csv.reader(_behind(first, file), delimiter=marks[0] if marks else ",")
+            rows = csv.reader(itertools.chain([first], file), delimiter=marks[0] if marks else ",")
             names = next(rows, [])
             again = [name for name in names if names.count(name) > 1]
             if again:
@@ -128,16 +128,12 @@ def _csv(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
         csv.field_size_limit(limit)
 
 
-def _behind(first: str, file: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from file
-
-
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
     """By pyarrow, or else by duckdb."""
     package = _package("parquet", path, "pyarrow", "duckdb")
-    read = _parquet_by_arrow if package == "pyarrow" else _parquet_by_duckdb
-    for number, row in enumerate(read(path, columns), start=1):
+    by_arrow = package == "pyarrow"
+    rows = _parquet_by_arrow(path, columns) if by_arrow else _parquet_by_duckdb(path)
+    for number, row in enumerate(rows, start=1):
         yield f"{path}, row {number}", row
 
 
@@ -159,10 +155,9 @@ def _parquet_by_arrow(path: Path, columns: Sequence[str] | None) -> Iterator[dic
         raise _unreadable("parquet", path, error) from None
 
 
-def _parquet_by_duckdb(path: Path, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+def _parquet_by_duckdb(path: Path) -> Iterator[dict[str, Any]]:
     import duckdb
 
-    del columns
     try:
         with duckdb.connect() as connection:
             result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
@@ -173,9 +168,8 @@ def _parquet_by_duckdb(path: Path, columns: Sequence[str] | None) -> Iterator[di
         raise _unreadable("parquet", path, error) from None
 
 
-def _arrow(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    """What `datasets` saves to disk; and files of Arrow."""
-    del columns
+def _arrow(path: Path) -> Iterator[Row]:
+    """Files of Arrow, as `datasets` saves them."""
     _package("arrow", path, "pyarrow")
     from pyarrow import ArrowException, ipc, memory_map
 
@@ -207,7 +201,7 @@ def _package(kind: str, path: Path, *names: str) -> str:
     )
 
 
-READERS = {"jsonl": _jsonl, "json": _json, "csv": _csv, "parquet": _parquet, "arrow": _arrow}
+READERS = {"jsonl": _jsonl, "json": _json, "csv": _csv, "arrow": _arrow}
 
 
 @contextlib.contextmanager

@@ -1,20 +1,19 @@
 r"""Combinatorial: longest increasing subsequences and activity schedules with one optimum each.
 
-A response gives the size as \answer{…} and the optimum as \ids{…}; both have to be right. What each
-is worth stands in the grade's info as `answer`, `exact` and `prefix`, rewards of their own.
+A response gives the size as \answer{…} and the optimum as \ids{…}; both have to be correct.
+The info of a grade has their rewards as `answer`, `exact` and `prefix`.
 """
 
-import functools
 import itertools
 from random import Random
+from typing import Annotated, Literal
 
-from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.puzzles.combinatorial import LEVELS, generate
 
-_KINDS = ("lis", "schedule")
 _QUESTIONS = {
     "lis": (
         "Find the longest strictly increasing subsequence of these numbers, given with their"
@@ -34,55 +33,32 @@ _FORMS = {
 }
 
 
-@functools.cache
+@generated()
 def combinatorial(
-    questions: str = "both",
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 256,
-) -> Task:
-    """`meta["level"]` is 1 to 3 for 5 to 8, 9 to 12 and 13 to 16 items.
-
-    Args:
-      questions: "lis", "schedule" or "both", half and half.
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: unknown questions, fewer different prompts than wanted.
-    """
-    if questions not in ("both", *_KINDS):
-        raise ValueError(
-            f"combinatorial: questions must be 'lis', 'schedule' or 'both', got {questions!r}"
-        )
-    kinds = _KINDS if questions == "both" else (questions,)
+    questions: Annotated[Literal["lis", "schedule", "both"], "half and half"] = "both",
+) -> Generated:
+    """`meta["level"]` is 1 to 3 for 5 to 8, 9 to 12 and 13 to 16 items."""
+    kinds = tuple(_QUESTIONS) if questions == "both" else (questions,)
     levels = range(1, len(LEVELS) + 1)
-    train, test = splits(
-        "combinatorial", _draw, list(itertools.product(levels, kinds)), size, test_size, seed
-    )
-    return Task(
-        name="combinatorial",
-        train=train,
-        test=test,
+    return Generated(
+        _draw,
+        list(itertools.product(levels, kinds)),
         verify=verifier(Check("rlvr_jax.verifiers.puzzles.combinatorial:check"), workers=0),
-        response_tokens=response_tokens,
         rewards=("outcome", "answer", "exact", "prefix"),
         answers=True,
         derived=("meta",),
     )
 
 
-def _draw(random: Random, chosen: tuple[int, str]) -> tuple[str, Prompt]:
+def _draw(random: Random, chosen: tuple[int, str]) -> Prompt:
     level, kind = chosen
     items, ids = generate(random, level, kind)
     shown = [str(x) if kind == "lis" else f"[{x[0]}, {x[1]})" for x in items]
     listed = "\n".join(f"{number}: {text}" for number, text in enumerate(shown, 1))
-    prompt = Prompt(
+    return Prompt(
         text=f"{_QUESTIONS[kind]}\n\n{listed}\n\nEnd with {_FORMS[kind]}.",
         answer=ids,
         kind=kind,
         gold=rf"\answer{{{len(ids)}}} \ids{{{', '.join(map(str, ids))}}}",
         meta={"level": level},
     )
-    return prompt.text, prompt

@@ -1,50 +1,27 @@
 """Countdown: reach a number with + - * / and each of some numbers once."""
 
-import functools
 from random import Random
+from typing import Annotated
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.ranges import Range
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.checked import verifier_of
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.puzzles.countdown import generate
 
 _MODULE = "rlvr_jax.verifiers.puzzles.countdown"
 # More numbers make an expression longer than the check reads.
-_MOST_NUMBERS = 12
+_Numbers = Annotated[int, Range(2, 12), "numbers of a prompt, each count equally often"]
 
 
-@functools.cache
+@generated(response_tokens=128)
 def countdown(
-    min_numbers: int = 3,
-    max_numbers: int = 5,
-    max_value: int = 50,
-    max_target: int = 200,
-    size: int = SIZE,
-    test_size: int = TEST_SIZE,
-    seed: int = 0,
-    response_tokens: int = 128,
-) -> Task:
-    """Every prompt can be solved; `meta["level"]` is how many numbers there are, less 1.
-
-    Args:
-      min_numbers, max_numbers: how many numbers there are; as many prompts of each.
-      max_value: numbers are from 1 to this one.
-      max_target: and so are the targets.
-      size, test_size: prompts of the two splits.
-      seed: of the prompts.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: an empty range, more than 12 numbers, fewer different prompts than wanted.
-    """
-    if not 2 <= min_numbers <= max_numbers <= _MOST_NUMBERS:
-        raise ValueError(
-            f"countdown: min_numbers and max_numbers must be in 2 .. {_MOST_NUMBERS} and in order,"
-            f" got {min_numbers} and {max_numbers}"
-        )
-    for argument, value in (("max_value", max_value), ("max_target", max_target)):
-        if value < 2:
-            raise ValueError(f"countdown: {argument} must be at least 2, got {value}")
+    min_numbers: _Numbers = 3,
+    max_numbers: _Numbers = 5,
+    max_value: Annotated[int, Range(2), "largest number"] = 50,
+    max_target: Annotated[int, Range(2), "largest target"] = 200,
+) -> Generated:
+    """Every prompt can be solved; `meta["level"]` is how many numbers there are, less 1."""
 
     def draw(random: Random, count: int) -> tuple[str, Prompt]:
         instance = generate(random, count, max_value, max_target)
@@ -63,15 +40,10 @@ def countdown(
         return f"{instance.target} {sorted(instance.numbers)}", prompt
 
     counts = range(min_numbers, max_numbers + 1)
-    train, test = splits("countdown", draw, counts, size, test_size, seed)
-    return Task(
-        name="countdown",
-        train=train,
-        test=test,
-        verify=verifier(
-            Check(f"{_MODULE}:check", f"{_MODULE}:extract"), workers=0, tags=("think", "answer")
-        ),
-        response_tokens=response_tokens,
+    return Generated(
+        draw,
+        counts,
+        verify=verifier_of(_MODULE, workers=0, tags=("think", "answer")),
         answers=True,
         derived=("meta",),
     )

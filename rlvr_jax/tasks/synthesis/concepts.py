@@ -76,37 +76,3 @@ def concept_chances(
     score[list(chosen)] = -np.inf
     weight = np.exp(score - score.max())
     return weight / weight.sum()
-
-
-def draw_concepts(
-    frequency: np.ndarray,
-    together: np.ndarray,
-    embeddings: np.ndarray,
-    size: int,
-    number: int,
-    temperature: float,
-    random: np.random.Generator,
-) -> list[tuple[int, ...]]:
-    """Different sets of concepts: the first of each by frequency, the others by `concept_chances`.
-
-    Args:
-      frequency: [C], of the concepts.
-      size: concepts of a set.
-      number: sets; fewer if in ten draws for each no new one is found.
-    Raises:
-      ValueError: a size below 1 or above the number of concepts.
-    """
-    if not 1 <= size <= len(frequency):
-        raise ValueError(
-            f"draw_concepts: size must be in 1 .. {len(frequency)} concepts, got {size}"
-        )
-    found: dict[tuple[int, ...], None] = {}
-    for _ in range(10 * number):
-        chosen = [int(random.choice(len(frequency), p=frequency / frequency.sum()))]
-        while len(chosen) < size:
-            chances = concept_chances(chosen, together, embeddings, temperature)
-            chosen.append(int(random.choice(len(chances), p=chances)))
-        found.setdefault(tuple(sorted(chosen)))
-        if len(found) == number:
-            break
-    return list(found)

@@ -7,20 +7,162 @@ they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `
 they like, `benchmark`. A row is kept if it passes every gate, in this order: not like a test
 question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Kept
 rows have `answer`, `difficulty` (null: not rated) and `names_answer` (the question states it: look
-at those). What was dropped is counted by its gate. Embeddings and judge are ours: n-grams of
+at those). Dropped rows are counted by gate. Embeddings and judge are ours: n-grams of
 characters, and of words.
 """
 
-import argparse
+import re
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
-from rlvr_jax.tasks.synthesis.agreement import agreement, difficulty, names_answer
-from rlvr_jax.tasks.synthesis.decontamination import contaminated_share, decontaminate
-from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, wanted_list, write_lines
+import numpy as np
+
+from rlvr_jax.tasks.synthesis.lines import (
+    command,
+    read_lines,
+    run_command,
+    wanted,
+    wanted_list,
+    write_lines,
+)
+from rlvr_jax.verifiers.maths.verifier import verify_math
+
+__all__ = ["Contamination", "agreement", "contaminated_share", "decontaminate", "difficulty"]
+__all__ += ["hashed_ngrams", "main", "names_answer", "same_words"]
+
+Embed = Callable[[Sequence[str]], np.ndarray]
+Judge = Callable[[str, str], bool]
+WIDTH = 1024
+SIZE = 4
+ALIKE = 0.5
+
+
+class Contamination(NamedTuple):
+    """Which questions stay, bool [n], and for each the test questions that it was dropped for."""
+
+    keep: np.ndarray
+    hits: list[list[int]]
+
+
+def hashed_ngrams(texts: Sequence[str]) -> np.ndarray:
+    """Counts of hashed runs of four characters, scaled to length 1; [n, 1024]."""
+    rows = np.zeros((len(texts), WIDTH))
+    for row, text in zip(rows, texts, strict=True):
+        folded = " ".join(text.lower().split())
+        for start in range(max(1, len(folded) - SIZE + 1)):
+            row[zlib.crc32(folded[start : start + SIZE].encode()) % WIDTH] += 1
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1)
+
+
+def same_words(one: str, two: str) -> bool:
+    """Whether two questions share half of their runs of three words, numbers all alike."""
+    first, second = (_runs(text) for text in (one, two))
+    return len(first & second) >= ALIKE * len(first | second)
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+|[^\w\s]", re.sub(r"\d+(?:\.\d+)?", "0", text.lower()))
+    return {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
+
+
+def decontaminate(
+    questions: Sequence[str],
+    tests: Sequence[str],
+    embed: Embed = hashed_ngrams,
+    judge: Judge = same_words,
+    k: int = 5,
+    benchmarks: Sequence[str] | None = None,
+) -> Contamination:
+    """Drops questions that a judge holds for a test question, or for a paraphrase of one.
+
+    Only the k nearest test questions of each, by the cosine of their embeddings, are shown to the
+    judge, in both orders; one yes is enough.
+
+    Args:
+      embed: (texts) -> rows of length 1.
+      judge: (text, text) -> whether they are the same question, changed numbers included.
+      k: neighbours.
+      benchmarks: of each test question; k neighbours of each are asked then, so that a large one
+        does not fill all places. None: k of all.
+    Raises:
+      ValueError: k below 1, or another number of benchmarks.
+    Source: DeepMath-103K; the "or" of both orders is ours.
+    """
+    if k < 1:
+        raise ValueError(f"decontaminate: k must be at least 1, got {k}")
+    names = [""] * len(tests) if benchmarks is None else list(benchmarks)
+    if len(names) != len(tests):
+        raise ValueError(
+            f"decontaminate: benchmarks must be {len(tests)}, one for each test, got {len(names)}"
+        )
+    hits: list[list[int]] = [[] for _ in questions]
+    if questions and tests:
+        likeness = embed(questions) @ embed(tests).T
+        for name in dict.fromkeys(names):
+            members = np.array([place for place, own in enumerate(names) if own == name])
+            order = np.argsort(-likeness[:, members], axis=1, kind="stable")[:, :k]
+            for question, near in enumerate(members[order]):
+                for test in map(int, near):
+                    first, second = questions[question], tests[test]
+                    if judge(first, second) or judge(second, first):
+                        hits[question].append(test)
+    return Contamination(np.array([not found for found in hits], bool), hits)
+
+
+def contaminated_share(found: Contamination, tests: int) -> float:
+    """Share of the test questions that some question was dropped for, each counted once."""
+    return len({test for hits in found.hits for test in hits}) / tests
+
+
+Equal = Callable[[str, str], bool]
+
+
+def equal_answers(one: str, two: str) -> bool:
+    """Whether two answers are the same value, by the verifier of mathematics."""
+    return bool(verify_math(one, f"\\boxed{{{two}}}").correct)
+
+
+def agreement(
+    answers: Sequence[str | None], source: str | None = None, equal: Equal = equal_answers
+) -> tuple[bool, str | None]:
+    """Whether all answers are there and equal in pairs, the source's among them, and the answer.
+
+    Args:
+      answers: of independent solutions, None where one gives none.
+      source: the answer that came with the question, if there is one; it is the one that is taken.
+      equal: (answer, answer) -> whether they are the same.
+    Returns:
+      (keep, answer); the answer of what is not kept is None.
+    Source: DeepMath-103K.
+    """
+    known = [*([] if source is None else [source]), *answers]
+    if not answers or any(answer is None for answer in answers):
+        return False, None
+    pairs = ((a, b) for place, a in enumerate(known) for b in known[place + 1 :])
+    return (True, known[0]) if all(equal(a, b) for a, b in pairs) else (False, None)
+
+
+def difficulty(ratings: Sequence[float], least: float = 5.0) -> tuple[float, bool]:
+    """The mean rating, and whether it is at least `least`.
+
+    Raises:
+      ValueError: no ratings.
+    """
+    if not len(ratings):
+        raise ValueError("difficulty: ratings must be at least one number, got none")
+    mean = sum(ratings) / len(ratings)
+    return mean, mean >= least
+
+
+def names_answer(question: str, answer: str) -> bool:
+    """Whether a question states its answer, white space and case aside: to be looked at."""
+    question, answer = (" ".join(text.lower().split()) for text in (question, answer))
+    return bool(re.search(rf"(?<![\w.]){re.escape(answer)}(?![\w.]*\w)", question))
 
 
 def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
@@ -44,13 +186,7 @@ def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[s
 
 def main(arguments: Sequence[str]) -> None:
     """Reads, filters, writes; prints what became of the rows."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rlvr_jax.tasks.synthesis.deepmath",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = command("deepmath", __doc__, "questions")
     parser.add_argument("--tests", type=Path, help="questions of benchmarks")
     parser.add_argument("--neighbours", type=int, default=5, help="of each benchmark")
     parser.add_argument("--least-difficulty", type=float, default=5.0)

@@ -1,8 +1,11 @@
-"""Files of JSON lines, as the commands read and write them."""
+"""Files of JSON lines, as tasks and commands read and write them."""
 
+import argparse
+import gzip
+import importlib.util
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -17,13 +20,15 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """The rows of a file.
 
     Raises:
-      ValueError: no such file, or a line that is no JSON object; names it.
+      ValueError: no such file, or a line that is not a JSON object; names it.
     """
     if not Path(path).is_file():
         raise ValueError(f"read_lines: path must be a file of JSON lines, got {path}")
+    content = Path(path).read_bytes()
+    text = (gzip.decompress(content) if Path(path).suffix == ".gz" else content).decode("utf-8")
     rows = []
     # Texts may have other signs that end a line, which JSON need not escape.
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -36,13 +41,31 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def rows_in_package(module: str, file: str, fields: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of a file inside an installed package, which is not imported.
+
+    Raises:
+      ModuleNotFoundError: the package is not installed.
+      ValueError: a row lacks one of the fields.
+    """
+    found = importlib.util.find_spec(module)
+    folders = (found and found.submodule_search_locations) or []
+    path = next((Path(folder, file) for folder in folders), None)
+    if path is None or not path.exists():
+        raise ModuleNotFoundError(f"{module} must be installed", name=module)
+    rows = read_lines(path)
+    if not rows or not all({*fields} <= row.keys() for row in rows):
+        raise ValueError(f"{module}: lines of {path} must have {', '.join(sorted(fields))}")
+    return rows
+
+
 def wanted(
     row: Any, name: str, place: int, path: Path, kind: type | tuple[type, ...] = object
 ) -> Any:
     """A field of a row, or of an object in it.
 
     Args:
-      kind: that its value must have; a number is no truth value.
+      kind: that its value must have; a bool is not a number.
     Raises:
       ValueError: it is not there, or of another kind; names the row.
     """
@@ -76,6 +99,24 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def command(name: str, page: str | None, read: str) -> argparse.ArgumentParser:
+    """The parser of a command that reads one file and writes another.
+
+    Args:
+      name: of its module.
+      page: docstring of the module.
+      read: name of the first argument; the second is `out`.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m rlvr_jax.tasks.synthesis.{name}",
+        description=page,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(read, type=Path)
+    parser.add_argument("out", type=Path)
+    return parser
 
 
 def run_command(main: Callable[[Sequence[str]], None]) -> None:

@@ -10,15 +10,87 @@ programs of the largest class, which are verified against their own labels alone
 time are the limit of a run: it is part of what a label says.
 """
 
-import argparse
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted_list, write_lines
-from rlvr_jax.tasks.synthesis.mutual import Agreement, mutual_verify
+from rlvr_jax.tasks.synthesis.lines import (
+    command,
+    read_lines,
+    run_command,
+    wanted_list,
+    write_lines,
+)
 from rlvr_jax.verifiers.programs.functions import run_programs
+
+
+class Agreement(NamedTuple):
+    """What programs agree on.
+
+    Fields:
+      accepted: whether the labels are to be used.
+      share: of the programs that are in the largest class.
+      labels: outputs of that class on the inputs; none if not accepted.
+      members: the programs of that class; none if not accepted.
+      reason: why it was not accepted: "share", "tie", "constant", "examples", or "".
+    """
+
+    accepted: bool
+    share: float
+    labels: list[Any]
+    members: list[int]
+    reason: str = ""
+
+
+def mutual_verify(
+    outputs: Sequence[Sequence[Any]],
+    theta: float,
+    examples: Mapping[int, Any] | None = None,
+    constant_examples: bool = False,
+) -> Agreement:
+    """Labels inputs by the largest class of programs whose outputs are all equal.
+
+    An output of None (an error, a time-out, one too long, or two runs that differ) equals nothing:
+    its program is in no class, and counts. Labels of ⌈θ N⌉ programs are accepted, unless two
+    classes are the largest, all labels are equal though the statement's examples are not, or they
+    contradict an example.
+
+    Args:
+      outputs: of each program on each input, hashable.
+      theta: fraction of all programs, in (0, 1].
+      examples: outputs that the statement gives, by the number of the input.
+      constant_examples: the statement's examples all have one output.
+    Raises:
+      ValueError: no programs or inputs, rows of other lengths, theta outside (0, 1].
+    Source: rStar-Coder; what is done with ties, constants and examples is ours.
+    """
+    if not outputs or not outputs[0] or len({len(row) for row in outputs}) != 1:
+        raise ValueError(
+            "mutual_verify: outputs must be rows of one length, at least one, got lengths"
+            f" {[len(row) for row in outputs]}"
+        )
+    if not 0 < theta <= 1:
+        raise ValueError(f"mutual_verify: theta must be in (0, 1], got {theta}")
+    classes = Counter(tuple(row) for row in outputs if None not in row)
+    if not classes:
+        return Agreement(False, 0.0, [], [], "share")
+    (labels, size), *others = classes.most_common(2)
+    share = size / len(outputs)
+    reason = ""
+    if size < math.ceil(theta * len(outputs) - 1e-9):  # 10 of 16 at 0.6
+        reason = "share"
+    elif others and others[0][1] == size:
+        reason = "tie"
+    elif len(set(labels)) == 1 and len(labels) > 1 and not constant_examples:
+        reason = "constant"
+    elif any(labels[place] != wanted for place, wanted in (examples or {}).items()):
+        reason = "examples"
+    if reason:
+        return Agreement(False, share, [], [], reason)
+    members = [place for place, row in enumerate(outputs) if tuple(row) == labels]
+    return Agreement(True, share, list(labels), members)
 
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
@@ -51,13 +123,7 @@ def _normal(text: str) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Reads, runs, writes; prints what became of the problems."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rlvr_jax.tasks.synthesis.rstar_coder",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("problems", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = command("rstar_coder", __doc__, "problems")
     parser.add_argument("--theta", type=float, default=0.6)
     given = parser.parse_args(list(arguments))
     rows, kept, reasons = read_lines(given.problems), [], Counter()

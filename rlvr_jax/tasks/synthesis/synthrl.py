@@ -2,30 +2,66 @@
 
     python -m rlvr_jax.tasks.synthesis.synthrl attempts.jsonl accepted.jsonl --low 4
 
-Rows have `question`, `answer`, `seed_count` (right answers of a policy to the question) and
-`attempts`, each with `question`, `count` (right answers to it, by the same answer) and `score` (of
-a judge, of 10), in the order in which they were made. Written are the seeds with at least
-`--seed-threshold` right answers, and of each the accepted rewrite of the lowest count, if there is
-one, as {"question", "answer", "count", "of"}; `of` is the seed's question.
+Rows have `question`, `answer`, `seed_count` (correct answers of a policy to the question) and
+`attempts` in their order, each with `question`, `count` (correct answers to it, by the same answer)
+and `score` (of a judge, of 10). The command writes the seeds with at least `--seed-threshold`
+correct answers, and for each the accepted rewrite of the lowest count, if there is one, as
+{"question", "answer", "count", "of"}; `of` is the seed's question.
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
+from typing import NamedTuple
 
-from rlvr_jax.tasks.synthesis.evolution import evolve
-from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, write_lines
+from rlvr_jax.tasks.synthesis.lines import command, read_lines, run_command, wanted, write_lines
+
+
+class Evolution(NamedTuple):
+    """Of attempts 1, 2, …: the last accepted attempt before each (0: the seed), the accepted ones,
+    and the accepted one of the lowest count, the earliest of equals (0: none)."""
+
+    parent: list[int]
+    accepted: list[int]
+    best: int
+
+
+def evolve(
+    counts: Sequence[int],
+    scores: Sequence[float],
+    seed_count: int,
+    low: int = 4,
+    gap: int = 1,
+    least_score: float = 8.0,
+) -> Evolution:
+    """Which attempts at rewriting are accepted: a good score, and low ≤ count < seed count - gap.
+
+    Args:
+      counts: correct answers of a fixed policy to each attempt, by the answer of the seed.
+      scores: of a judge.
+      seed_count: correct answers to the seed, in every test.
+      low: count from which on someone can still reach the answer.
+      gap: by which a rewrite must be harder.
+      least_score: that is good.
+    Raises:
+      ValueError: other numbers of counts and scores.
+    Source: SynthRL, https://github.com/NUS-TRAIL/SynthRL.
+    """
+    if len(counts) != len(scores):
+        raise ValueError(
+            f"evolve: counts and scores must be as many, got {len(counts)} and {len(scores)}"
+        )
+    parent, accepted, last = [], [], 0
+    for attempt, (count, score) in enumerate(zip(counts, scores, strict=True), start=1):
+        parent.append(last)
+        if score >= least_score and low <= count < seed_count - gap:
+            accepted.append(attempt)
+            last = attempt
+    best = min(accepted, key=lambda attempt: (counts[attempt - 1], attempt), default=0)
+    return Evolution(parent, accepted, best)
 
 
 def main(arguments: Sequence[str]) -> None:
     """Reads, chooses, writes; prints counts."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rlvr_jax.tasks.synthesis.synthrl",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("attempts", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = command("synthrl", __doc__, "attempts")
     parser.add_argument("--seed-threshold", type=int, default=12)
     parser.add_argument("--low", type=int, default=4)
     parser.add_argument("--gap", type=int, default=1)

@@ -11,13 +11,12 @@ the way are 0 to 99, else it is not allowed. The shipped base model answers and 
 wrongly. `train` and `test` are questions of all three kinds from random programs.
 """
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.generated import splits
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, World, solve_prompt, verify_in
 
 __all__ = ["BASE_MODEL", "EXPRESSIONS", "LARGEST", "VOCABULARY", "expressions", "random_program"]
@@ -168,32 +167,19 @@ def random_program(random: Random, inputs: int) -> Triplet:
             return Triplet(" ".join(words), tuple(chosen), tuple(outputs))
 
 
-@functools.cache
-def expressions(
-    size: int = 600, test_size: int = 150, seed: int = 0, response_tokens: int = 16
-) -> Task:
-    """The task; `absolute_zero` makes up its own prompts and looks at none of `train`.
+@generated(response_tokens=16, size=600, test_size=150)
+def expressions() -> Generated:
+    """Prompts of the three kinds, as many of each; `absolute_zero` makes its own prompts and does
+    not use those of `train`."""
 
-    Args:
-      size, test_size: prompts of the two splits, as many of each kind.
-      seed: of the prompts.
-      response_tokens: budget of a response.
-    Raises:
-      ValueError: a size below 1.
-    """
-
-    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+    def draw(random: Random, kind: str) -> Prompt:
         triplet = random_program(random, 4 if kind == "induction" else 1)
-        prompt = solve_prompt(EXPRESSIONS, kind, triplet)
-        return prompt.text, prompt
+        return solve_prompt(EXPRESSIONS, kind, triplet)
 
-    train, test = splits("expressions", draw, KINDS, size, test_size, seed)
-    return Task(
-        name="expressions",
-        train=train,
-        test=test,
+    return Generated(
+        draw,
+        KINDS,
         verify=verify_in(EXPRESSIONS),
-        response_tokens=response_tokens,
         base_model=BASE_MODEL,
         rewards=("outcome", "readable"),
         answers=True,

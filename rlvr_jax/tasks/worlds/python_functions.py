@@ -5,12 +5,12 @@ a deduction or abduction in an ```output or ```input fence, inputs of a proposal
 one for each. Values are compared as JSON values, types included: 1 is not 1.0 and not true.
 """
 
-import functools
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.settings import ResponseTokens, task
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, World, solve_prompt, verify_in
 from rlvr_jax.verifiers.fences import fences, last_fence
 from rlvr_jax.verifiers.programs.functions import run_functions, value_in
@@ -63,15 +63,11 @@ def _program(text: str) -> str | None:
 def _proposal(kind: str, text: str) -> tuple[str, list[Any]] | None:
     program, inputs = _program(text), [value_in(found) for found in fences(text, "input")]
     inputs = inputs[: MOST_INPUTS if kind == "induction" else 1]
-    # A pair that was shown is not to be hidden, too.
+    # A shown pair must not be hidden as well.
     alike = len({*map(json.dumps, inputs)}) < len(inputs)
     if program is None or not inputs or None in inputs or alike:
         return None
     return program, inputs
-
-
-def _same(one: Any, two: Any) -> bool:
-    return same_value(json.dumps(one), two)
 
 
 def _pairs(triplet: Triplet) -> str:
@@ -103,7 +99,7 @@ PYTHON_FUNCTIONS = World(
     name="python_functions",
     first=Triplet("def f(x):\n    return x", ("Hello World", 1), ("Hello World", 1)),
     run=run_functions,
-    same=_same,
+    same=lambda one, two: same_value(json.dumps(one), two),
     read_value=_value,
     read_program=_program,
     read_proposal=_proposal,
@@ -112,12 +108,10 @@ PYTHON_FUNCTIONS = World(
 )
 
 
-@functools.cache
-def python_functions(response_tokens: int = 512) -> Task:
+@task
+def python_functions(response_tokens: ResponseTokens = 512) -> Task:
     """The task: a few held-out functions, of which the last two are only evaluated.
 
-    Args:
-      response_tokens: budget of a response.
     Raises:
       ValueError: a machine on which nothing keeps a program in.
     """

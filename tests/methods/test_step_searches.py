@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience.draws.trees.answers import compared_value, optimism, search_answers
 from rlvr_jax.experience.memory import Insights
-from rlvr_jax.methods.trees.bfs_prover_v2 import ERROR, PROVED, SubgoalCache, prove, tactic_filter
+from rlvr_jax.methods.trees.bfs_prover_v2 import ERROR, PROVED, prove, tactic_filter
 from rlvr_jax.methods.trees.rstar_math import (
     Candidate,
     best_traces,
@@ -97,26 +97,6 @@ def test_the_middle_of_the_surprises_is_trained():
     assert len(tactic_filter(np.zeros(0))) == 0
     with pytest.raises(ValueError, match=r"low must be at most high 0.2, got 0.8"):
         tactic_filter(np.zeros(3), 0.8, 0.2)
-
-
-def test_a_cache_takes_pieces_in_order_and_plans_that_keep_what_is_proved():
-    cache, asked = SubgoalCache(3), []
-    for prover in range(2):
-        while cache.progress < 3:
-            asked.append((prover, cache.progress))
-            assert not cache.put(cache.progress + 1, "other")
-            assert cache.put(cache.progress, f"piece {cache.progress}")
-            if prover == 0 and cache.progress == 2:
-                break
-    assert asked == [(0, 0), (0, 1), (1, 2)]
-    assert cache.pieces == ["piece 0", "piece 1", "piece 2"] and not cache.put(3, "more")
-    half = SubgoalCache(3)
-    half.put(0, "p")
-    half.put(1, "q")
-    assert not half.replanned(["a", "x", "c"], ["a", "b", "c"])
-    assert half.replanned(["a", "b", "n", "c"], ["a", "b", "c"]) and half.subgoals == 4
-    half.clear()
-    assert half.progress == 0
 
 
 def test_a_policy_that_learns_from_its_proofs_proves_more():

@@ -219,49 +219,6 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
     return (surprise >= below) & (surprise <= above)
 
 
-class SubgoalCache:
-    """Proofs of the K subgoals of a statement that several provers share, in order.
-
-    Fields:
-      subgoals: K.
-      pieces: proofs of the first subgoals.
-    """
-
-    def __init__(self, subgoals: int):
-        check_count(0, "SubgoalCache", subgoals=subgoals)
-        self.subgoals: int = subgoals
-        self.pieces: list[Any] = []
-
-    @property
-    def progress(self) -> int:
-        """Number of proved subgoals; the next prover begins here."""
-        return len(self.pieces)
-
-    def put(self, subgoal: int, piece: Any) -> bool:
-        """Stores the proof of a subgoal if it is the next one; whether it did."""
-        accepted = subgoal == self.progress < self.subgoals
-        if accepted:
-            self.pieces.append(piece)
-        return accepted
-
-    def replanned(self, plan: Sequence[str], before: Sequence[str]) -> bool:
-        """Takes a new plan if it does not change the proved subgoals; whether it did.
-
-        Args:
-          plan: all subgoals of the new plan.
-          before: those of the old one.
-        """
-        kept = list(plan[: self.progress]) == list(before[: self.progress])
-        accepted = kept and len(plan) >= self.progress
-        if accepted:
-            self.subgoals = len(plan)
-        return accepted
-
-    def clear(self) -> None:
-        """Removes all pieces, because the whole proof failed."""
-        self.pieces = []
-
-
 TRIES = 3
 """Attempts for a tactic whose reply is lost."""
 
@@ -475,8 +432,8 @@ METHOD = Method(
     "https://github.com/zeyu-zheng/BFS-Prover-V2",
     changes="sampling, selection, surrogate",
     evidence="reconstruction",
-    left_out="a planner's subgoals (`SubgoalCache` keeps them), proofs that are found anew by the"
-    " best policy, and the base trained on them from scratch",
+    left_out="a planner's subgoals, proofs that are found anew by the best policy, and the base"
+    " trained on them from scratch",
     reports=(
         "miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner; ProofNet test 41.4 %; "
         "no ablation of filter or planner"

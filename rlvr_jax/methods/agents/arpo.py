@@ -21,25 +21,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import experience
-from rlvr_jax.methods._tools import named_branches
+from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.traces import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     Epsilon,
-    MaxTurns,
     NonNegative,
-    ReplyTokens,
-    ToolNames,
     Unit,
 )
 from rlvr_jax.types.parts import part
@@ -101,6 +96,7 @@ def mean_of_copies(
     return jnp.where(mask, mean, 0)
 
 
+@with_tools()
 def arpo(
     round_tokens: Count = 64,
     share: Unit = 0.5,
@@ -113,11 +109,8 @@ def arpo(
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on rows that are forked after rounds of more entropy than their first one.
 
@@ -130,19 +123,8 @@ def arpo(
       window: first tokens of a round that count.
       hard: shared tokens get the mean advantage of their rows.
     """
-    draw = named_branches(
-        tools,
-        style,
-        max_turns,
-        reply_tokens,
-        describe,
-        round_tokens,
-        weight=weight,
-        base=base,
-        share=share,
-        top=top,
-        window=window,
-    )
+    branches = dict(weight=weight, base=base, share=share, top=top, window=window)
+    draw = tools.draw(branch_turns, **branches) if tools else None
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -151,7 +133,7 @@ def arpo(
             transforms=[average_over_copies()] if hard else [],
             dual_clip=dual,
         ),
-        experience=experience(draw=draw),
+        experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
     )
 
 

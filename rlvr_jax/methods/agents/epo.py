@@ -32,22 +32,20 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment, Game
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.fields import axes_of
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     EntropyCoefficient,
     Epsilon,
@@ -55,7 +53,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Range,
     ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -284,6 +281,7 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     )
 
 
+@with_tools(None, max_turns=None)
 def epo(
     entropy_coefficient: EntropyCoefficient = 0.001,
     smooth_coefficient: Finite = 1.0,
@@ -298,10 +296,8 @@ def epo(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = None,
-    style: CallStyle = "json",
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
@@ -316,8 +312,6 @@ def epo(
         rows for each response, and updates are compiled for them.
       max_epochs: updates over which w falls: epochs times updates per epoch.
     """
-    replies = max_steps - 1
-    world = named_toolbox(tools, style, most=replies, describe=describe)
     bonus = banded_entropy_bonus(
         entropy_coefficient,
         smooth_coefficient,
@@ -337,7 +331,7 @@ def epo(
             dual_clip=dual_clip,
             regularizers=[bonus],
         ),
-        experience=experience(draw=turn_rows(world, limit=replies, reply_tokens=reply_tokens)),
+        experience=experience(draw=replace(tools, max_turns=max_steps - 1).draw(turn_rows)),
     )
 
 

@@ -26,22 +26,17 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.store import repeatable
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.by_origin import TOOL
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     Epsilon,
-    MaxTurns,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -231,23 +226,21 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
     return places, left
 
 
+@with_tools()
 def fission_grpo(
     per_prompt: Count = 2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on responses, and on recoveries from failed ones.
 
     Args:
       per_prompt: stored failed responses of a prompt at most.
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
     feedback = None if draw else fixed_feedback
     return Recipe(
         objective=clipped_objective(

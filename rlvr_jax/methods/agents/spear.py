@@ -35,7 +35,7 @@ from rlvr_jax.experience.rewards.outcomes import signed_outcome
 from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, shaping
 from rlvr_jax.experience.rewards.tool_calls import replies_read
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import drop_high_covariance, group_centered, random_choice
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -43,17 +43,12 @@ from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_w
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     Finite,
-    MaxTurns,
     NonNegativeInt,
-    ReplyTokens,
     Share,
-    ToolNames,
 )
 from rlvr_jax.types.parts import Function, part
 
@@ -311,6 +306,7 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
     return Aggregation(weights)
 
 
+@with_tools()
 def spear(
     max_length: Count = 4096,
     calls: NonNegativeInt | None = None,
@@ -330,11 +326,8 @@ def spear(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     choice: Callable = random_choice,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
 
@@ -352,7 +345,7 @@ def spear(
       replay_fraction, replay_covariance_low, replay_covariance_high: on replayed tokens.
       choice: which of the eligible tokens are dropped.
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
 
     def called(batch, task):
         if calls is not None:

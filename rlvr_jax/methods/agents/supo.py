@@ -41,25 +41,21 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     unended,
 )
 from rlvr_jax.experience.parts import Actor, Draw, Turn
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import trace_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     Epsilon,
-    MaxTurns,
     NonNegativeInt,
     ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -393,6 +389,7 @@ def drop_truncated() -> Transform:
     return apply
 
 
+@with_tools()
 def supo(
     most: NonNegativeInt = 2,
     instruction: str = " Summarise. ",
@@ -401,11 +398,8 @@ def supo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """A clipped ratio on the segments of responses, between which the policy summarizes.
 
@@ -416,11 +410,8 @@ def supo(
       summary: tokens of a summary at most; None: a quarter of response_tokens.
       max_turns: replies of a response at most, in all its segments together.
     """
-    lengths = (most, instruction, context, summary)
-    draw = summaries(*lengths)
-    if tools is None or len(tools):
-        world = named_toolbox(tools, style, max_turns, describe)
-        draw = summarized_turns(world, max_turns, reply_tokens, *lengths)
+    lengths = dict(most=most, instruction=instruction, context=context, summary=summary)
+    draw = tools.draw(summarized_turns, **lengths) if tools else summaries(**lengths)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,

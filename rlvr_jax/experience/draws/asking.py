@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -12,14 +14,16 @@ from jinja2 import TemplateError
 
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Turn
-from rlvr_jax.experience.prompts import as_words
+from rlvr_jax.experience.prompts import as_words, unknown_words
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.experience.told import Told
+from rlvr_jax.objectives import TOOL
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Game, Replies, Reply
 from rlvr_jax.tools.base import in_time
 from rlvr_jax.tools.slips import names_own
+from rlvr_jax.types import Rollouts
 
 THREADS = 32
 """In which a draw asks at the same time."""
@@ -29,44 +33,38 @@ _NOTE = " … "
 _MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
 
 
+@dataclass(eq=False)
 class Driver:
-    """What the answers of a batch have in common."""
+    """The environment of a batch of responses, with the settings of its turns.
 
-    def __init__(
-        self,
-        actor: Actor,
-        world: Environment | Game,
-        turn: Turn,
-        limit: int,
-        reply_tokens: int,
-        sampling: Mapping[str, Any],
-        threads: concurrent.futures.Executor,
-        costs: Mapping[str, float] | None = None,
-        turn_tokens: int | None = None,
-        seconds: float = SECONDS,
-    ):
-        self.actor = actor
-        self.world = world
-        self.key: jax.Array = turn.key
-        self.step: int = turn.step
-        self.told: Told = turn.setting.told or Told()
-        # Where the environment judges, it says nothing of the task's other rewards.
-        self.unsaid: Mapping[str, float] = unsaid(turn.setting.task)
-        self.name: str = "-".join(
-            map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist())
-        )
-        self.limit = limit
-        self.reply_tokens = reply_tokens
-        self.threads = threads
-        self.costs = costs
-        self.seconds = seconds
-        # A turn that may have the whole budget has no limit of its own.
-        short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
-        self.turn_tokens: int | None = turn_tokens if short else None
-        self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, world.stops)))
-        self.sampling: dict[str, Any] = dict(sampling)
-        if self.stops:
-            self.sampling["stops"] = self.stops
+    Fields:
+      limit: replies of a response at most.
+      reply_tokens: of a reply at most; a longer one loses its middle.
+      sampling: settings of the sampler; with `stops` of the environment also these.
+      costs, turn_tokens, seconds: as for `turns`.
+    """
+
+    actor: Actor
+    world: Environment | Game
+    turn: Turn
+    limit: int
+    reply_tokens: int
+    sampling: Mapping[str, Any]
+    threads: concurrent.futures.Executor
+    costs: Mapping[str, float] | None = None
+    turn_tokens: int | None = None
+    seconds: float = SECONDS
+
+    def __post_init__(self) -> None:
+        self.told: Told = self.turn.setting.told or Told()
+        # The other rewards of the task are not known where the environment judges.
+        self.unsaid: Mapping[str, float] = unsaid(self.turn.setting.task)
+        key = np.asarray(jax.random.key_data(self.turn.key)).ravel()
+        self.name: str = "-".join(map(str, key.tolist()))
+        if self.turn_tokens is not None and self.turn_tokens >= self.turn.setting.response_tokens:
+            self.turn_tokens = None
+        self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, self.world.stops)))
+        self.sampling = {**self.sampling, **({"stops": self.stops} if self.stops else {})}
 
     def ask(
         self, key: str, episode: Episode, text: Any, own: bool
@@ -104,7 +102,7 @@ class Driver:
             told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
         new = {int(row): each for part in gather(told) for row, each in part.items()}
         known = {row: self._known_as(key) for row, key in keys.items()}
-        self.told.keep(self.step, {known[row]: each for row, each in new.items()})
+        self.told.keep(self.turn.step, {known[row]: each for row, each in new.items()})
         return {row: Reply(None, **self.told.find(key)) for row, key in known.items()}
 
     def _known_as(self, key: str) -> str:
@@ -134,11 +132,55 @@ class Driver:
         episode.texts.append(text)
         return reply
 
-    def paid(self, reply: Reply) -> float | None:
-        """The reward of a turn, its costs where there are any; None: there is none."""
-        if self.costs is None:
-            return reply.reward
-        return -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
+    def take(
+        self,
+        reply: Reply,
+        episode: Episode,
+        rollouts: Rollouts,
+        row: int,
+        tokenizer: Any,
+        counts: Counter[str],
+        spare: int | None = None,
+    ) -> list[int] | None:
+        """Takes a reply to the last turn of a row; returns its tokens, None if the row has ended.
+
+        Args:
+          rollouts: arrays of numpy that are changed in place.
+          counts: of events, which are added to.
+          spare: tokens of the budget that the reply leaves, for which it is shortened. None: one,
+            and a reply without room truncates the row.
+        """
+        counts.update(reply.info)
+        episode.lost |= reply.lost
+        if reply.outcome is not None:
+            episode.outcome = reply.outcome
+        end, paused = int(rollouts.length[row]), bool(rollouts.truncated[row])
+        paid = reply.reward
+        if self.costs is not None:
+            paid = -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
+        if paid is not None and end > 0:
+            rollouts.process_reward[row, end - 1] += paid
+            # The costs of turns are not a reward of the environment.
+            episode.paid = self.costs is None
+        if reply.done or (reply.text is None and not paused):
+            if paused:
+                # The text is complete: an end follows, which the policy did not write.
+                rollouts.tokens[row, end], rollouts.origin[row, end] = self.actor.stop_token(), TOOL
+                rollouts.truncated[row], rollouts.length[row] = False, end + 1
+            return None
+        last = int(rollouts.tokens[row, end - 1])
+        told = self.tokens_of(reply, tokenizer, paused, last)
+        room = rollouts.tokens.shape[1] - end - (1 if spare is None else spare)
+        if len(told) > room:
+            counts["cut_replies"] += 1
+            if spare is None:
+                rollouts.truncated[row] = True
+                return None
+            told = self.tokens_of(reply, tokenizer, paused, last, most=room)
+        counts["tool_tokens"] += len(told)
+        if unknown := unknown_words(tokenizer, told):
+            counts["unknown_words"] += unknown
+        return told
 
     def ends_action(self, tokenizer: Any, tokens: Sequence[int]) -> bool:
         """Whether the last token completes a text at which the environment is asked."""
@@ -171,45 +213,47 @@ class Driver:
         return ids
 
     def grades(
-        self, outcome: Sequence[float], reward: Sequence[float | None], lost: Sequence[bool]
+        self, episodes: Sequence[Episode], rewards: Sequence[float]
     ) -> Sequence[Grade | None]:
-        """The environment's word about rows, see `Batch.brought`; none where it has nothing to say.
+        """The environment's grades of rows, see `Batch.brought`; none where it has none to give.
 
         Args:
-          outcome: of the last reply that had one, NaN without.
-          reward: sum of the rewards; None: none was given.
-          lost: a reply is not known.
+          rewards: sum of the rewards of each row's turns.
         """
         judged = getattr(self.world, "judges", False)
-        if not (judged or any(lost)):
+        if not (judged or any(one.lost for one in episodes)):
             return ()
         grades: list[Grade | None] = []
-        for known, paid, gone in zip(outcome, reward, lost, strict=True):
-            known = float(np.nan_to_num(known))
-            told = Grade(known, known if paid is None else float(paid), info=self.unsaid)
-            grades.append(Grade(None) if gone else told if judged else None)
+        for one, reward in zip(episodes, rewards, strict=True):
+            outcome = float(np.nan_to_num(one.outcome))
+            known = Grade(outcome, float(reward) if one.paid else outcome, info=self.unsaid)
+            grades.append(Grade(None) if one.lost else known if judged else None)
         return grades
 
 
+@dataclass(eq=False)
 class Episode:
     """A response as its environment sees it.
 
     Fields:
-      texts: what it has answered.
-      behind: `state` is that of the start, as what was answered was read and not asked.
+      texts: turns of the policy that have a reply.
+      behind: `state` is that of the start, because the replies to `texts` were recorded ones.
+      outcome: of the last reply that had one; NaN without any.
+      paid: a reply had a reward, which may be 0.
+      lost: a reply is not known.
     """
 
-    def __init__(self, prompt: Any):
-        self.prompt = prompt
-        self.texts: list[Any] = []
-        self.state: Any = None
-        self.behind = True
+    prompt: Any
+    texts: list[Any] = field(default_factory=list)
+    state: Any = None
+    behind: bool = True
+    outcome: float = np.nan
+    paid: bool = False
+    lost: bool = False
 
     def forked(self) -> Episode:
-        """One that has been told the same, and goes on by itself."""
-        other = Episode(self.prompt)
-        other.texts, other.state, other.behind = [*self.texts], self.state, self.behind
-        return other
+        """A copy with the same replies, which continues separately."""
+        return replace(self, texts=[*self.texts])
 
 
 def environment_of(draw: str, given: Any, task: Any) -> Any:

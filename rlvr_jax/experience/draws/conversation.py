@@ -12,7 +12,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
-from rlvr_jax.experience.prompts import row_texts, unknown_words
+from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
@@ -58,9 +58,6 @@ class Half:
         self.begin: np.ndarray = begun
         self.replies: np.ndarray = np.zeros(len(rows), int)
         self.episodes: list[Episode] = [Episode(ask.prompt) for ask, _ in self.answers]
-        self.outcome: np.ndarray = np.full(len(rows), np.nan)
-        self.paid: np.ndarray = np.zeros(len(rows), bool)  # with a reward, which may be 0
-        self.lost: np.ndarray = np.zeros(len(rows), bool)
         self.open: np.ndarray = np.arange(len(rows))
         self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
         self.counts["turns"] += len(rows)
@@ -83,7 +80,7 @@ class Half:
 
     def _draw(self, asks: Sequence[Ask], pauses: int) -> Batch:
         how = self.how
-        key = jax.random.fold_in(how.key, pauses) if pauses else how.key
+        key = jax.random.fold_in(how.turn.key, pauses) if pauses else how.turn.key
         if how.turn_tokens is not None:
             asks = [replace(ask, limit=how.turn_tokens) for ask in asks]
         return how.actor.draw(asks, key, how.sampling or None)
@@ -113,75 +110,35 @@ class Half:
         ask, sample = self.answers[row]
         return f"{ask.round}/{ask.number}/{sample}/{self.pauses}"
 
-    def _replies(self) -> list[tuple[int, Reply]]:
-        asked, waiting = self.waiting
-        told = self.how.replies({row: self._key(row) for row in asked}, waiting)
-        return list(told.items())
-
     def go_on(self) -> bool:
-        """Takes the replies, and draws the next turn of the rows that have one; False: none has."""
-        again, given = [], []
-        rollouts = self.batch.rollouts
-        truncated, length = rollouts.truncated.copy(), rollouts.length.copy()
-        tokens, origin = rollouts.tokens.copy(), rollouts.origin.copy()
-        turn, reward = rollouts.turn.copy(), rollouts.process_reward.copy()
-        for row, reply in self._replies():
-            self.counts.update(reply.info)
-            self.lost[row] |= reply.lost
-            if reply.outcome is not None:
-                self.outcome[row] = reply.outcome
-            paid = self.how.paid(reply)
-            if paid is not None and length[row] > 0:
-                reward[row, length[row] - 1] += paid
-                # What turns cost is no reward of the environment's.
-                self.paid[row] = self.how.costs is None
-            paused = bool(truncated[row])
-            if reply.done or (reply.text is None and not paused):
-                if paused:
-                    # The text is whole: an end is put behind it, which the policy did not write.
-                    at = length[row]
-                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), TOOL
-                    truncated[row], length[row] = False, at + 1
+        """Takes the replies and samples the next turn of rows with one; whether there are any."""
+        names = ("tokens", "origin", "turn", "process_reward", "truncated", "length")
+        copies = {name: getattr(self.batch.rollouts, name).copy() for name in names}
+        self.batch = self.batch.with_rollouts(**copies)
+        rollouts, tokenizer = self.batch.rollouts, self.batch.tokenizer
+        again, asks = [], []
+        asked, waiting = self.waiting
+        for row, reply in self.how.replies({row: self._key(row) for row in asked}, waiting).items():
+            episode = self.episodes[row]
+            told = self.how.take(reply, episode, rollouts, row, tokenizer, self.counts)
+            if told is None:
                 continue
-            last = int(tokens[row, length[row] - 1])
-            told = self.how.tokens_of(reply, self.batch.tokenizer, paused, last)
-            if length[row] + len(told) + 1 > self.budget:
-                self.counts["cut_replies"] += 1
-                truncated[row] = True
-                continue
-            end = length[row] + len(told)
-            tokens[row, length[row] : end], origin[row, length[row] : end] = told, TOOL
-            turn[row, length[row] : end] = 2 * self.replies[row] + 1
-            self.counts["tool_tokens"] += len(told)
-            if unknown := unknown_words(self.batch.tokenizer, told):
-                self.counts["unknown_words"] += unknown
-            length[row] = end
+            begin = int(rollouts.length[row])
+            end = begin + len(told)
+            rollouts.tokens[row, begin:end], rollouts.origin[row, begin:end] = told, TOOL
+            rollouts.turn[row, begin:end] = 2 * self.replies[row] + 1
+            rollouts.length[row] = end
             if reply.text is not None:
                 self.begin[row], self.replies[row] = end, self.replies[row] + 1
+            ask, sample = self.answers[row]
+            given = rollouts.tokens[row, self.opening[row] : end].tolist()
+            own = int(end - self.begin[row])
+            asks.append(replace(ask, samples=1, first_sample=sample, given=given, unanswered=own))
             again.append(row)
-            given.append((tokens[row, self.opening[row] : end].tolist(), end - self.begin[row]))
-        self.batch = self.batch.with_rollouts(
-            tokens=tokens,
-            origin=origin,
-            turn=turn,
-            process_reward=reward,
-            truncated=truncated,
-            length=length,
-        )
         if not again:
             return False
         self.pauses += 1
         self.counts["turns"] += len(again)
-        asks = [
-            replace(
-                self.answers[row][0],
-                samples=1,
-                first_sample=self.answers[row][1],
-                given=ids,
-                unanswered=int(own),
-            )
-            for row, (ids, own) in zip(again, given, strict=True)
-        ]
         self._merge(np.array(again), self._draw(asks, self.pauses))
         self.open = np.array(again)
         self.waiting = self._asked()
@@ -218,10 +175,9 @@ class Half:
 
     def whole(self) -> Batch:
         """The rows at their end, with what the environment has to say about them."""
-        self.counts["lost_answers"] += int(self.lost.sum())
+        self.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
         rewards = self.batch.rollouts.process_reward.sum(axis=1)
-        paid = [value if one else None for value, one in zip(rewards, self.paid, strict=True)]
-        return replace(self.batch, brought=self.how.grades(self.outcome, paid, self.lost))
+        return replace(self.batch, brought=self.how.grades(self.episodes, rewards))
 
 
 class PlayedHalf(Half):

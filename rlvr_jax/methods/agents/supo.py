@@ -35,7 +35,6 @@ from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
-    brought_by,
     draw_turn,
     lone_environment,
     unended,
@@ -219,10 +218,10 @@ def summarized_turns(
             batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
         trace = batch.rollouts.trace
         rewards = np.bincount(trace, batch.rollouts.process_reward.sum(axis=1), len(rows))
-        if grades := brought_by(driver, rows, rewards):
+        if grades := driver.grades([row.episode for row in rows], rewards):
             batch = replace(batch, brought=[grades[number] for number in trace])
         counts.update(answers=len(rows), segments=len(batch), turns=len(pieces))
-        counts["lost_answers"] += sum(row.lost for row in rows)
+        counts["lost_answers"] += sum(row.episode.lost for row in rows)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
     return Draw(

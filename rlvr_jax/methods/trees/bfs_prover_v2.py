@@ -339,7 +339,7 @@ class _Attempt:
         shown = f"{state}{self.separator}"
         first = self.ask.first_sample + len(self.drawn) * number
         ask = replace(self.ask, view=showing(shown), samples=number, first_sample=first)
-        batch = self.how.actor.draw([ask], self.how.key, {"temperature": self.temperature})
+        batch = self.how.actor.draw([ask], self.how.turn.key, {"temperature": self.temperature})
         batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
         logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])
         mask = batch.rollouts.mask

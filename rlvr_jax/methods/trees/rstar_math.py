@@ -220,10 +220,11 @@ def step_tree(
 
 def _brought(rows: Sequence[TurnRow], turn: Turn) -> Sequence[Grade | None]:
     """Grades of rows that are known before the verifier, see `Batch.brought`."""
-    if not any(row.lost or row.outcome == 0 for row in rows):
+    episodes = [row.episode for row in rows]
+    if not any(one.lost or one.outcome == 0 for one in episodes):
         return ()
     failed = Grade(0.0, 0.0, info=unsaid(turn.setting.task))
-    return [Grade(None) if row.lost else failed if row.outcome == 0 else None for row in rows]
+    return [Grade(None) if one.lost else failed if one.outcome == 0 else None for one in episodes]
 
 
 class _Tree:
@@ -264,8 +265,8 @@ class _Tree:
         over = np.zeros(len(rows), bool)
         if self.driver is not None:
             over = self._answered(self.driver, rows)
-        failed = np.array([one.outcome == 0 for one in rows])
-        lost = np.array([one.lost for one in rows])
+        failed = np.array([one.episode.outcome == 0 for one in rows])
+        lost = np.array([one.episode.lost for one in rows])
         ends = (over | ~self.pieces.goes_on(drawn)) & ~failed & ~lost
         right, _ = graded_ends(self.pieces, self.actor, drawn, ends)
         return [
@@ -296,8 +297,8 @@ class _Tree:
     def _answered(self, driver: Driver, rows: Sequence[TurnRow]) -> np.ndarray:
         """Adds the environment's replies to rows; returns which rows are over, bool [n]."""
         answer_turns(driver, self.pieces, self.asks, rows, self.counts)
-        self.counts["lost_steps"] += sum(row.lost for row in rows)
-        self.counts["failed_steps"] += sum(row.outcome == 0 for row in rows)
+        self.counts["lost_steps"] += sum(row.episode.lost for row in rows)
+        self.counts["failed_steps"] += sum(row.episode.outcome == 0 for row in rows)
         return np.array([not (row.active or self._goes_on(driver, row)) for row in rows])
 
     def _goes_on(self, driver: Driver, row: TurnRow) -> bool:

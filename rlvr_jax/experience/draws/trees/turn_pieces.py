@@ -12,10 +12,10 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.prompts import row_texts, unknown_words
+from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
-from rlvr_jax.tasks import Grade, Task
-from rlvr_jax.tools import Environment, Reply
+from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 from rlvr_jax.types import Rollouts
 
 
@@ -47,7 +47,6 @@ class TurnRow(Row):
       inject: tokens of the last one, which its next turn begins behind.
       spare: tokens of the budget that a reply leaves, for which it is shortened; None: one without
         room for a further token is left out.
-      outcome, paid, lost: as the replies said, see `Driver.grades`.
     """
 
     episode: Episode | None = None
@@ -56,9 +55,6 @@ class TurnRow(Row):
     answered: int = 0
     inject: Sequence[int] = ()
     spare: int | None = None
-    outcome: float = np.nan
-    paid: bool = False
-    lost: bool = False
 
     def fork(self, sample: int) -> TurnRow:
         return replace(super().fork(sample), episode=self.episode.forked())
@@ -186,48 +182,10 @@ def answer_turns(
         if future is not None:
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
-        counts.update(reply.info)
-        _take(how, pieces, rows[place], reply, counts)
-
-
-def _take(how: Driver, pieces: Pieces, row: TurnRow, reply: Reply, counts: Counter[str]) -> None:
-    """Takes a reply to the last turn of a row."""
-    rollouts, tip, end = pieces.batch.rollouts, row.tip, row.cut
-    row.lost |= reply.lost
-    if reply.outcome is not None:
-        row.outcome = reply.outcome
-    if reply.reward is not None and end > 0:
-        rollouts.process_reward[tip, end - 1] += reply.reward
-        row.paid = True
-    paused = bool(rollouts.truncated[tip])
-    if reply.done or (reply.text is None and not paused):
-        if paused:
-            # The text is whole: an end is put behind it, which the policy did not write.
-            rollouts.tokens[tip, end], rollouts.origin[tip, end] = how.actor.stop_token(), TOOL
-            rollouts.truncated[tip], rollouts.length[tip] = False, end + 1
-        return
-    last = int(rollouts.tokens[tip, end - 1])
-    told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last)
-    room = rollouts.tokens.shape[1] - end - (1 if row.spare is None else row.spare)
-    if len(told) > room:
-        counts["cut_replies"] += 1
-        if row.spare is None:
-            rollouts.truncated[tip] = True
-            return
-        told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last, most=room)
-    row.active, row.inject = True, told
-    if reply.text is not None:
-        row.turn, row.answered = row.turn + 1, end + len(told)
-    counts["tool_tokens"] += len(told)
-    if unknown := unknown_words(pieces.batch.tokenizer, told):
-        counts["unknown_words"] += unknown
-
-
-def brought_by(how: Driver, rows: Sequence[TurnRow], rewards: np.ndarray) -> Sequence[Grade | None]:
-    """The environment's word about rows, see `Batch.brought`.
-
-    Args:
-      rewards: sums of their rewards, [n].
-    """
-    paid = [reward if row.paid else None for row, reward in zip(rows, rewards, strict=True)]
-    return how.grades([row.outcome for row in rows], paid, [row.lost for row in rows])
+        row, tokenizer = rows[place], pieces.batch.tokenizer
+        told = how.take(reply, row.episode, rollouts, row.tip, tokenizer, counts, row.spare)
+        if told is None:
+            continue
+        row.active, row.inject = True, told
+        if reply.text is not None:
+            row.turn, row.answered = row.turn + 1, row.cut + len(told)

@@ -10,7 +10,6 @@ from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
-    brought_by,
     draw_turn,
     lone_environment,
 )
@@ -82,11 +81,11 @@ def branch_turns(
             rows = branches.grow(asks, pieces, turn.random(), vocabulary, make, write)
         batch = pieces.responses([row.tip for row in rows], asks)
         rewards = batch.rollouts.process_reward.sum(axis=1)
-        batch = replace(batch, brought=brought_by(how, rows, rewards))
+        batch = replace(batch, brought=how.grades([row.episode for row in rows], rewards))
         forked = sum(row.forked for row in rows)
         counts.update(answers=len(rows), turns=len(pieces))
         counts.update(forked_rows=forked, begun_rows=len(rows) - forked)
-        counts["lost_answers"] += sum(row.lost for row in rows)
+        counts["lost_answers"] += sum(row.episode.lost for row in rows)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
     return replace(whole, apply=apply, init=init, evaluation=whole)

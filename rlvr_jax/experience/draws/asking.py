@@ -42,6 +42,7 @@ class Driver:
       reply_tokens: of a reply at most; a longer one loses its middle.
       sampling: settings of the sampler; with `stops` of the environment also these.
       costs, turn_tokens, seconds: as for `turns`.
+      counts: sums of the environment's counts, and of events.
     """
 
     actor: Actor
@@ -54,6 +55,7 @@ class Driver:
     costs: Mapping[str, float] | None = None
     turn_tokens: int | None = None
     seconds: float = SECONDS
+    counts: Counter[str] = field(default_factory=Counter, init=False)
 
     def __post_init__(self) -> None:
         self.told: Told = self.turn.setting.told or Told()
@@ -139,18 +141,16 @@ class Driver:
         rollouts: Rollouts,
         row: int,
         tokenizer: Any,
-        counts: Counter[str],
         spare: int | None = None,
     ) -> list[int] | None:
         """Takes a reply to the last turn of a row; returns its tokens, None if the row has ended.
 
         Args:
           rollouts: arrays of numpy that are changed in place.
-          counts: of events, which are added to.
           spare: tokens of the budget that the reply leaves, for which it is shortened. None: one,
             and a reply without room truncates the row.
         """
-        counts.update(reply.info)
+        self.counts.update(reply.info)
         episode.lost |= reply.lost
         if reply.outcome is not None:
             episode.outcome = reply.outcome
@@ -172,14 +172,14 @@ class Driver:
         told = self.tokens_of(reply, tokenizer, paused, last)
         room = rollouts.tokens.shape[1] - end - (1 if spare is None else spare)
         if len(told) > room:
-            counts["cut_replies"] += 1
+            self.counts["cut_replies"] += 1
             if spare is None:
                 rollouts.truncated[row] = True
                 return None
             told = self.tokens_of(reply, tokenizer, paused, last, most=room)
-        counts["tool_tokens"] += len(told)
+        self.counts["tool_tokens"] += len(told)
         if unknown := unknown_words(tokenizer, told):
-            counts["unknown_words"] += unknown
+            self.counts["unknown_words"] += unknown
         return told
 
     def ends_action(self, tokenizer: Any, tokens: Sequence[int]) -> bool:

@@ -1,7 +1,6 @@
 """Answers on their way through an environment, turn by turn: what the draw `turns` is made of."""
 
 import concurrent.futures
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ class Half:
 
     Fields:
       rows: numbers of the answers, in order.
-      counts: what happened.
       begin: where the policy's turn begins that the environment has not answered yet, [B]. A pause
         without a reply does not end a turn.
       replies: that each row has read, [B].
@@ -40,7 +38,6 @@ class Half:
         self.rows = rows
         self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
-        self.counts: Counter[str] = Counter()
         batch = self._draw(asks, 0)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
@@ -60,7 +57,7 @@ class Half:
         self.episodes: list[Episode] = [Episode(ask.prompt) for ask, _ in self.answers]
         self.open: np.ndarray = np.arange(len(rows))
         self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
-        self.counts["turns"] += len(rows)
+        self.how.counts["turns"] += len(rows)
 
     @property
     def budget(self) -> int:
@@ -119,8 +116,7 @@ class Half:
         again, asks = [], []
         asked, waiting = self.waiting
         for row, reply in self.how.replies({row: self._key(row) for row in asked}, waiting).items():
-            episode = self.episodes[row]
-            told = self.how.take(reply, episode, rollouts, row, tokenizer, self.counts)
+            told = self.how.take(reply, self.episodes[row], rollouts, row, tokenizer)
             if told is None:
                 continue
             begin = int(rollouts.length[row])
@@ -138,7 +134,7 @@ class Half:
         if not again:
             return False
         self.pauses += 1
-        self.counts["turns"] += len(again)
+        self.how.counts["turns"] += len(again)
         self._merge(np.array(again), self._draw(asks, self.pauses))
         self.open = np.array(again)
         self.waiting = self._asked()
@@ -175,7 +171,7 @@ class Half:
 
     def whole(self) -> Batch:
         """The rows at their end, with what the environment has to say about them."""
-        self.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
+        self.how.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
         rewards = self.batch.rollouts.process_reward.sum(axis=1)
         return replace(self.batch, brought=self.how.grades(self.episodes, rewards))
 

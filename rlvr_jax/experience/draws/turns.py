@@ -1,7 +1,7 @@
 """Answers that are written in turns with an environment: tools, searches, games."""
 
 import concurrent.futures
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -99,10 +99,8 @@ def turns(
                 if half.go_on():
                     halves.append(half)
         whole = _in_order([half.whole() for half in parts], [half.rows for half in parts], asks)
-        told = Counter({"answers": len(answers)})
-        for half in parts:
-            told.update(half.counts)
-        return whole, state, {name: float(value) for name, value in told.items()}
+        how.counts["answers"] += len(answers)
+        return whole, state, {name: float(value) for name, value in how.counts.items()}
 
     return Draw(
         apply,

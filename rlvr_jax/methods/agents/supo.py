@@ -20,7 +20,6 @@ to the next.
 from __future__ import annotations
 
 import concurrent
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -182,7 +181,7 @@ def summarized_turns(
         return ()
 
     def apply(asks, actor, state, turn):
-        budget, counts = turn.setting.response_tokens, Counter[str]()
+        budget = turn.setting.response_tokens
         world = lone_environment("summarized_turns", environment, turn.setting.task)
         until, size, request = how.sizes("summarized_turns", actor, budget)
         room = budget - len(request) - size
@@ -204,7 +203,7 @@ def summarized_turns(
                 while len(going):
                     some = [own[place] for place in going]
                     _write_turn(pieces, part.asks, some, part.begun[going], ends[going], budget)
-                    answer_turns(driver, pieces, part.asks, some, counts)
+                    answer_turns(driver, pieces, part.asks, some)
                     replied = np.array([row.active for row in some])
                     beyond = [row.cut + len(row.inject) for row in some] >= full[going]
                     on[going] = np.where(replied, beyond, unended(driver, pieces, some))
@@ -220,8 +219,8 @@ def summarized_turns(
         rewards = np.bincount(trace, batch.rollouts.process_reward.sum(axis=1), len(rows))
         if grades := driver.grades([row.episode for row in rows], rewards):
             batch = replace(batch, brought=[grades[number] for number in trace])
-        counts.update(answers=len(rows), segments=len(batch), turns=len(pieces))
-        counts["lost_answers"] += sum(row.episode.lost for row in rows)
+        lost, counts = sum(row.episode.lost for row in rows), driver.counts
+        counts.update(answers=len(rows), segments=len(batch), turns=len(pieces), lost_answers=lost)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
     return Draw(

@@ -25,7 +25,7 @@ from __future__ import annotations
 import concurrent
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.trees.branching import advance
 from rlvr_jax.experience.draws.trees.heads import Head, fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.nodes import (
     Nodes,
@@ -175,23 +176,24 @@ def step_tree(
                 f"step_tree: separator must be a text of the tokenizer's, got {separator!r}"
             )
         how = {"stops": (separator,), "temperature": temperature}
-        chosen, told = [], Counter[str]()
+        chosen, counts = [], Counter[str]()
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             driver = None
             if environment is not None:
                 driver = Driver(actor, environment, turn, depth, reply_tokens, how, threads)
                 how["stops"] = tuple(dict.fromkeys((separator, *driver.stops)))
+                counts = driver.counts
             pieces = Pieces(actor, turn.key, how)
             guide = Guide(state, pieces, actor) if guide_rate else None
             for place, ask in enumerate(asks):
                 tree = _Tree(
-                    pieces, actor, asks, place, separator, tokens, candidates, driver, guide, told
+                    pieces, actor, asks, place, separator, tokens, candidates, driver, guide
                 )
                 searched = search_steps(tree.root, tree.expand, iterations, depth, constant)
                 if guide is not None:
                     guide.see(searched)
                 right = best_traces(searched, min(traces, ask.samples))
-                told.update(solved_prompts=bool(right), nodes=len(searched.nodes))
+                counts.update(solved_prompts=bool(right), nodes=len(searched.nodes))
                 leaves = [path[-1] for path in right] or [_any_end(searched)]
                 own = [searched.states[leaf] for leaf in leaves]
                 # If all steps were lost only the root is left.
@@ -202,8 +204,8 @@ def step_tree(
         batch = replace(batch, asks=[asks[row.group] for row in rows], brought=_brought(rows, turn))
         if guide is not None:
             state, seen = guide.learned(guide_rate)
-            told.update(seen)
-        return batch, state, {name: float(value) for name, value in told.items()}
+            counts.update(seen)
+        return batch, state, {name: float(value) for name, value in counts.items()}
 
     if environment is None:
         return Draw(apply, init, fewer=True)
@@ -227,46 +229,43 @@ def _brought(rows: Sequence[TurnRow], turn: Turn) -> Sequence[Grade | None]:
     return [Grade(None) if one.lost else failed if one.outcome == 0 else None for one in episodes]
 
 
+@dataclass
 class _Tree:
     """Expands the steps of one prompt; a state is the response up to there."""
 
-    def __init__(
-        self,
-        pieces: Pieces,
-        actor: Actor,
-        asks: Sequence[Ask],
-        place: int,
-        separator: str,
-        tokens: int | None,
-        candidates: int,
-        driver: Driver | None,
-        guide: Guide | None,
-        counts: Counter[str],
-    ):
-        self.pieces, self.actor, self.asks = pieces, actor, asks
-        self.separator, self.tokens, self.candidates = separator, tokens, candidates
-        self.driver, self.guide, self.counts = driver, guide, counts
-        self.root = TurnRow(place, asks[place].first_sample, episode=Episode(asks[place].prompt))
-        self.first = self.root
-        self.drawn = 0
+    pieces: Pieces
+    actor: Actor
+    asks: Sequence[Ask]
+    place: int
+    separator: str
+    tokens: int | None
+    candidates: int
+    driver: Driver | None
+    guide: Guide | None
+
+    def __post_init__(self) -> None:
+        ask = self.asks[self.place]
+        self.root = TurnRow(self.place, ask.first_sample, episode=Episode(ask.prompt))
+        self.first, self.sampled = self.root, 0
 
     def expand(self, row: TurnRow) -> list[Candidate]:
         """The next steps of a response."""
-        # Each node has random numbers of its own.
-        first = self.root.sample + self.drawn
-        self.drawn += self.candidates
+        # Each node has separate random numbers.
+        first = self.root.sample + self.sampled
+        self.sampled += self.candidates
         rows = [row.fork(first + number) for number in range(self.candidates)]
         self.first = rows[0] if row is self.root else self.first
-        if self.driver is None:
-            drawn = self._written(rows)
-        else:
-            drawn = draw_turn(self.pieces, self.asks, rows, self.tokens)
+        write = advance if self.driver is None else draw_turn
+        drawn = write(self.pieces, self.asks, rows, self.tokens)
         values = [None] * len(rows) if self.guide is None else self.guide.scores(drawn).tolist()
         over = np.zeros(len(rows), bool)
         if self.driver is not None:
-            over = self._answered(self.driver, rows)
+            answer_turns(self.driver, self.pieces, self.asks, rows)
+            over = np.array([not (one.active or self._goes_on(one)) for one in rows])
         failed = np.array([one.episode.outcome == 0 for one in rows])
         lost = np.array([one.episode.lost for one in rows])
+        if self.driver is not None:
+            self.driver.counts.update(lost_steps=lost.sum(), failed_steps=failed.sum())
         ends = (over | ~self.pieces.goes_on(drawn)) & ~failed & ~lost
         right, _ = graded_ends(self.pieces, self.actor, drawn, ends)
         return [
@@ -279,33 +278,11 @@ class _Tree:
             for number, one in enumerate(rows)
         ]
 
-    def _written(self, rows: Sequence[TurnRow]) -> np.ndarray:
-        """Samples steps without an environment."""
-        asks = [self.asks[row.group] for row in rows]
-        drawn = self.pieces.draw(
-            asks,
-            [row.sample for row in rows],
-            [row.tip for row in rows],
-            [row.cut for row in rows],
-            self.tokens,
-        )
-        length = self.pieces.batch.rollouts.length[drawn]
-        for row, piece, cut in zip(rows, drawn, length, strict=True):
-            row.tip, row.cut = int(piece), int(cut)
-        return drawn
-
-    def _answered(self, driver: Driver, rows: Sequence[TurnRow]) -> np.ndarray:
-        """Adds the environment's replies to rows; returns which rows are over, bool [n]."""
-        answer_turns(driver, self.pieces, self.asks, rows, self.counts)
-        self.counts["lost_steps"] += sum(row.episode.lost for row in rows)
-        self.counts["failed_steps"] += sum(row.episode.outcome == 0 for row in rows)
-        return np.array([not (row.active or self._goes_on(driver, row)) for row in rows])
-
-    def _goes_on(self, driver: Driver, row: TurnRow) -> bool:
+    def _goes_on(self, row: TurnRow) -> bool:
         """Whether a step has ended at a separator without an environment call."""
         batch = self.pieces.batch
         tokens = batch.rollouts.tokens[row.tip, : row.cut].tolist()
-        return self.separator not in driver.stops and completes(
+        return self.separator not in self.driver.stops and completes(
             batch.tokenizer, tokens, (self.separator,)
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
-from rlvr_jax.experience.draws.trees.branching import Row
+from rlvr_jax.experience.draws.trees.branching import Row, advance
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
@@ -76,21 +75,19 @@ def draw_turn(
       until: of each row the place where its response is cut if it goes on beyond; None: nowhere.
       behind: tokens that are given behind what a row was told.
     """
-    kept = np.array([row.cut for row in rows])
-    drawn = pieces.draw(
-        [asks[row.group] for row in rows],
-        [row.sample for row in rows],
-        [row.tip for row in rows],
-        kept,
+    kept, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
+    drawn = advance(
+        pieces,
+        asks,
+        rows,
         limit,
+        until,
         inject=[[*row.inject, *behind] for row in rows],
         unanswered=[
             max(0, row.cut + len(row.inject) - row.answered) if row.tip >= 0 and not behind else 0
             for row in rows
         ],
     )
-    if until is not None:
-        pieces.cut(drawn, until)
     rollouts = pieces.batch.rollouts
     length = rollouts.length[drawn]
     places = np.arange(rollouts.tokens.shape[1])[None]
@@ -100,14 +97,12 @@ def draw_turn(
     own = (places >= end[:, None]) & (places < length[:, None])
     # Rows that go on behind one reply share it, too: it is the first one's.
     first: dict[int, int] = {}
-    owner = [first.setdefault(row.tip, number) for row, number in zip(rows, drawn, strict=True)]
+    owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
     pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
     known = _own_records(rollouts)
     known["turn"][drawn] = np.where(own, 2 * number, np.where(told, 2 * number - 1, -1))
     known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
     pieces.batch = pieces.batch.with_rollouts(**known)
-    for row, tip, tokens in zip(rows, drawn, length, strict=True):
-        row.tip, row.cut = int(tip), int(tokens)
     return drawn
 
 
@@ -137,21 +132,8 @@ def unended(how: Driver, pieces: Pieces, rows: Sequence[TurnRow]) -> list[bool]:
     ]
 
 
-def answer_turns(
-    how: Driver,
-    pieces: Pieces,
-    asks: Sequence[Ask],
-    rows: Sequence[TurnRow],
-    counts: Counter[str],
-) -> None:
-    """Tells rows what the environment says to their last turns; those without a reply to go on
-    behind are not active any more.
-
-    Args:
-      how: what asks.
-      asks: that the rows' groups are places of.
-      counts: of what happened, which is added to.
-    """
+def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequence[TurnRow]) -> None:
+    """Gives rows the replies to their last turns; rows without one become inactive."""
     rollouts = pieces.batch.rollouts
     budget = rollouts.tokens.shape[1]
     tips = np.array([row.tip for row in rows])
@@ -183,7 +165,7 @@ def answer_turns(
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
         row, tokenizer = rows[place], pieces.batch.tokenizer
-        told = how.take(reply, row.episode, rollouts, row.tip, tokenizer, counts, row.spare)
+        told = how.take(reply, row.episode, rollouts, row.tip, tokenizer, row.spare)
         if told is None:
             continue
         row.active, row.inject = True, told

@@ -1,7 +1,6 @@
-"""Responses that branch where an environment answers, after turns of more entropy."""
+"""Responses that fork after a reply of an environment to a turn of more entropy."""
 
 import concurrent.futures
-from collections import Counter
 from dataclasses import replace
 
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
@@ -16,46 +15,44 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.tools import Environment
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
 
 @part
 def branch_turns(
     environment: Environment | None = None,
-    limit: int = 8,
-    reply_tokens: int = 512,
-    weight: float = 0.2,
-    base: float = 0.5,
-    penalty: float = 0.0,
-    share: float = 0.5,
-    sensitivity: float | None = None,
-    top: int = 10,
-    window: int = 20,
+    limit: Count = 8,
+    reply_tokens: Count = 512,
+    weight: NonNegative = 0.2,
+    base: Unit = 0.5,
+    penalty: NonNegative = 0.0,
+    share: Unit = 0.5,
+    sensitivity: NonNegative | None = None,
+    top: Count = 10,
+    window: Count = 20,
 ) -> Draw:
-    """Writes responses in turns with an environment, and forks one behind a reply where the turn
-    before it was less sure than the first one.
+    """Writes responses in turns with an environment, and forks one after a reply.
 
-    Rows are written and told as by `turns`, and forked as by `branch_rounds`, a round being a turn
-    of the policy: after each of a row's turns but the first that is answered. A fork copies the
-    context, the reply that both go on behind, and what the environment knows of the episode; it
-    has random numbers of its own and is answered for itself from then on. Shared turns are trained
-    in every row that has them, replies in none. All prompts go on together, so that drawing waits
-    for replies.
+    Rows are written as by `turns`, and forked as by `branch_rounds`, with turns of the policy as
+    rounds: after each of a row's turns but the first that has a reply. A fork copies the context,
+    the reply, and the environment's state of the episode; it has different random numbers and
+    separate replies. Shared turns are trained in every row that has them, replies in none. All
+    prompts are sampled together, so sampling waits for replies.
 
-    Evaluations are drawn by `turns`: their responses are samples of the policy, without branches.
+    Evaluations sample by `turns`: their responses are samples of the policy, without forks.
 
     Args:
       environment, limit, reply_tokens: as for `turns`.
       weight, base, penalty, share, sensitivity, top, window: as for `branch_rounds`.
     Writes: turn, origin, process_reward, as `turns`.
-    Metrics: those of `branch_rounds` with `turns` (that were drawn) in the place of rounds;
-      answers, tool_tokens (each reply once, however many rows go on behind it), cut_replies,
-      lost_answers, and the sums of what the environment counts, as `turns`.
-    Source: ARPO and AEPO draw so (the links stand in the methods' cards).
+    Metrics: those of `branch_rounds` with `turns` (sampled ones) in place of rounds; answers,
+      tool_tokens (each reply once, however many rows continue after it), cut_replies,
+      lost_answers, and the sums of the environment's counts, as `turns`.
+    Source: ARPO and AEPO (the links are in the methods' cards).
     """
     whole = turns(environment, limit, reply_tokens)
     branches = Branches(weight, base, penalty, share, sensitivity, top, window)
-    branches.check("branch_turns")
 
     def init(setting):
         branches.check_vocabulary("branch_turns", setting)
@@ -63,7 +60,7 @@ def branch_turns(
         return ()
 
     def apply(asks, actor, state, turn):
-        vocabulary, counts = turn.setting.vocabulary, Counter[str]()
+        vocabulary = turn.setting.vocabulary
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             world = lone_environment("branch_turns", environment, turn.setting.task)
             how = Driver(actor, world, turn, limit, reply_tokens, {"record_top": top}, threads)
@@ -75,17 +72,15 @@ def branch_turns(
             def write(rows):
                 drawn = draw_turn(pieces, asks, rows)
                 entropies = branches.entropies(pieces, drawn, vocabulary)
-                answer_turns(how, pieces, asks, rows, counts)
+                answer_turns(how, pieces, asks, rows)
                 return entropies
 
-            rows = branches.grow(asks, pieces, turn.random(), vocabulary, make, write)
+            rows, forks = branches.grow(asks, pieces, turn.random(), vocabulary, make, write)
         batch = pieces.responses([row.tip for row in rows], asks)
         rewards = batch.rollouts.process_reward.sum(axis=1)
         batch = replace(batch, brought=how.grades([row.episode for row in rows], rewards))
-        forked = sum(row.forked for row in rows)
-        counts.update(answers=len(rows), turns=len(pieces))
-        counts.update(forked_rows=forked, begun_rows=len(rows) - forked)
-        counts["lost_answers"] += sum(row.episode.lost for row in rows)
-        return batch, state, {name: float(value) for name, value in counts.items()}
+        lost = sum(row.episode.lost for row in rows)
+        how.counts.update(forks, answers=len(rows), turns=len(pieces), lost_answers=lost)
+        return batch, state, {name: float(value) for name, value in how.counts.items()}
 
     return replace(whole, apply=apply, init=init, evaluation=whole)

@@ -1,4 +1,4 @@
-"""Who asks an environment: replies in time, kept for a resumed run, and as tokens."""
+"""The driver of an environment: replies in time, recorded for a resumed run, as tokens."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jinja2 import TemplateError
 
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.prompts import as_words, unknown_words
@@ -26,11 +27,11 @@ from rlvr_jax.tools.slips import names_own
 from rlvr_jax.types import Rollouts
 
 THREADS = 32
-"""In which a draw asks at the same time."""
+"""Environment calls of a draw at the same time."""
 SECONDS = 600.0
-"""Of a reply at most. Tools and adapters have shorter ones, which the policy is told about."""
+"""Longest time of a reply. Tools and adapters have shorter ones, which the policy reads about."""
 _NOTE = " … "
-_MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
+_MARK = "\ue000"  # a message while a chat template is read; no text contains it
 
 
 @dataclass(eq=False)
@@ -71,12 +72,11 @@ class Driver:
     def ask(
         self, key: str, episode: Episode, text: Any, own: bool
     ) -> concurrent.futures.Future[Any] | None:
-        """Begins to ask about what was written in an episode; None where the reply is known, or
-        another process asks.
+        """Requests a reply in an episode; None where it is recorded or another process requests it.
 
         Args:
-          key: names the reply in the step.
-          own: this process asks.
+          key: name of the reply in the step.
+          own: this process requests it.
         """
         if self.told.find(self._known_as(key)) is not None:
             episode.texts.append(text)
@@ -85,17 +85,17 @@ class Driver:
         return self.threads.submit(self._reply, episode, text) if own else None
 
     def owns(self, number: int) -> bool:
-        """Whether this process asks about an episode, by its number."""
+        """Whether this process requests the replies of an episode, by its number."""
         return number % jax.process_count() == jax.process_index()
 
     def replies(
         self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future[Any]]
     ) -> dict[int, Reply]:
-        """The replies to all rows that were asked about, by row, on every process.
+        """The replies to all rows, by row, on every process.
 
         Args:
-          keys: names of the replies, in the order in which rows are told.
-          waiting: those that this process waits for.
+          keys: names of the replies, in the order of the result.
+          waiting: those of this process.
         """
         told = {}
         for row, future in waiting.items():
@@ -108,16 +108,15 @@ class Driver:
         return {row: Reply(None, **self.told.find(key)) for row, key in known.items()}
 
     def _known_as(self, key: str) -> str:
-        """What names a reply in the run."""
+        """The name of a reply in the run."""
         return f"{self.name}/{key}"
 
     def _reply(self, episode: Episode, text: Any) -> Any:
-        """What the environment says next in an episode, which goes on; lost if it takes too long,
-        for nobody knows what it would have been."""
+        """The environment's next reply in an episode; lost if it takes longer than `seconds`."""
 
         def said() -> Any:
             state = episode.state
-            if episode.behind:  # what was said is known, the state is not
+            if episode.behind:  # the replies are recorded, the state is not
                 state = self.world.start(episode.prompt)[0]
                 for known in episode.texts:
                     state = self.world.reply(state, known).state
@@ -182,19 +181,25 @@ class Driver:
             self.counts["unknown_words"] += unknown
         return told
 
-    def ends_action(self, tokenizer: Any, tokens: Sequence[int]) -> bool:
-        """Whether the last token completes a text at which the environment is asked."""
-        return completes(tokenizer, tokens, self.stops)
+    def unended(self, batch: Batch, row: int, begin: int) -> bool:
+        """Whether a row was truncated elsewhere than at the end of an action.
+
+        Args:
+          begin: first token of its last turn.
+        """
+        rollouts = batch.rollouts
+        written = rollouts.tokens[row, begin : rollouts.length[row]].tolist()
+        return bool(rollouts.truncated[row]) and not completes(batch.tokenizer, written, self.stops)
 
     def tokens_of(
         self, reply: Reply, tokenizer: Any, paused: bool, last: int, most: int | None = None
     ) -> list[int]:
-        """The tokens of a reply; none where there is nothing to read.
+        """The tokens of a reply; none without a text.
 
         Args:
-          paused: the policy goes on in the same message.
+          paused: the policy continues in the same message.
           last: its last token, which ends its message unless it has paused.
-          most: tokens; None: `reply_tokens`. What is longer loses its middle.
+          most: tokens; None: `reply_tokens`. A longer reply loses its middle.
         """
         if reply.text is None:
             return []
@@ -256,30 +261,36 @@ class Episode:
         return replace(self, texts=[*self.texts])
 
 
-def environment_of(draw: str, given: Any, task: Any) -> Any:
+def environment_of(draw: str, given: Any, task: Any, alone: bool = False) -> Any:
     """The environment that a draw was given, or else the task's.
 
     Args:
       draw: its name, for the error.
+      alone: refuses a game of several players.
     Raises:
-      ValueError: neither is there.
+      ValueError: neither is there, or it is such a game.
     """
     found = given if given is not None else getattr(task, "environment", None)
     if found is None:
         raise ValueError(
             f"{draw}: environment must be given for task {task.name!r}, which has none of its own"
         )
+    if alone and getattr(found, "players", 1) > 1:
+        raise ValueError(
+            f"{draw}: environment must have one player, got {found.label}: a row that is forked or"
+            " begins anew would leave its game"
+        )
     return found
 
 
 def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
-    """What stands behind a message of the policy where a message of another role follows and the
-    policy is to go on, by the tokenizer's chat template. A template that knows no such role is
-    given a user's message; without a template the text has a line of its own. Special tokens in the
-    text are words of it.
+    """The text after a message of the policy, up to its next one, by the tokenizer's chat template.
+
+    A template without the role gets a user's message. Without a template the text has a separate
+    line. Special tokens in the text are words of it.
 
     Args:
-      end: what ended the policy's message, if it has ended it; it is not written again.
+      end: text that ended the policy's message, "" if none has; it is not written again.
     """
     if not getattr(tokenizer, "chat_template", None):
         return f"\n{text}\n"
@@ -297,6 +308,6 @@ def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
         if _MARK in whole and text.strip() in whole:
             return whole.partition(_MARK)[2].removeprefix(end)
     raise ValueError(
-        "turns: the tokenizer's chat template must write a message behind one of the assistant, got"
+        "turns: the tokenizer's chat template must write a message after one of the assistant, got"
         f" none of role {role!r} or 'user'"
     )

@@ -1,4 +1,4 @@
-"""Answers on their way through an environment, turn by turn: what the draw `turns` is made of."""
+"""Responses in turns with an environment, for the draw `turns`."""
 
 import concurrent.futures
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from rlvr_jax.types import Rollouts, axes_of
 
 
 class Half:
-    """Some answers on their way: their rows so far, and the replies that are being waited for.
+    """Some unfinished responses: their rows so far, and the replies that they wait for.
 
     Fields:
-      rows: numbers of the answers, in order.
-      begin: where the policy's turn begins that the environment has not answered yet, [B]. A pause
-        without a reply does not end a turn.
-      replies: that each row has read, [B].
+      rows: numbers of the responses, in order.
+      begin: first token of the policy's turn that has no reply yet, [B]. A pause without a reply
+        does not end a turn.
+      replies: number of replies that each row has read, [B].
     """
 
     def __init__(
@@ -34,8 +34,7 @@ class Half:
         answers: Sequence[tuple[Ask, int]],
         rows: np.ndarray,
     ):
-        self.how = how
-        self.rows = rows
+        self.how, self.rows = how, rows
         self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
         batch = self._draw(asks, 0)
@@ -43,13 +42,13 @@ class Half:
         begun = np.zeros(len(rows), int)
         if rollouts.origin is not None:
             begun = np.sum(np.cumprod(rollouts.origin != 0, axis=1), axis=1)
-        turn = np.where(np.arange(rollouts.tokens.shape[1])[None] < rollouts.length[:, None], 0, -1)
+        shape = rollouts.tokens.shape
+        turn = np.where(np.arange(shape[1])[None] < rollouts.length[:, None], 0, -1)
+        origin = np.zeros(shape, np.int32) if rollouts.origin is None else rollouts.origin
         self.batch: Batch = batch.with_rollouts(
             turn=turn.astype(np.int32),
-            origin=np.zeros(rollouts.tokens.shape, np.int32)
-            if rollouts.origin is None
-            else rollouts.origin,
-            process_reward=np.zeros(rollouts.tokens.shape, rollouts.reward.dtype),
+            origin=origin,
+            process_reward=np.zeros(shape, rollouts.reward.dtype),
         )
         self.opening: np.ndarray = begun - [len(ask.given) for ask, _ in self.answers]
         self.begin: np.ndarray = begun
@@ -64,8 +63,7 @@ class Half:
         return self.batch.rollouts.tokens.shape[1]
 
     def _asked(self):
-        """Begins to ask the environment about the open rows that may be answered; of this process
-        those that it owns."""
+        """Requests the replies to the open rows that may have one; this process those it owns."""
         asked, texts = self._written()
         begun = {
             row: self.how.ask(
@@ -83,27 +81,22 @@ class Half:
         return how.actor.draw(asks, key, how.sampling or None)
 
     def _written(self) -> tuple[list[int], list[str]]:
-        """The open rows that may be answered, and what the policy wrote last in each."""
+        """The open rows that may have a reply, and the policy's last text in each."""
         rollouts = self.batch.rollouts
         full = rollouts.truncated & (rollouts.length >= self.budget)
         if self.how.turn_tokens is not None:
-            full |= self._used_up()
+            room = rollouts.length - self.begin < self.how.turn_tokens
+            full |= [
+                not more and self.how.unended(self.batch, row, self.begin[row])
+                for row, more in enumerate(room)
+            ]
         asked = self.open[~full[self.open] & (self.replies[self.open] < self.how.limit)]
         ends = rollouts.length - ~rollouts.truncated
         written = [rollouts.tokens[row, self.begin[row] : ends[row]] for row in asked]
         return asked.tolist(), row_texts(self.batch.tokenizer, written)
 
-    def _used_up(self) -> np.ndarray:
-        """Which rows have the most tokens that a turn may have, and no end of an action, [B]."""
-        rollouts = self.batch.rollouts
-        most = rollouts.truncated & (rollouts.length - self.begin >= self.how.turn_tokens)
-        for row in np.flatnonzero(most):
-            written = rollouts.tokens[row, self.begin[row] : rollouts.length[row]].tolist()
-            most[row] = not self.how.ends_action(self.batch.tokenizer, written)
-        return most
-
     def _key(self, row: int) -> str:
-        """What names the reply that a row waits for, in the step."""
+        """The name in the step of the reply that a row waits for."""
         ask, sample = self.answers[row]
         return f"{ask.round}/{ask.number}/{sample}/{self.pauses}"
 
@@ -141,7 +134,7 @@ class Half:
         return True
 
     def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
-        """Takes over what was drawn behind what some rows have."""
+        """Adds the sampled tokens and their records after those of some rows."""
         before, new = self.batch.rollouts, drawn.rollouts
         places = np.arange(self.budget)[None]
         behind = places >= before.length[rows][:, None]
@@ -157,7 +150,7 @@ class Half:
             whole = own.copy()
             whole[rows] = np.where(part, array, own[rows])
             changed[name] = whole
-        # What the actor was given is not what it would call so: the policy's turns, and replies.
+        # The actor marks all given tokens; turns of the policy are among them.
         origin = before.origin.copy()
         if new.origin is not None:
             origin[rows] = np.where(behind, new.origin, origin[rows])
@@ -170,14 +163,14 @@ class Half:
         self.batch = self.batch.with_rollouts(**changed)
 
     def whole(self) -> Batch:
-        """The rows at their end, with what the environment has to say about them."""
+        """The rows at their ends, with the environment's grades."""
         self.how.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
         rewards = self.batch.rollouts.process_reward.sum(axis=1)
         return replace(self.batch, brought=self.how.grades(self.episodes, rewards))
 
 
 class PlayedHalf(Half):
-    """One whose responses play a game with each other: `players` rows that follow one another."""
+    """One whose responses play a game with each other: each `players` consecutive rows."""
 
     def _asked(self):
         asked, texts = self._written()
@@ -202,7 +195,7 @@ class PlayedHalf(Half):
 
 
 class _ToPlayer(NamedTuple):
-    """A game's reply to one player, as it will be."""
+    """The future reply of a game to one player."""
 
     game: concurrent.futures.Future
     player: int

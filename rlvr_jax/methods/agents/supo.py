@@ -29,14 +29,12 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
-from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
     draw_turn,
-    lone_environment,
-    unended,
 )
 from rlvr_jax.experience.parts import Actor, Draw, Turn
 from rlvr_jax.methods._tools import Tools, with_tools
@@ -177,12 +175,12 @@ def summarized_turns(
     how = Segments(most, instruction, context, summary)
 
     def init(setting):
-        lone_environment("summarized_turns", environment, setting.task)
+        environment_of("summarized_turns", environment, setting.task, alone=True)
         return ()
 
     def apply(asks, actor, state, turn):
         budget = turn.setting.response_tokens
-        world = lone_environment("summarized_turns", environment, turn.setting.task)
+        world = environment_of("summarized_turns", environment, turn.setting.task, alone=True)
         until, size, request = how.sizes("summarized_turns", actor, budget)
         room = budget - len(request) - size
         rows = [
@@ -206,7 +204,9 @@ def summarized_turns(
                     answer_turns(driver, pieces, part.asks, some)
                     replied = np.array([row.active for row in some])
                     beyond = [row.cut + len(row.inject) for row in some] >= full[going]
-                    on[going] = np.where(replied, beyond, unended(driver, pieces, some))
+                    batch = pieces.batch
+                    cut = [driver.unended(batch, row.tip, row.answered) for row in some]
+                    on[going] = np.where(replied, beyond, cut)
                     going = going[replied & ~beyond]
                 return np.array([row.tip for row in own]), on & ~part.whole
 

@@ -29,7 +29,7 @@ from rlvr_jax.experience.draws.trees.nodes import Nodes, roots, with_nodes
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
@@ -168,35 +168,23 @@ def _found(nodes, states, edges, status, done) -> Found:
     if status[0] != PROVED:
         return Found(None, status[0], [], nodes, states, done)
     # Distances from the goal, shorter ones first; a cycle is never part of a shortest path.
-    distance = {}
+    distance: dict[Any, int] = {PROVED: 0}
     while 0 not in distance:
-        reached = {
+        distance |= {
             node: 1 + min(known)
             for node, edge in enumerate(edges)
             if node not in distance
-            and (
-                known := [
-                    0 if to == PROVED else distance[to]
-                    for _, to in edge.tactics
-                    if to == PROVED or to in distance
-                ]
-            )
+            and (known := [distance[to] for _, to in edge.tactics if to in distance])
         }
-        distance |= reached
     proof, errors, node = [], [], 0
-    while True:
-        ways = [
-            (0 if to == PROVED else distance[to], order, tactic, to)
-            for order, (tactic, to) in enumerate(edges[node].tactics)
-            if to == PROVED or to in distance
-        ]
-        _, _, tactic, to = min(ways, key=lambda way: way[:2])
+    while node != PROVED:
+        ways = [(tactic, to) for tactic, to in edges[node].tactics if to in distance]
+        tactic, after = min(ways, key=lambda way: distance[way[1]])
         proof.append((states[node], tactic))
-        wrong = [other for other, after in edges[node].tactics if after == ERROR]
+        wrong = [other for other, to in edges[node].tactics if to == ERROR]
         errors += [(states[node], tactic, other) for other in wrong]
-        if to == PROVED:
-            return Found(proof, status[0], errors, nodes, states, done)
-        node = to
+        node = after
+    return Found(proof, status[0], errors, nodes, states, done)
 
 
 def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> np.ndarray:
@@ -209,7 +197,6 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
       surprise: x, [M].
       low, high: levels of the quantiles, 0 ≤ low ≤ high ≤ 1.
     """
-    check_within(0, 1, "tactic_filter", low=low, high=high)
     if low > high:
         raise ValueError(f"tactic_filter: low must be at most high {high}, got {low}")
     surprise = np.asarray(surprise, float)
@@ -246,15 +233,11 @@ def prove_statements(
     samples: those of lowest probability. A statement without a step to train has one row that is
     not trained.
 
+    Steps are scored and trained at temperature 1.
+
     Args:
       environment: whose replies are the states. None: that of the task.
-      tactics: sampled in a state (n).
-      alpha: of the order of the search (α).
-      expansions: of a statement at most.
-      low, high: quantiles of -mean logp between which steps are trained.
-      separator: text after a state in the policy's prompt.
-      banned: words that exclude a tactic.
-      temperature: of the sampler; steps are scored and trained at temperature 1.
+      tactics, alpha, expansions, low, high, separator, banned, temperature: as for `bfs_prover_v2`.
     Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
       lost_statements.
     """

@@ -33,7 +33,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import advance
 from rlvr_jax.experience.draws.trees.heads import Head, fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.nodes import (
@@ -50,7 +50,6 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
     draw_turn,
-    lone_environment,
 )
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.grades import unsaid
@@ -163,7 +162,7 @@ def step_tree(
 
     def init(setting):
         if environment is not None:
-            lone_environment("step_tree", environment, setting.task)
+            environment_of("step_tree", environment, setting.task, alone=True)
         if not guide_rate:
             return ()
         if setting.width < 1:

@@ -1,4 +1,4 @@
-"""Turns with an environment that are written as pieces, for draws that fork or cut between them."""
+"""Turns with an environment as pieces, for draws that fork or truncate between them."""
 
 from __future__ import annotations
 
@@ -8,31 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
+from rlvr_jax.experience.draws.asking import Driver, Episode
 from rlvr_jax.experience.draws.trees.branching import Row, advance
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
-from rlvr_jax.tasks import Task
-from rlvr_jax.tools import Environment
 from rlvr_jax.types import Rollouts
-
-
-def lone_environment(draw: str, given: Environment | None, task: Task) -> Environment:
-    """The environment that a draw was given, or else the task's, in which rows are alone.
-
-    Args:
-      draw: its name, for the error.
-    Raises:
-      ValueError: neither is there; a game of several players.
-    """
-    world = environment_of(draw, given, task)
-    if getattr(world, "players", 1) > 1:
-        raise ValueError(
-            f"{draw}: environment must have one player, got {world.label}: a row that is forked or"
-            " begins anew would leave its game"
-        )
-    return world
 
 
 @dataclass
@@ -40,12 +21,11 @@ class TurnRow(Row):
     """A response in an environment.
 
     Fields:
-      turn: replies that it has been told.
-      asked: times that the environment was asked.
-      answered: tokens up to the end of the last reply; the turn behind them is not answered yet.
-      inject: tokens of the last one, which its next turn begins behind.
-      spare: tokens of the budget that a reply leaves, for which it is shortened; None: one without
-        room for a further token is left out.
+      turn: number of replies that it has read.
+      asked: number of replies that it has requested.
+      answered: tokens up to the end of the last reply; the turn after them has no reply yet.
+      inject: tokens of the last reply, which its next turn follows.
+      spare: as for `Driver.take`.
     """
 
     episode: Episode | None = None
@@ -67,13 +47,11 @@ def draw_turn(
     until: Sequence[int] | None = None,
     behind: Sequence[int] = (),
 ) -> np.ndarray:
-    """Writes a turn of some rows, behind what they were told; gives the numbers of the pieces.
+    """Writes a turn of some rows, after their replies; returns the numbers of the pieces.
 
     Args:
-      asks: that the rows' groups are places of.
-      limit: tokens that are drawn at most; None: up to the end.
-      until: of each row the place where its response is cut if it goes on beyond; None: nowhere.
-      behind: tokens that are given behind what a row was told.
+      asks, limit, until: as for `advance`.
+      behind: tokens that are given after the reply of a row.
     """
     kept, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
     drawn = advance(
@@ -95,7 +73,7 @@ def draw_turn(
     number = np.array([row.turn for row in rows])[:, None]
     told = (places >= kept[:, None]) & (places < end[:, None])
     own = (places >= end[:, None]) & (places < length[:, None])
-    # Rows that go on behind one reply share it, too: it is the first one's.
+    # Rows that continue after one reply share it: the first row has it.
     first: dict[int, int] = {}
     owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
     pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
@@ -107,7 +85,7 @@ def draw_turn(
 
 
 def _own_records(rollouts: Rollouts) -> dict[str, np.ndarray]:
-    """Copies of the records that a reply changes; new ones say nothing."""
+    """Copies of the records that a reply changes; new ones are empty."""
     shape, known = rollouts.tokens.shape, {}
     new = {
         "turn": np.full(shape, -1, np.int32),
@@ -120,18 +98,6 @@ def _own_records(rollouts: Rollouts) -> dict[str, np.ndarray]:
     return known
 
 
-def unended(how: Driver, pieces: Pieces, rows: Sequence[TurnRow]) -> list[bool]:
-    """Of which rows the last turn has come to a limit, and not to the end of an action."""
-    rollouts = pieces.batch.rollouts
-    return [
-        bool(rollouts.truncated[row.tip])
-        and not how.ends_action(
-            pieces.batch.tokenizer, rollouts.tokens[row.tip, row.answered : row.cut].tolist()
-        )
-        for row in rows
-    ]
-
-
 def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequence[TurnRow]) -> None:
     """Gives rows the replies to their last turns; rows without one become inactive."""
     rollouts = pieces.batch.rollouts
@@ -140,13 +106,14 @@ def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequenc
     paused = rollouts.truncated[tips]
     for row in rows:
         row.active, row.inject = False, ()
-    cut_off = unended(how, pieces, rows)
     asked = [
         place
         for place, row in enumerate(rows)
-        if row.turn < how.limit and not cut_off[place] and not (paused[place] and row.cut >= budget)
+        if row.turn < how.limit
+        and not how.unended(pieces.batch, row.tip, row.answered)
+        and not (paused[place] and row.cut >= budget)
     ]
-    # Neither what it was given nor the end of a response is a part of what it says.
+    # Given tokens and the end of a response are not part of its text.
     places = np.arange(budget)
     said = rollouts.origin[pieces.source[tips], places] == 0
     said &= places >= np.array([row.answered for row in rows])[:, None]
@@ -159,7 +126,7 @@ def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequenc
         ask = asks[row.group]
         keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.asked}"
         row.asked += 1
-        # All rows of a prompt are asked about by one process, which has the states of forks.
+        # One process requests the replies to all rows of a prompt: it has the states of forks.
         future = how.ask(keys[place], row.episode, text, how.owns(row.group))
         if future is not None:
             waiting[place] = future

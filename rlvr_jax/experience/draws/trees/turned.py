@@ -3,14 +3,13 @@
 import concurrent.futures
 from dataclasses import replace
 
-from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Branches
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
     draw_turn,
-    lone_environment,
 )
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
@@ -56,13 +55,13 @@ def branch_turns(
 
     def init(setting):
         branches.check_vocabulary("branch_turns", setting)
-        lone_environment("branch_turns", environment, setting.task)
+        environment_of("branch_turns", environment, setting.task, alone=True)
         return ()
 
     def apply(asks, actor, state, turn):
         vocabulary = turn.setting.vocabulary
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
-            world = lone_environment("branch_turns", environment, turn.setting.task)
+            world = environment_of("branch_turns", environment, turn.setting.task, alone=True)
             how = Driver(actor, world, turn, limit, reply_tokens, {"record_top": top}, threads)
             pieces = Pieces(actor, turn.key, how.sampling)
 

@@ -14,7 +14,7 @@ from rlvr_jax.experience.draws.asking import Driver, Episode
 from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
-from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.types.fields import token_fields, where_tokens
 
 
 class Half:
@@ -139,17 +139,12 @@ class Half:
         places = np.arange(self.budget)[None]
         behind = places >= before.length[rows][:, None]
         changed: dict[str, Any] = {}
-        for name, (_, axes) in axes_of(Rollouts).items():
-            array = getattr(new, name)
-            own = getattr(before, name)
-            if axes[:2] != ("B", "T") or array is None or name in ("turn", "process_reward"):
-                continue
-            if own is None:
-                own = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
-            part = behind.reshape(*behind.shape, *[1] * (array.ndim - 2))
-            whole = own.copy()
-            whole[rows] = np.where(part, array, own[rows])
-            changed[name] = whole
+        for name, array in token_fields(new).items():
+            if name not in ("turn", "process_reward"):
+                own = getattr(before, name)
+                empty = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
+                changed[name] = empty if own is None else own.copy()
+                changed[name][rows] = where_tokens(behind, array, changed[name][rows])
         # The actor marks all given tokens; turns of the policy are among them.
         origin = before.origin.copy()
         if new.origin is not None:

@@ -36,7 +36,7 @@ def guidance(words: Count = 8) -> View:
     hints is shown unchanged.
 
     Args:
-      words: of the solution, one after the other, that hints may not have.
+      words: consecutive ones of the solution that hints may not have.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:

@@ -54,9 +54,7 @@ def useful_calls(
     """The score of a turn's calls, or the task's reward of a turn without calls.
 
     Args:
-      calls, solved, otherwise: columns of the task's rewards: n, s, and the reward of a turn
-        without calls.
-      score: of n and s.
+      calls, solved, otherwise: `columns` of `automated_tool_envs`.
     Reads: component_rewards. Metrics: reward/calls, reward/solved, reward/without_calls.
     """
     columns = (calls, solved, otherwise)

@@ -45,8 +45,7 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
     rewards do not stay at 0.
 
     Args:
-      rate, future_rate: k and k'.
-      bonus: ζ.
+      rate, future_rate, bonus: k, k' and ζ.
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
     """
 

@@ -41,7 +41,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, mas
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.tools.environment import Environment, Game
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.fields import token_fields, where_tokens
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -55,7 +55,6 @@ from rlvr_jax.types.hyperparameters import (
     ReplyTokens,
 )
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 AtLeastTwo = Annotated[int, Range(2)]
 
@@ -80,18 +79,17 @@ def banded_entropy_bonus(
     sampling time.
 
     Args:
-      coefficient, smooth: λ, β.
-      low, high: κ_l, κ_r, edges of the band relative to the past mean.
-      size: a, with a hinge per nat.
+      coefficient, smooth, low, high, size: λ, β, κ_l, κ_r and a of `epo`.
       steps: S, longest episode; later steps count as the last one.
-      max_epochs: updates over which w falls; later updates have the last weight.
-      per_rollout: H is the mean over the tokens of the row instead of the token's own.
+      max_epochs, per_rollout, hinge: as for `epo`; later updates have the last weight.
     Metrics: band_penalty, the mean of P; band_weight, w.
     Raises:
       ValueError: low not below high.
     """
     if not low < high:
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
+
+    band = dict(low=low, high=high, size=size, per_rollout=per_rollout, hinge=hinge)
 
     def init(spec):
         del spec
@@ -101,17 +99,7 @@ def banded_entropy_bonus(
     def apply(signals, context, state):
         entropy, mask = context.stats.entropy, signals.mask
         env_step = jnp.clip(context.rollouts.env_step, 0, steps - 1)
-        outside = band_penalty(
-            entropy,
-            mask,
-            env_step,
-            state,
-            low=low,
-            high=high,
-            size=size,
-            per_rollout=per_rollout,
-            hinge=hinge,
-        )
+        outside = band_penalty(entropy, mask, env_step, state, **band)
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
         change = coefficient * (entropy - smooth * weight * outside)
         mean, there = step_entropy(context.rollouts.entropy, mask, env_step, steps)
@@ -263,15 +251,12 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     length = np.where(last, rollouts.length, np.max(np.where(own, places + 1, 0), axis=1))
     there = places < length[:, None]
     before = there & ~own & (rollouts.origin == 0)
-    changed: dict[str, Any] = {}
-    for name, (_, axes) in axes_of(Rollouts).items():
-        array = getattr(rollouts, name)
-        if axes[:2] != ("B", "T") or array is None or name in ("turn", "origin", "temperature"):
-            continue
-        # Earlier tokens stay as context; their records belong to other rows.
-        on = there if name == "tokens" else own
-        on = on.reshape(*on.shape, *[1] * (array.ndim - 2))
-        changed[name] = np.where(on, array, array.dtype.type(0))
+    # Earlier tokens stay as context; their records belong to other rows.
+    changed = {
+        name: where_tokens(there if name == "tokens" else own, array)
+        for name, array in token_fields(rollouts).items()
+        if name not in ("turn", "origin", "temperature")
+    }
     return batch.with_rollouts(
         **changed,
         length=length.astype(np.int32),

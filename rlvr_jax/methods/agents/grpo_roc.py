@@ -111,9 +111,7 @@ def select_cleanest(
     Groups of equal outcomes, and those with too few grades, are dropped: their mask is cleared.
 
     Args:
-      drawn: responses sampled for each selected one.
-      penalty: the correct responses of lowest penalty are selected.
-      least_wrong, least_right: minimum of each, see `cleanest_rows`.
+      drawn, penalty, least_wrong, least_right: as for `grpo_roc`.
     Reads: outcome, and the fields that the penalty reads. Metrics: as `select_rows`.
     Raises:
       ValueError: when called, minima above the number to select.

@@ -42,8 +42,7 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
     prompts that are never solved Φ stays 0 and self-praise is always paid.
 
     Args:
-      column: of the task's rewards, the claimed fraction in [0, 1]; NaN counts as 0.
-      coefficient: c.
+      column, coefficient: as for `retroagent`; NaN of the column counts as 0.
     Reads: outcome, group, component_rewards. Metrics: reward/outcome, reward/progress, best_share
       (mean Φ of the batch's rows, before it).
     """

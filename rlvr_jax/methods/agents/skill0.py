@@ -63,10 +63,7 @@ def withdraw_skills(
 
     Args:
       skills: texts by name, the general one first.
-      sets: number of skills that each of equally long phases may show, such as (6, 3, 0).
-      every: steps between two ratings.
-      rated: prompts of each rating.
-      samples: responses to each, with and without skills.
+      samples: `rating_samples` of `skill0`, as are the other arguments; phases are equally long.
     Metrics: active_skills; rated_with, rated_without (pass rates), where prompts were rated.
     Raises:
       ValueError: no general skill in the first place, or no phases.

@@ -34,7 +34,16 @@ from rlvr_jax.experience.rewards.composition import Part, bounded, total
 from rlvr_jax.experience.rewards.outcomes import signed_outcome
 from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, shaping
 from rlvr_jax.experience.rewards.tool_calls import replies_read
-from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
+from rlvr_jax.experience.store import (
+    Store,
+    empty_store,
+    oldest,
+    pop_oldest,
+    push,
+    repeatable,
+    rewritten,
+    taken,
+)
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import drop_high_covariance, group_centered, random_choice
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
@@ -142,9 +151,7 @@ def replay_good(
 
     Args:
       rows: of a further update at most; the store has room for twice as many.
-      age: steps that a response is stored.
-      groups: number of groups whose mean rewards are stored.
-      steps: S, step from which γ is 1.
+      age, groups, steps: as `replay_age`, … of `spear`; `steps` is S.
       where: (batch, task) -> bool [B], rows that may be stored; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
       kept_rows (stored ones), replayed_rows, replay_weight (γ).
@@ -176,7 +183,8 @@ def replay_good(
         new = [mean[own[0]] for own in batch.groups if not np.isnan(mean[own[0]])]
         means = np.concatenate([state.means, np.array(new, np.float32)])[-groups:]
         usual = usual_reward(means)
-        store = _younger(state.store, turn.step - age)
+        old = int(np.sum(state.store.step[oldest(state.store)] < turn.step - age))
+        _, store = pop_oldest(state.store, old)
         good = known & (reward > mean) & repeatable(batch, turn.setting)
         if where is not None:
             good &= where(batch, turn.setting.task)
@@ -221,14 +229,6 @@ def replay_size(number: int, most: int) -> int:
     """The largest power of two up to both numbers; 0 of none."""
     number = min(number, most)
     return 2 ** (number.bit_length() - 1) if number > 0 else 0
-
-
-def _younger(store: Store, step: int) -> Store:
-    """The store without rows of steps before this one; the oldest come first."""
-    places = oldest(store)
-    old = int(np.sum(store.step[places] < step))
-    first = (int(store.first) + old) % store.capacity
-    return store._replace(first=np.int32(first), held=np.int32(int(store.held) - old))
 
 
 def _records(good: Batch, actor) -> dict[str, np.ndarray]:

@@ -82,11 +82,7 @@ def summaries(
     same for all of them: whether the response as a whole was truncated.
 
     Args:
-      most: summaries of a response at most (S).
-      instruction: text that requests a summary.
-      context: tokens of a segment before it (L), the copied summary included; None: half the run's
-        budget.
-      summary: tokens of a summary at most; None: a quarter of the budget.
+      most, instruction, context, summary: as for `supo`; `context` includes the copied summary.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Metrics: answers, segments (counts, so that their quotient is the mean).
     """

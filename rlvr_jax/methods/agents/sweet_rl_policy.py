@@ -55,8 +55,7 @@ def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Sta
 
     Args:
       view: prompt that critic and initial policy read, such as `with_reference()`.
-      candidates: of a turn.
-      pairs: of a turn, at most half the candidates.
+      candidates, pairs: as for `sweet_rl_policy`.
     Draws: `candidates` rows for each group. Writes: mask, turn, reward.
     Metrics: turn_gap (mean worth of the better turns of pairs less that of the others, nats).
     Raises:

@@ -77,13 +77,8 @@ def search_tree(
     are exact.
 
     Args:
-      tokens: of a node.
-      width: children of a node.
-      exploration: c of `upper_confidence`.
-      least: smallest γ of the back-up.
-      value_weight, depth_weight: of `frontier_score`.
-      overlong: last tokens of the budget, over which `overlong_term` falls to -1; 0: off.
-      most_expansions: of a prompt's tree, at least the levels of a response.
+      tokens: `node_tokens` of `deepsearch`, as are the other arguments.
+      most_expansions: at least the levels of a response.
     Metrics: expansions, nodes, solved_rows.
     Raises:
       ValueError: when a run begins, too few expansions.

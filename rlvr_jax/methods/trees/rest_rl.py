@@ -69,13 +69,8 @@ def start_from_prefixes(
     break. A prefix that leaves no room for a response is left out.
 
     Args:
-      rated: prompts of each step.
-      samples, temperature: of their responses.
-      spread: smallest standard deviation of the outcomes.
-      accept: outcome of the best response from which on it has prefixes.
-      ratio: prefixes per line.
-      decay: of the chance from one line to the next.
-      capacity: of the queue, the newest entries.
+      samples, temperature: of the rated responses.
+      rated, spread, accept, ratio, decay, capacity: as for `rest_rl`.
     Metrics: queue (entries), kept_prompts (fraction of the rated), new_prefixes, asked_prefixes
       (requests of the step that begin with lines).
     """

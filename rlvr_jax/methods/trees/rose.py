@@ -94,9 +94,8 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     samples.
 
     Args:
-      fresh: probability of a beginning at the prompt (ε).
       metric: of the entropy and the similarity of the likeliest tokens.
-      top: number of the likeliest tokens.
+      fresh, top: as for `rose`.
     Metrics: branched_rows, branch_position (mean over them; 0 without any).
     """
 

@@ -138,17 +138,8 @@ def step_tree(
     D + 1 weights and their moments.
 
     Args:
-      separator: text that ends a step.
-      candidates: children of a node.
-      iterations: descents of a tree.
-      depth: steps of a response at most.
-      constant: c of `upper_confidence`.
-      traces: rows of a prompt at most.
-      tokens: of a step at most. None: the rest of the budget.
-      temperature: of the sampler.
+      constant, tokens: `exploration` and `step_tokens` of `rstar_math`, as are the other arguments.
       environment: replies to steps; each response has its own episode. None: no replies.
-      reply_tokens: of a reply at most; the middle of a longer one is removed.
-      guide_rate: learning rate of Adam; 0: no guide.
     Writes: with an environment turn, origin, process_reward, as `turns`.
     Metrics: nodes, solved_prompts; with an environment failed_steps, lost_steps, tool_tokens,
       cut_replies, and the sums of its counts; with a guide step_pairs, and ordered_pairs, those

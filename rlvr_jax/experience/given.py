@@ -8,6 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import GIVEN
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.fields import token_fields, where_tokens
 
 
 def with_given(

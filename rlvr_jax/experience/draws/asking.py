@@ -63,7 +63,7 @@ class Driver:
         # The other rewards of the task are not known where the environment judges.
         self.unsaid: Mapping[str, float] = unsaid(self.turn.setting.task)
         key = np.asarray(jax.random.key_data(self.turn.key)).ravel()
-        self.name: str = "-".join(map(str, key.tolist()))
+        self.name: str = "-".join(map(str, key.tolist())) + "/"
         if self.turn_tokens is not None and self.turn_tokens >= self.turn.setting.response_tokens:
             self.turn_tokens = None
         self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, self.world.stops)))
@@ -78,7 +78,7 @@ class Driver:
           key: name of the reply in the step.
           own: this process requests it.
         """
-        if self.told.find(self._known_as(key)) is not None:
+        if self.told.find(self.name + key) is not None:
             episode.texts.append(text)
             episode.behind = True
             return None
@@ -103,13 +103,9 @@ class Driver:
             fields = ("text", "done", "reward", "outcome", "role", "lost")
             told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
         new = {int(row): each for part in gather(told) for row, each in part.items()}
-        known = {row: self._known_as(key) for row, key in keys.items()}
+        known = {row: self.name + key for row, key in keys.items()}
         self.told.keep(self.turn.step, {known[row]: each for row, each in new.items()})
         return {row: Reply(None, **self.told.find(key)) for row, key in known.items()}
-
-    def _known_as(self, key: str) -> str:
-        """The name of a reply in the run."""
-        return f"{self.name}/{key}"
 
     def _reply(self, episode: Episode, text: Any) -> Any:
         """The environment's next reply in an episode; lost if it takes longer than `seconds`."""

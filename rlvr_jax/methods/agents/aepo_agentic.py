@@ -117,13 +117,7 @@ def aepo_agentic(
 
     Args:
       entropy_coefficient: scale of the entropy's standard score.
-      share: fraction of a group's rows that begins at the prompt; without `sensitivity`.
-      sensitivity: of the number of rows that begin at the prompt (β), by a probe; None: no probe.
-      weight: of the difference of entropies in the probability of a fork (γ).
-      base: probability of a fork at equal entropies, before any fork.
-      penalty: by which each fork of a prompt damps the next ones.
-      top: likeliest tokens that an entropy sums over.
-      window: first tokens of a turn that count.
+      share, sensitivity, weight, base, penalty, top, window: as for `branch_rounds`; `weight` is γ.
     """
     return Recipe(
         objective=objective(

@@ -49,12 +49,7 @@ def aepo_rollout(
 
     Args:
       round_tokens: tokens of a round, without tools.
-      sensitivity: of the number of rows that begin at the prompt (β).
-      weight: of the difference of entropies in the probability of a fork (γ).
-      base: probability of a fork at equal entropies, before any fork.
-      penalty: by which each fork of a prompt damps the next ones.
-      top: likeliest tokens that an entropy sums over.
-      window: first tokens of a round that count.
+      sensitivity, weight, base, penalty, top, window: as for `branch_rounds`; `weight` is γ.
     """
     branches = dict(
         weight=weight,

@@ -116,11 +116,7 @@ def arpo(
 
     Args:
       round_tokens: tokens of a round, without tools.
-      share: fraction of a group's rows that begins at the prompt.
-      weight: of the difference of entropies in the probability of a fork (w).
-      base: probability of a fork at equal entropies.
-      top: likeliest tokens that an entropy sums over.
-      window: first tokens of a round that count.
+      share, weight, base, top, window: as for `branch_rounds`.
       hard: shared tokens get the mean advantage of their rows.
     """
     branches = dict(weight=weight, base=base, share=share, top=top, window=window)

@@ -15,8 +15,6 @@ reward and confidence, so the rows are not samples of the policy; nothing correc
 default.
 """
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -69,7 +67,7 @@ def search_tree(
        and becomes a row: of the correct ones, else of all, the one whose own tokens have the
        smallest mean -logp. The other children are visited once.
     3. Without a terminal the child of highest `upper_confidence` is expanded next, otherwise the
-       node of highest `frontier_score` among all that have not been.
+       node of highest score among all that have not been (`_next`).
 
     When the tree is done each token is rewarded by its node (`token_rewards`, in `process_reward`).
     A search ends early when all nodes are expanded or after `most_expansions`. Rows are selected by
@@ -142,7 +140,8 @@ def search_tree(
                     found[tree].append(chosen)
                     solved += len(solves) > 0
                 others = own[~terminal[own - first]]
-                nodes = _visited(nodes, others)
+                once = np.bincount(others, minlength=len(nodes))
+                nodes = replace(nodes, visits=nodes.visits + once)
                 if len(found[tree]) == asks[tree].samples:
                     current[tree] = -1
                 elif chosen < 0:
@@ -151,7 +150,7 @@ def search_tree(
                     )
                     current[tree] = int(others[best.argmax()])
                 else:
-                    current[tree] = _next(nodes, tree, closed, score)
+                    current[tree] = _next(nodes, tree, closed, *score)
         answered = [replace(ask, samples=len(own)) for ask, own in zip(asks, found, strict=True)]
         leaves = np.array([node for own in found for node in own], int)
         batch = pieces.responses(piece[leaves], answered)
@@ -163,33 +162,26 @@ def search_tree(
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
 
 
-def frontier_score(
-    nodes: Nodes, candidates: np.ndarray, levels: int, value_weight: float, depth_weight: float
-) -> np.ndarray:
-    """w_v tanh(Q_parent) + w_d sqrt(depth / levels) of nodes that may be expanded next, [K].
+def _next(
+    nodes: Nodes,
+    tree: int,
+    closed: np.ndarray,
+    levels: int,
+    value_weight: float,
+    depth_weight: float,
+) -> int:
+    """The open node of a tree of highest w_v tanh(Q_parent) + w_d sqrt(depth / levels); -1: none.
 
     Args:
-      candidates: nodes with a parent, int [K].
       levels: depth of the deepest possible node.
     """
-    parent = nodes.parent[candidates]
-    quality = nodes.value[parent] / np.maximum(nodes.visits[parent], 1)
-    depth = np.sqrt(nodes.depth[candidates] / levels)
-    return value_weight * np.tanh(quality) + depth_weight * depth
-
-
-def _visited(nodes: Nodes, which: np.ndarray) -> Nodes:
-    visits = nodes.visits.copy()
-    visits[which] += 1
-    return replace(nodes, visits=visits)
-
-
-def _next(nodes: Nodes, tree: int, closed: np.ndarray, score: Sequence[float]) -> int:
-    """The node of a tree to expand next, -1 if there is none."""
-    open_ones = np.flatnonzero((nodes.tree == tree) & ~closed & (nodes.parent >= 0))
-    if not len(open_ones):
+    found = np.flatnonzero((nodes.tree == tree) & ~closed & (nodes.parent >= 0))
+    if not len(found):
         return -1
-    return int(open_ones[frontier_score(nodes, open_ones, *score).argmax()])
+    parent = nodes.parent[found]
+    quality = nodes.value[parent] / np.maximum(nodes.visits[parent], 1)
+    score = value_weight * np.tanh(quality) + depth_weight * np.sqrt(nodes.depth[found] / levels)
+    return int(found[score.argmax()])
 
 
 def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:

@@ -67,7 +67,6 @@ def last_error(replies: str) -> str | None:
 @part
 def recover(
     feedback: Feedback | None = fixed_feedback,
-    samples: Count | None = None,
     capacity: Count | None = None,
     per_prompt: Count = 2,
     contexts: Count | None = None,
@@ -89,22 +88,15 @@ def recover(
     Args:
       feedback: text after a failed response; None: the last error that tools have replied
         (`last_error`).
-      samples: recoveries of a context (G'); None: the size of a group.
       capacity: contexts that are stored, the newest ones; None: the prompts of a step.
       per_prompt: stored contexts of a prompt at most.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
-    Reads: outcome, texts. Writes: origin. Draws: `samples` for each context.
+    Reads: outcome, texts. Writes: origin. Draws: a group (G' rows) for each context.
     Metrics: failed_rows, recovery_groups, recovered_share (fraction of correct recoveries).
-    Raises:
-      ValueError: when a run begins, more samples than a group has.
     """
 
     def init(setting):
-        if samples is not None and samples > setting.samples:
-            raise ValueError(
-                f"recover: samples must be at most the {setting.samples} of a group, got {samples}"
-            )
         return empty_contexts(capacity or setting.prompts, setting.response_tokens)
 
     def apply(batch, actor, state, turn):
@@ -116,7 +108,7 @@ def recover(
         if np.sum(known["number"] >= 0) < wanted:
             return batch, known, metrics
         places, left = newest_contexts(known, wanted)
-        number = samples or setting.samples
+        number = setting.samples
         asks = [
             Ask(
                 setting.task.train[known["number"][place]],

@@ -94,9 +94,13 @@ def summaries(
         pieces = Pieces(actor, turn.key)
 
         def write(part):
-            tips = _written(
-                pieces, part, np.where(part.whole, 0, np.maximum(until - part.begun, 1))
-            )
+            limits = np.where(part.whole, 0, np.maximum(until - part.begun, 1))
+            tips = np.empty(len(part.rows), int)
+            # Copied summaries differ in length: one call for each limit.
+            for limit in np.unique(limits):
+                at = np.flatnonzero(limits == limit)
+                own, zero = [part.asks[row] for row in part.rows[at]], np.zeros(len(at), int)
+                tips[at] = pieces.draw(own, part.sample[at], zero - 1, zero, int(limit) or None)
             return tips, ~part.whole & pieces.goes_on(tips)
 
         def sum_up(part, on, tips):
@@ -110,22 +114,6 @@ def summaries(
         return batch, state, {"answers": float(responses), "segments": float(len(batch))}
 
     return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
-
-
-def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:
-    """The first piece of each segment.
-
-    Args:
-      limits: int [n], tokens of the piece at most; 0: up to the end.
-    """
-    tips = np.empty(len(part.rows), int)
-    # Copied summaries differ in length: one call for each limit.
-    for room in np.unique(limits):
-        at = np.flatnonzero(limits == room)
-        none, nothing = np.full(len(at), -1), np.zeros(len(at), int)
-        own = [part.asks[row] for row in part.rows[at]]
-        tips[at] = pieces.draw(own, part.sample[at], none, nothing, int(room) or None)
-    return tips
 
 
 @part
@@ -188,7 +176,11 @@ def summarized_turns(
             pieces = Pieces(actor, turn.key, driver.sampling)
 
             def write(part):
-                own = _begun(rows, part, budget - room)
+                own = [rows[number] for number in part.rows]
+                for row, sample, whole in zip(own, part.sample, part.whole, strict=True):
+                    row.tip, row.cut, row.inject, row.answered = -1, 0, (), 0
+                    row.sample = int(sample)
+                    row.spare = None if whole else budget - room
                 ends = max((until + room + 1) // 2, room - reply_tokens)
                 ends = np.where(part.whole, budget, ends)
                 ends = np.maximum(ends, part.begun + 1)
@@ -229,20 +221,6 @@ def summarized_turns(
         environment=environment or "task",
         writes=frozenset({"turn", "process_reward"}),
     )
-
-
-def _begun(rows: Sequence[TurnRow], part: Segment, spare: int) -> list[TurnRow]:
-    """The rows of a new segment; their episodes continue.
-
-    Args:
-      spare: tokens that a reply leaves for the instruction and the summary.
-    """
-    own = [rows[number] for number in part.rows]
-    for row, sample, whole in zip(own, part.sample, part.whole, strict=True):
-        row.tip, row.cut, row.inject, row.sample = -1, 0, (), int(sample)
-        row.answered = 0
-        row.spare = None if whole else spare
-    return own
 
 
 def _write_turn(

@@ -423,16 +423,14 @@ class Guide:
         return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), told
 
 
-def step_pairs(
-    searched: Searched, top: int = 2, lonely: int = 4, margin: float = 0.5
-) -> list[StepPairs]:
+def step_pairs(searched: Searched, margin: float = 0.5) -> list[StepPairs]:
     """The pairs of each node that has some, as (better node, worse node, weight).
 
     Q of a step is the mean of its backed-up rewards; unvisited steps are in no pair. A step is
     solved if a correct end follows it, and has failed otherwise.
 
     Args:
-      top, lonely, margin: as for `sibling_pairs`.
+      margin: as for `sibling_pairs`.
     """
     nodes = searched.nodes
     quality = nodes.value / np.maximum(nodes.visits, 1)
@@ -443,7 +441,7 @@ def step_pairs(
     for node in np.unique(nodes.parent[nodes.parent >= 0]):
         below = children(nodes, int(node))
         below = below[nodes.visits[below] > 0]
-        pairs = sibling_pairs(quality[below], solved[below], top, lonely, margin)
+        pairs = sibling_pairs(quality[below], solved[below], margin=margin)
         if pairs:
             found.append([(int(below[a]), int(below[b]), weight) for a, b, weight in pairs])
     return found

@@ -37,11 +37,11 @@ def test_the_order_of_expansion_depends_on_alpha(alpha, second):
     table = {"": [("A", -0.2), ("B", -0.5)], "A": [("1", -0.6)]}
     found, asked, _ = searched(table, {}, alpha=alpha)
     assert asked[:3] == ["", "A", second]
-    assert_allclose(found.nodes.value[:4], [0, -0.2, -0.5, -0.8])
+    assert_allclose(found.totals[:4], [0, -0.2, -0.5, -0.8])
     assert found.status == "failed" and found.proof is None
 
 
-def test_a_proof_is_returned_with_the_errors_beside_it():
+def test_a_proof_ends_the_search_of_its_state():
     table = {
         "": [("a", -0.1), ("b", -0.2)],
         "a": [("a", -0.1)],
@@ -51,7 +51,7 @@ def test_a_proof_is_returned_with_the_errors_beside_it():
     steps = {("aa", "x"): PROVED, ("b", "y"): ERROR, ("b", "z"): PROVED}
     found, _, run = searched(table, steps, alpha=0)
     assert found.status == "proved"
-    assert found.proof == [("", "b"), ("b", "z")] and found.errors == [("b", "z", "y")]
+    assert found.proof == [("", "b"), ("b", "z")]
     # After a proof the other tactics of the state are not run.
     assert ("b", "w") not in run
 

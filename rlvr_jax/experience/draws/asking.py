@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Game, Replies, Reply
 from rlvr_jax.tools.base import in_time
 from rlvr_jax.tools.slips import names_own
-from rlvr_jax.types import Rollouts
 
 THREADS = 32
 """Environment calls of a draw at the same time."""
@@ -69,10 +68,10 @@ class Driver:
         self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, self.world.stops)))
         self.sampling = {**self.sampling, **({"stops": self.stops} if self.stops else {})}
 
-    def ask(
-        self, key: str, episode: Episode, text: Any, own: bool
-    ) -> concurrent.futures.Future[Any] | None:
-        """Requests a reply in an episode; None where it is recorded or another process requests it.
+    def ask(self, key: str, episode: Episode, text: Any, own: bool) -> Callable[[], Any] | None:
+        """Requests a reply in an episode, and returns a function that waits for it.
+
+        It returns None where the reply is recorded, or another process requests it.
 
         Args:
           key: name of the reply in the step.
@@ -82,24 +81,24 @@ class Driver:
             episode.texts.append(text)
             episode.behind = True
             return None
-        return self.threads.submit(self._reply, episode, text) if own else None
+        return self.threads.submit(self._reply, episode, text).result if own else None
 
     def owns(self, number: int) -> bool:
         """Whether this process requests the replies of an episode, by its number."""
         return number % jax.process_count() == jax.process_index()
 
     def replies(
-        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future[Any]]
+        self, keys: Mapping[int, str], waiting: Mapping[int, Callable[[], Reply]]
     ) -> dict[int, Reply]:
         """The replies to all rows, by row, on every process.
 
         Args:
           keys: names of the replies, in the order of the result.
-          waiting: those of this process.
+          waiting: return those of this process.
         """
         told = {}
-        for row, future in waiting.items():
-            reply = future.result()
+        for row, wait in waiting.items():
+            reply = wait()
             fields = ("text", "done", "reward", "outcome", "role", "lost")
             told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
         new = {int(row): each for part in gather(told) for row, each in part.items()}
@@ -130,21 +129,16 @@ class Driver:
         return reply
 
     def take(
-        self,
-        reply: Reply,
-        episode: Episode,
-        rollouts: Rollouts,
-        row: int,
-        tokenizer: Any,
-        spare: int | None = None,
+        self, reply: Reply, episode: Episode, batch: Batch, row: int, spare: int | None = None
     ) -> list[int] | None:
         """Takes a reply to the last turn of a row; returns its tokens, None if the row has ended.
 
         Args:
-          rollouts: arrays of numpy that are changed in place.
+          batch: its arrays are changed in place.
           spare: tokens of the budget that the reply leaves, for which it is shortened. None: one,
             and a reply without room truncates the row.
         """
+        rollouts = batch.rollouts
         self.counts.update(reply.info)
         episode.lost |= reply.lost
         if reply.outcome is not None:
@@ -164,16 +158,16 @@ class Driver:
                 rollouts.truncated[row], rollouts.length[row] = False, end + 1
             return None
         last = int(rollouts.tokens[row, end - 1])
-        told = self.tokens_of(reply, tokenizer, paused, last)
+        told = self.tokens_of(reply, batch.tokenizer, paused, last)
         room = rollouts.tokens.shape[1] - end - (1 if spare is None else spare)
         if len(told) > room:
             self.counts["cut_replies"] += 1
             if spare is None:
                 rollouts.truncated[row] = True
                 return None
-            told = self.tokens_of(reply, tokenizer, paused, last, most=room)
+            told = self.tokens_of(reply, batch.tokenizer, paused, last, most=room)
         self.counts["tool_tokens"] += len(told)
-        if unknown := unknown_words(tokenizer, told):
+        if unknown := unknown_words(batch.tokenizer, told):
             self.counts["unknown_words"] += unknown
         return told
 

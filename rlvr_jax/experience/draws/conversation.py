@@ -1,9 +1,9 @@
 """Responses in turns with an environment, for the draw `turns`."""
 
-import concurrent.futures
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -37,7 +37,7 @@ class Half:
         self.how, self.rows = how, rows
         self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
-        batch = self._draw(asks, 0)
+        batch = self._draw(asks)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
         if rollouts.origin is not None:
@@ -58,10 +58,6 @@ class Half:
         self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
         self.how.counts["turns"] += len(rows)
 
-    @property
-    def budget(self) -> int:
-        return self.batch.rollouts.tokens.shape[1]
-
     def _asked(self):
         """Requests the replies to the open rows that may have one; this process those it owns."""
         asked, texts = self._written()
@@ -73,9 +69,9 @@ class Half:
         }
         return asked, {row: future for row, future in begun.items() if future is not None}
 
-    def _draw(self, asks: Sequence[Ask], pauses: int) -> Batch:
-        how = self.how
-        key = jax.random.fold_in(how.turn.key, pauses) if pauses else how.turn.key
+    def _draw(self, asks: Sequence[Ask]) -> Batch:
+        how, key = self.how, self.how.turn.key
+        key = jax.random.fold_in(key, self.pauses) if self.pauses else key
         if how.turn_tokens is not None:
             asks = [replace(ask, limit=how.turn_tokens) for ask in asks]
         return how.actor.draw(asks, key, how.sampling or None)
@@ -83,7 +79,7 @@ class Half:
     def _written(self) -> tuple[list[int], list[str]]:
         """The open rows that may have a reply, and the policy's last text in each."""
         rollouts = self.batch.rollouts
-        full = rollouts.truncated & (rollouts.length >= self.budget)
+        full = rollouts.truncated & (rollouts.length >= rollouts.tokens.shape[1])
         if self.how.turn_tokens is not None:
             room = rollouts.length - self.begin < self.how.turn_tokens
             full |= [
@@ -105,11 +101,10 @@ class Half:
         names = ("tokens", "origin", "turn", "process_reward", "truncated", "length")
         copies = {name: getattr(self.batch.rollouts, name).copy() for name in names}
         self.batch = self.batch.with_rollouts(**copies)
-        rollouts, tokenizer = self.batch.rollouts, self.batch.tokenizer
-        again, asks = [], []
+        rollouts, again, asks = self.batch.rollouts, [], []
         asked, waiting = self.waiting
         for row, reply in self.how.replies({row: self._key(row) for row in asked}, waiting).items():
-            told = self.how.take(reply, self.episodes[row], rollouts, row, tokenizer)
+            told = self.how.take(reply, self.episodes[row], self.batch, row)
             if told is None:
                 continue
             begin = int(rollouts.length[row])
@@ -128,7 +123,7 @@ class Half:
             return False
         self.pauses += 1
         self.how.counts["turns"] += len(again)
-        self._merge(np.array(again), self._draw(asks, self.pauses))
+        self._merge(np.array(again), self._draw(asks))
         self.open = np.array(again)
         self.waiting = self._asked()
         return True
@@ -136,7 +131,7 @@ class Half:
     def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
         """Adds the sampled tokens and their records after those of some rows."""
         before, new = self.batch.rollouts, drawn.rollouts
-        places = np.arange(self.budget)[None]
+        places = np.arange(before.tokens.shape[1])[None]
         behind = places >= before.length[rows][:, None]
         changed: dict[str, Any] = {}
         for name, array in token_fields(new).items():
@@ -178,22 +173,11 @@ class PlayedHalf(Half):
                 continue
             episode = self.episodes[first]  # of the game
             if len(there) < players:
-                over = concurrent.futures.Future()
-                over.set_result(Reply(None, done=True))
+                over = functools.partial(Reply, None, done=True)
                 waiting |= {row: over for row in there if self.how.owns(self.rows[first])}
                 continue
             written = [text_of[row] for row in rows]
             game = self.how.ask(self._key(first), episode, written, self.how.owns(self.rows[first]))
             if game is not None:
-                waiting |= {row: _ToPlayer(game, row - first) for row in rows}
+                waiting |= {row: lambda at=row - first, game=game: game().each[at] for row in rows}
         return asked, waiting
-
-
-class _ToPlayer(NamedTuple):
-    """The future reply of a game to one player."""
-
-    game: concurrent.futures.Future
-    player: int
-
-    def result(self) -> Reply:
-        return self.game.result().each[self.player]

@@ -63,7 +63,6 @@ def agent_rlvr(
       attempts: with guidance, of a task without a success; 0: the size of a group.
       leak_words: consecutive words of the solution that guidance may not have.
       max_turns: of a response in turns with the task's environment; 0: responses are one text.
-      reply_tokens: of the environment's reply, at most.
     """
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(

@@ -209,7 +209,6 @@ def skill0(
       rated: prompts of a rating.
       rating_samples: responses to each, with and without skills.
       max_turns: of a response with the task's environment; 0: responses are one text.
-      reply_tokens: of the environment's reply, at most.
       invalid: counts of the environment that are invalid actions (`Reply.info`).
       invalid_cost: subtracted from the reward for each.
     Raises:

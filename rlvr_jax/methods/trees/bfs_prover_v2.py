@@ -25,7 +25,6 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
-from rlvr_jax.experience.draws.trees.nodes import Nodes, roots, with_nodes
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate
@@ -56,28 +55,33 @@ class Found(NamedTuple):
     Fields:
       proof: (state, tactic) from the root to the goal, the shortest one; None without any.
       status: of the root: "proved", "failed" (all its tactics failed) or "open".
-      errors: (state, tactic of the proof, tactic with an error there): pairs for training.
-      nodes: `value` is the sum of the steps' mean log-probs.
-      states: of the nodes.
+      totals: S of the known states, in order.
       expansions: number of expanded states.
     """
 
     proof: list[tuple[Hashable, str]] | None
     status: str
-    errors: list[tuple[Hashable, str, str]]
-    nodes: Nodes
-    states: list[Hashable]
+    totals: list[float]
     expansions: int
 
 
 @dataclass
-class _Edges:
-    """The edges of a node: its tactics with their targets (a node, `PROVED` or `ERROR`), and its
-    parents."""
+class _Known:
+    """A state of a search.
 
+    Fields:
+      total, depth: S and d of its first path.
+      tactics: with their targets: the place of a state, `PROVED` or `ERROR`.
+      parents: places of states.
+    """
+
+    state: Hashable
+    total: float = 0.0
+    depth: int = 0
     tactics: list[tuple[str, Any]] = field(default_factory=list)
     parents: set[int] = field(default_factory=set)
     expanded: bool = False
+    status: str = OPEN
 
 
 def prove(
@@ -109,82 +113,68 @@ def prove(
     """
     check_count(1, "prove", number=number, expansions=expansions)
     check_at_least(0, "prove", alpha=alpha)
-    nodes, states, place = roots(1), [root], {root: 0}
-    edges, status = [_Edges()], [OPEN]
+    known, place = [_Known(root)], {root: 0}
     queue, done = [(0.0, 0)], 0
-    while queue and done < expansions and status[0] == OPEN:
+    while queue and done < expansions and known[0].status == OPEN:
         _, node = heapq.heappop(queue)
-        if status[node] != OPEN:
+        one = known[node]
+        if one.status != OPEN:
             continue
         done += 1
-        edges[node].expanded = True
+        one.expanded = True
         tried: set[str] = set()
-        for tactic, logp, tokens in propose(states[node], number):
+        for tactic, logp, tokens in propose(one.state, number):
             if tactic in tried or any(word in tactic for word in banned):
                 continue
             tried.add(tactic)
-            after = step(states[node], tactic)
+            after = step(one.state, tactic)
             if after not in (PROVED, ERROR):
                 if after not in place:
-                    place[after] = len(states)
-                    nodes = with_nodes(nodes, np.array([node]))
-                    value = nodes.value.copy()
-                    value[-1] = value[node] + logp / max(tokens, 1)
-                    nodes = replace(nodes, value=value)
-                    states.append(after)
-                    edges.append(_Edges())
-                    status.append(OPEN)
-                    key = -value[-1] / nodes.depth[-1] ** alpha
-                    heapq.heappush(queue, (float(key), place[after]))
-                edges[place[after]].parents.add(node)
+                    place[after] = len(known)
+                    new = _Known(after, one.total + logp / max(tokens, 1), one.depth + 1)
+                    known.append(new)
+                    heapq.heappush(queue, (-new.total / new.depth**alpha, place[after]))
                 after = place[after]
-            edges[node].tactics.append((tactic, after))
+                known[after].parents.add(node)
+            one.tactics.append((tactic, after))
             if after == PROVED:
                 break
-        _pass_up(node, edges, status)
-    return _found(nodes, states, edges, status, done)
+        _pass_up(node, known)
+    proof = _shortest(known) if known[0].status == PROVED else None
+    return Found(proof, known[0].status, [one.total for one in known], done)
 
 
-def _state_of(edge: _Edges, status: Sequence[str]) -> str:
-    after = [to if isinstance(to, str) else status[to] for _, to in edge.tactics]
-    if PROVED in after:
-        return PROVED
-    failed = all(one in (ERROR, FAILED) for one in after)
-    return FAILED if edge.expanded and failed else OPEN
-
-
-def _pass_up(node: int, edges: list[_Edges], status: list[str]) -> None:
+def _pass_up(node: int, known: Sequence[_Known]) -> None:
     """Decides a state and its ancestors, as far as they are determined."""
     todo = [node]
     while todo:
-        one = todo.pop()
-        found = _state_of(edges[one], status)
-        if found != status[one]:
-            status[one] = found
-            todo += sorted(edges[one].parents)
+        one = known[todo.pop()]
+        after = [to if isinstance(to, str) else known[to].status for _, to in one.tactics]
+        failed = one.expanded and all(each in (ERROR, FAILED) for each in after)
+        status = PROVED if PROVED in after else FAILED if failed else OPEN
+        if status != one.status:
+            one.status = status
+            todo += sorted(one.parents)
 
 
-def _found(nodes, states, edges, status, done) -> Found:
-    if status[0] != PROVED:
-        return Found(None, status[0], [], nodes, states, done)
+def _shortest(known: Sequence[_Known]) -> list[tuple[Hashable, str]]:
+    """The shortest proof of the first state, of equal ones that of the first tactics."""
     # Distances from the goal, shorter ones first; a cycle is never part of a shortest path.
     distance: dict[Any, int] = {PROVED: 0}
     while 0 not in distance:
         distance |= {
-            node: 1 + min(known)
-            for node, edge in enumerate(edges)
+            node: 1 + min(after)
+            for node, one in enumerate(known)
             if node not in distance
-            and (known := [distance[to] for _, to in edge.tactics if to in distance])
+            and (after := [distance[to] for _, to in one.tactics if to in distance])
         }
-    proof, errors, node = [], [], 0
+    proof, node = [], 0
     while node != PROVED:
-        ways = [(tactic, to) for tactic, to in edges[node].tactics if to in distance]
+        ways = [(tactic, to) for tactic, to in known[node].tactics if to in distance]
         tactic, after = min(ways, key=lambda way: distance[way[1]])
-        proof.append((states[node], tactic))
-        wrong = [other for other, to in edges[node].tactics if to == ERROR]
-        errors += [(states[node], tactic, other) for other in wrong]
+        proof.append((known[node].state, tactic))
         node = after
-    return Found(proof, status[0], errors, nodes, states, done)
+    return proof
 
 
 def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> np.ndarray:
@@ -264,7 +254,7 @@ def prove_statements(
             parts.append(own.rows(chosen, number, how.unsaid))
         told = {
             "proved_statements": sum(own.proved for own in attempts),
-            "expansions": sum(own.expansions for own in attempts),
+            "expansions": sum(len(own.drawn) for own in attempts),
             "proof_steps": steps,
             "trained_steps": trained,
             "lost_statements": sum(own.lost for own in attempts),
@@ -297,7 +287,6 @@ class _Attempt:
     temperature: float
     proof: list[tuple[str, str]] = field(default_factory=list)
     proved: bool = False
-    expansions: int = 0
     drawn: list[Batch] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
     lost: bool = False
@@ -313,10 +302,9 @@ class _Attempt:
         try:
             found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned)
         except Lost:
-            self.lost, self.expansions = True, len(self.drawn)
+            self.lost = True
             return
-        self.proof, self.expansions = list(dict.fromkeys(found.proof or ())), found.expansions
-        self.proved = found.proof is not None
+        self.proof, self.proved = list(dict.fromkeys(found.proof or ())), found.proof is not None
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
         shown = f"{state}{self.separator}"

@@ -8,6 +8,6 @@ turn. A search of one paper is in that paper's file.
 from rlvr_jax.experience.draws.trees.branching import branch_rounds
 from rlvr_jax.experience.draws.trees.nodes import Nodes
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.turned import branch_turns
+from rlvr_jax.experience.draws.trees.turn_pieces import branch_turns
 
 __all__ = ["Nodes", "Pieces", "branch_rounds", "branch_turns"]

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 __all__ = [
     "AtLeastOne",
+    "AtLeastTwo",
     "Bound",
     "CallStyle",
     "ClipHigh",
@@ -85,6 +86,7 @@ Share = Annotated[float, Range(0, 1, open_low=True)]
 Unit = Annotated[float, Range(0, 1)]
 OpenUnit = Annotated[float, Range(0, 1, open_low=True, open_high=True)]
 Count = Annotated[int, Range(1)]
+AtLeastTwo = Annotated[int, Range(2)]
 NonNegativeInt = Annotated[int, Range(0)]
 
 HalfWidth = Annotated[float, Range(0, finite=False)]

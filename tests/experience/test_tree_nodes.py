@@ -41,7 +41,6 @@ def test_nodes_know_their_tree_depth_and_tokens():
     nodes = two_trees()
     assert_array_equal(nodes.tree, [0, 1, 0, 0, 0, 0, 1])
     assert_array_equal(nodes.depth, [0, 0, 1, 1, 2, 2, 1])
-    assert_array_equal(nodes.start, [0, 0, 0, 0, 3, 3, 0])
     assert_array_equal(nodes.stop, [0, 0, 2, 3, 5, 4, 2])
     assert_array_equal(path_to(nodes, 5), [0, 3, 5])
     assert_array_equal(children(nodes, 3), [4, 5])

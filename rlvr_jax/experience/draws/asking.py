@@ -172,11 +172,7 @@ class Driver:
         return told
 
     def unended(self, batch: Batch, row: int, begin: int) -> bool:
-        """Whether a row was truncated elsewhere than at the end of an action.
-
-        Args:
-          begin: first token of its last turn.
-        """
+        """Whether a row whose last turn is from `begin` on was truncated inside an action."""
         rollouts = batch.rollouts
         written = rollouts.tokens[row, begin : rollouts.length[row]].tolist()
         return bool(rollouts.truncated[row]) and not completes(batch.tokenizer, written, self.stops)

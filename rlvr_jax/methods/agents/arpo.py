@@ -19,7 +19,7 @@ which adds 0.1 for a correct answer with both of two tools, is left to the task.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
 from rlvr_jax.experience import branch_rounds, branch_turns, experience
 from rlvr_jax.methods._tools import Tools, with_tools
@@ -48,8 +48,12 @@ def average_over_copies() -> Transform:
         rollouts, mask = context.rollouts, signals.mask
         parent = parent_rows(rollouts.parent, rollouts.rollout_id)
         owner = token_owner(parent, rollouts.branch_position, mask.shape[1])
-        own = mean_of_copies(signals.advantage, mask, owner)
-        return replace(signals, advantage=own), state, {}
+        places = jnp.arange(mask.shape[1], dtype=jnp.int32)[None]
+        nothing = jnp.zeros_like(signals.advantage)
+        total = nothing.at[owner, places].add(jnp.where(mask, signals.advantage, 0))
+        number = nothing.at[owner, places].add(mask.astype(nothing.dtype))
+        mean = total[owner, places] / jnp.maximum(number[owner, places], 1)
+        return replace(signals, advantage=jnp.where(mask, mean, 0)), state, {}
 
     return apply
 
@@ -78,22 +82,6 @@ def token_owner(
 
     start = own, inherited(own)
     return jax.lax.while_loop(changes, lambda carry: (carry[1], inherited(carry[1])), start)[1]
-
-
-def mean_of_copies(
-    values: Float[Array, "B T"], mask: Bool[Array, "B T"], owner: Int[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """The mean of a number over the rows that share a token; 0 off the mask.
-
-    Args:
-      owner: of `token_owner`.
-    """
-    places = jnp.arange(values.shape[1], dtype=jnp.int32)[None]
-    nothing = jnp.zeros(values.shape, values.dtype)
-    total = nothing.at[owner, places].add(jnp.where(mask, values, 0))
-    number = nothing.at[owner, places].add(mask.astype(values.dtype))
-    mean = total[owner, places] / jnp.maximum(number[owner, places], 1)
-    return jnp.where(mask, mean, 0)
 
 
 @with_tools()

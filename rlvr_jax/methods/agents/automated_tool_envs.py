@@ -60,7 +60,6 @@ def useful_calls(
     columns = (calls, solved, otherwise)
 
     def apply(rollouts, state, moment):
-        del moment
         number, solving, fixed = (rollouts.component_rewards[:, column] for column in columns)
         called = number > 0
         earned = score(jnp.where(called, number, 1), solving)
@@ -83,7 +82,6 @@ def call_precision(calls: Rows, solved: Rows) -> Rows:
 
 def call_rate(calls: Rows, solved: Rows) -> Rows:
     """s."""
-    del calls
     return solved
 
 

@@ -20,7 +20,7 @@ update; the authors' change once per batch and once per epoch. Their κ is 0.8 /
 w on by a flag; here it always acts.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,7 @@ from rlvr_jax.tools.environment import Environment, Game
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.fields import token_fields, where_tokens
 from rlvr_jax.types.hyperparameters import (
+    AtLeastTwo,
     ClipHigh,
     ClipLow,
     Count,
@@ -51,12 +52,9 @@ from rlvr_jax.types.hyperparameters import (
     Epsilon,
     Finite,
     NonNegative,
-    Range,
     ReplyTokens,
 )
 from rlvr_jax.types.parts import part
-
-AtLeastTwo = Annotated[int, Range(2)]
 
 
 @part(writes={"penalty"})
@@ -92,7 +90,6 @@ def banded_entropy_bonus(
     band = dict(low=low, high=high, size=size, per_rollout=per_rollout, hinge=hinge)
 
     def init(spec):
-        del spec
         no_updates = jnp.zeros((), jnp.int32)
         return BandState(jnp.zeros(steps, float), jnp.zeros(steps, jnp.int32), no_updates)
 

@@ -50,7 +50,6 @@ Contexts = dict[str, np.ndarray]
 
 def fixed_feedback(prompt: Prompt, response: Response) -> str | None:
     """One sentence for every response."""
-    del prompt, response
     return " That is wrong. "
 
 

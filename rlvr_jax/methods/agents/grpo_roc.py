@@ -58,7 +58,6 @@ def missed_rewards(batch: Batch, task: Task) -> np.ndarray:
 
 def untidy_tool_use(batch: Batch, task: Task) -> np.ndarray:
     """`call_penalty` of the replies to each row plus `tag_penalty` of its own text, [B]."""
-    del task
     rollouts, replies, written, turns = batch.rollouts, [], [], []
     for row, length in enumerate(rollouts.length):
         tokens = rollouts.tokens[row, :length]

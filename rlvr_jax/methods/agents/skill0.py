@@ -79,7 +79,6 @@ def withdraw_skills(
         return with_note("\n".join(shown))
 
     def init(setting):
-        del setting
         return Skills(np.ones(len(names), bool), np.zeros(len(names), np.float32))
 
     def rates(turn):
@@ -102,7 +101,6 @@ def withdraw_skills(
         return [*ratings, *(replace(ask, view=view(active)) for ask in ratings), *aided]
 
     def observe(state, turn, seen, learned):
-        del learned
         active = shown(state, turn)
         metrics = {"active_skills": float(active.sum())}
         if not rates(turn) or not active.any():

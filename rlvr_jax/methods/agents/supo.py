@@ -36,6 +36,7 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     answer_turns,
     draw_turn,
 )
+from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Actor, Draw, Turn
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import trace_normalized
@@ -146,12 +147,9 @@ def summarized_turns(
     sampling waits for replies.
 
     Args:
-      environment: None: that of the task (`Task.environment`).
-      limit: replies of a response at most, in all its segments together; after the last one the
-        policy writes one more turn.
-      reply_tokens: of a reply at most; a longer one loses its middle.
+      environment, reply_tokens, sampling: as for `turns`.
+      limit: replies of a response at most, in all its segments together.
       most, instruction, context, summary: as for `summaries`.
-      sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward, as `turns`.
     Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
       (shortened or left out), lost_answers, and the sums of the environment's counts.
@@ -166,7 +164,7 @@ def summarized_turns(
         budget = turn.setting.response_tokens
         world = environment_of("summarized_turns", environment, turn.setting.task, alone=True)
         until, size, request = how.sizes("summarized_turns", actor, budget)
-        room = budget - len(request) - size
+        room, quarter = budget - len(request) - size, -(-budget // QUARTERS)
         rows = [
             TurnRow(number, sample, episode=Episode(ask.prompt))
             for number, (ask, sample) in enumerate(numbered_answers(asks))
@@ -188,7 +186,10 @@ def summarized_turns(
                 going, on = np.arange(len(own)), np.zeros(len(own), bool)
                 while len(going):
                     some = [own[place] for place in going]
-                    _write_turn(pieces, part.asks, some, part.begun[going], ends[going], budget)
+                    written = [row.cut + len(row.inject) for row in some]
+                    written = np.where([row.tip < 0 for row in some], part.begun[going], written)
+                    left = int((ends[going] - written).max())
+                    draw_turn(pieces, part.asks, some, -(-left // quarter) * quarter, ends[going])
                     answer_turns(driver, pieces, part.asks, some)
                     replied = np.array([row.active for row in some])
                     beyond = [row.cut + len(row.inject) for row in some] >= full[going]
@@ -211,35 +212,8 @@ def summarized_turns(
         counts.update(answers=len(rows), segments=len(batch), turns=len(pieces), lost_answers=lost)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
-    return Draw(
-        apply,
-        init,
-        sampling=sampling,
-        of_policy=True,
-        most=float(most + 1),
-        splits=most > 0,
-        environment=environment or "task",
-        writes=frozenset({"turn", "process_reward"}),
-    )
-
-
-def _write_turn(
-    pieces: Pieces,
-    asks: Sequence[Ask],
-    rows: Sequence[TurnRow],
-    begun: np.ndarray,
-    ends: np.ndarray,
-    budget: int,
-) -> None:
-    """Writes a turn of some rows, which are truncated at `ends` [n].
-
-    Args:
-      begun: int [n], tokens that their segments begin with.
-    """
-    written = [row.cut + len(row.inject) for row in rows]
-    left = ends - np.where([row.tip < 0 for row in rows], begun, written)
-    quarter = -(-budget // QUARTERS)
-    draw_turn(pieces, asks, rows, -(-int(left.max()) // quarter) * quarter, ends)
+    whole = turns(environment, limit, reply_tokens, **sampling)
+    return replace(whole, apply=apply, init=init, most=float(most + 1), splits=most > 0)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,6 @@ def train_under(view: View) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         return under_another_view(batch, actor, view), state, {}
 
     return Stage(apply, reads=view.reads, views=(view,))

@@ -14,7 +14,6 @@ once.
 """
 
 from dataclasses import replace
-from typing import Annotated
 
 import numpy as np
 from jaxtyping import Array, Bool
@@ -30,14 +29,12 @@ from rlvr_jax.objectives.regularizers.imitation import imitate
 from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
 from rlvr_jax.types import Method, Recipe, Rollouts
 from rlvr_jax.types.hyperparameters import (
+    AtLeastTwo,
     Count,
     NonNegative,
     Positive,
-    Range,
 )
 from rlvr_jax.types.parts import part
-
-AtLeastTwo = Annotated[int, Range(2)]
 
 
 @part(by_row=True, counts=True)

@@ -49,7 +49,6 @@ def mask_void() -> Stage:
         return ()
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         turns = batch.rollouts.turn
         called = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
         answered = np.array([grade.answer is not None for grade in batch.grades], bool)

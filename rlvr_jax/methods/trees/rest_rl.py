@@ -22,9 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.curricula.batches import order_of
+from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
@@ -83,25 +82,19 @@ def start_from_prefixes(
         return oldest(state, setting.prompts)
 
     def propose(asks, state, turn):
-        del asks
-        setting, train = turn.setting, turn.setting.task.train
-        order = order_of(setting)
+        setting, order = turn.setting, order_of(turn.setting)
         if turn.round:
-            numbers = order.indices(turn.step, turn.round, setting.rounds)
-            return [_ask(train, n, turn, setting.drawn_samples) for n in numbers]
+            return asks_for(turn, order.indices(turn.step, turn.round, setting.rounds))
         starts = taken(state, asked(state, setting))
-        found = [
-            replace(_ask(train, number, turn, setting.drawn_samples), given=ids[:end].tolist())
-            for number, ids, end in zip(*(starts[key] for key in _FIELDS), strict=True)
-        ]
+        rows = zip(
+            asks_for(turn, starts["number"]), starts["tokens"], starts["length"], strict=True
+        )
+        found = [replace(ask, given=ids[:end].tolist()) for ask, ids, end in rows]
         plain = order.indices(turn.step, 0, setting.rounds)[: setting.prompts - len(found)]
-        found += [_ask(train, number, turn, setting.drawn_samples) for number in plain]
-        chosen = turn.random().permutation(len(train))[:rated]
-        ratings = [
-            replace(_ask(train, n, turn, samples), rating=True, temperature=temperature)
-            for n in chosen
-        ]
-        return [*ratings, *found]
+        chosen = turn.random().permutation(len(setting.task.train))[:rated]
+        own = {"samples": samples, "rating": True, "temperature": temperature}
+        ratings = [replace(ask, **own) for ask in asks_for(turn, chosen)]
+        return [*ratings, *found, *asks_for(turn, plain)]
 
     def observe(state, turn, seen, learned):
         setting = turn.setting
@@ -161,13 +154,6 @@ def prefix_chances(lines: int, decay: float) -> np.ndarray:
     return weight / weight.sum()
 
 
-_FIELDS = ("number", "tokens", "length")
-
-
-def _ask(train: Sequence[Prompt], number: int, turn, samples: int) -> Ask:
-    return Ask(train[number], int(number), samples, round=turn.round)
-
-
 def _rows(number: int, begun: Sequence[Sequence[int]], setting) -> dict[str, np.ndarray]:
     tokens = np.zeros((len(begun), setting.response_tokens), np.int32)
     for row, ids in zip(tokens, begun, strict=True):
@@ -178,7 +164,6 @@ def _rows(number: int, begun: Sequence[Sequence[int]], setting) -> dict[str, np.
 
 def _lines(prompt: Prompt, text: str) -> list[StepScore]:
     """Every line of a text as a step; blank ones count."""
-    del prompt
     ends = [place + 1 for place, letter in enumerate(text) if letter == "\n"]
     if not ends or ends[-1] < len(text):
         ends.append(len(text))

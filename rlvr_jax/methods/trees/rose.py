@@ -248,11 +248,7 @@ def stretch_credit(rollouts: Rollouts, points: Bool[Array, "B T"]) -> tuple[Arra
 def prefix_values(
     reward: Float[Array, "B"], group: Int[Array, "B"], points: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """V(k): mean reward of the prompt's rows with a branch point at position k; 0 without any.
-
-    Args:
-      points: of `branch_points`.
-    """
+    """V(k): mean reward of the prompt's rows with a branch point at position k; 0 without any."""
     columns = jax.vmap(group_sum, in_axes=(1, None, 1), out_axes=1)
     rewards = jnp.broadcast_to(reward[:, None], points.shape)
     number = columns(points.astype(reward.dtype), group, points)

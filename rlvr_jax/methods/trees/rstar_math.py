@@ -100,10 +100,6 @@ class Candidate(NamedTuple):
     failed: bool = False
 
 
-StepPairs = Sequence[tuple[int, int, float]]
-"""(better step, worse step, weight) each."""
-
-
 @part
 def step_tree(
     separator: str = "\n\n",
@@ -184,7 +180,10 @@ def step_tree(
                     guide.see(searched)
                 right = best_traces(searched, min(traces, ask.samples))
                 counts.update(solved_prompts=bool(right), nodes=len(searched.nodes))
-                leaves = [path[-1] for path in right] or [_any_end(searched)]
+                # Without a correct end an incorrect one, without any the deepest node.
+                ends = np.flatnonzero(~np.isnan(searched.outcome))
+                other = ends[0] if len(ends) else searched.nodes.depth.argmax()
+                leaves = [path[-1] for path in right] or [other]
                 own = [searched.states[leaf] for leaf in leaves]
                 # If all steps were lost only the root is left.
                 chosen.append([tree.first if row.tip < 0 else row for row in own])
@@ -275,14 +274,6 @@ class _Tree:
         return self.separator not in self.driver.stops and completes(
             batch.tokenizer, tokens, (self.separator,)
         )
-
-
-def _any_end(searched: Searched) -> int:
-    """An incorrect end; without any the deepest node, the first of equal ones."""
-    ends = np.flatnonzero(~np.isnan(searched.outcome))
-    if len(ends):
-        return int(ends[0])
-    return int(searched.nodes.depth.argmax())
 
 
 def search_steps(
@@ -423,7 +414,7 @@ class Guide:
         return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), told
 
 
-def step_pairs(searched: Searched, margin: float = 0.5) -> list[StepPairs]:
+def step_pairs(searched: Searched, margin: float = 0.5) -> list[list[tuple[int, int, float]]]:
     """The pairs of each node that has some, as (better node, worse node, weight).
 
     Q of a step is the mean of its backed-up rewards; unvisited steps are in no pair. A step is
@@ -508,7 +499,6 @@ def rejection_sampling() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         correct = first_of_right(batch)
         ones = np.ones_like(batch.rollouts.temperature)
         batch = to_imitate(batch.with_rollouts(temperature=ones), correct)

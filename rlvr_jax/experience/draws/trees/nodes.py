@@ -21,7 +21,7 @@ class Nodes:
       tree: int [M], which tree: the position of its prompt.
       parent: int [M], a node; -1 for a root.
       depth: int [M], edges from the root.
-      start, stop: int [M], the node's tokens of a response, [start, stop); empty at a root.
+      stop: int [M], the end of the node's tokens of a response, which begin at its parent's end.
       visits: int [M].
       value: float64 [M], of the back-ups.
     """
@@ -29,7 +29,6 @@ class Nodes:
     tree: np.ndarray
     parent: np.ndarray
     depth: np.ndarray
-    start: np.ndarray
     stop: np.ndarray
     visits: np.ndarray
     value: np.ndarray
@@ -42,7 +41,7 @@ def roots(number: int) -> Nodes:
     """The roots of some trees, without tokens, visits or value."""
     zero = np.zeros(number, int)
     tree = np.arange(number)
-    return Nodes(tree, zero - 1, zero, zero, zero, zero, np.zeros(number))
+    return Nodes(tree, zero - 1, zero, zero, zero, np.zeros(number))
 
 
 def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None) -> Nodes:
@@ -68,7 +67,7 @@ def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None)
         )
     zero = np.zeros(len(parent), int)
     depth = nodes.depth[parent] + 1
-    more = Nodes(nodes.tree[parent], parent, depth, start, stop, zero, np.zeros(len(parent)))
+    more = Nodes(nodes.tree[parent], parent, depth, stop, zero, np.zeros(len(parent)))
     names = [field.name for field in fields(Nodes)]
     return Nodes(*(np.concatenate([getattr(nodes, n), getattr(more, n)]) for n in names))
 

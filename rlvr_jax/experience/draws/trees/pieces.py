@@ -136,10 +136,6 @@ class Pieces:
         """The prefix of a piece after the opening of its view, which the actor adds again."""
         return self.batch.rollouts.tokens[piece, self._opening[piece] : cut].tolist()
 
-    def opening(self, pieces: np.ndarray) -> np.ndarray:
-        """Number of tokens of the view's opening in the responses of these pieces, int [n]."""
-        return self._opening[pieces]
-
     def new_tokens(self, pieces: np.ndarray) -> np.ndarray:
         """Which tokens of a response these pieces sampled, bool [n, T]."""
         rollouts = self.batch.rollouts

@@ -17,7 +17,6 @@ from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Environment
-from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
@@ -78,30 +77,24 @@ def draw_turn(
     end = kept + [len(row.inject) for row in rows]
     number = np.array([row.turn for row in rows])[:, None]
     told = (places >= kept[:, None]) & (places < end[:, None])
-    own = (places >= end[:, None]) & (places < length[:, None])
+    written = (places >= end[:, None]) & (places < length[:, None])
     # Rows that continue after one reply share it: the first row has it.
     first: dict[int, int] = {}
     owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
     pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
-    known = _own_records(rollouts)
-    known["turn"][drawn] = np.where(own, 2 * number, np.where(told, 2 * number - 1, -1))
-    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
-    pieces.batch = pieces.batch.with_rollouts(**known)
-    return drawn
-
-
-def _own_records(rollouts: Rollouts) -> dict[str, np.ndarray]:
-    """Copies of the records that a reply changes; new ones are empty."""
-    shape, known = rollouts.tokens.shape, {}
+    shape = rollouts.tokens.shape
     new = {
         "turn": np.full(shape, -1, np.int32),
         "origin": np.zeros(shape, np.int32),
         "process_reward": np.zeros(shape, rollouts.reward.dtype),
     }
-    for name in (*new, "tokens", "length", "truncated"):
-        array = getattr(rollouts, name)
-        known[name] = new[name] if array is None else array.copy()
-    return known
+    # Copies: replies change them in place.
+    known = {name: getattr(rollouts, name) for name in (*new, "tokens", "length", "truncated")}
+    known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
+    known["turn"][drawn] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
+    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
+    pieces.batch = pieces.batch.with_rollouts(**known)
+    return drawn
 
 
 def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequence[TurnRow]) -> None:

@@ -67,7 +67,7 @@ def search_tree(
        and becomes a row: of the correct ones, else of all, the one whose own tokens have the
        smallest mean -logp. The other children are visited once.
     3. Without a terminal the child of highest `upper_confidence` is expanded next, otherwise the
-       node of highest score among all that have not been (`_next`).
+       open node of highest w_v tanh(Q_parent) + w_d sqrt(depth / levels).
 
     When the tree is done each token is rewarded by its node (`token_rewards`, in `process_reward`).
     A search ends early when all nodes are expanded or after `most_expansions`. Rows are selected by
@@ -97,12 +97,21 @@ def search_tree(
         levels = -(-budget // tokens)
         pieces = Pieces(actor, turn.key)
         nodes = roots(len(asks))
-        # Of each node its chunk; and whether it was expanded or never can be.
+        # The chunk of each node, and whether it was expanded or is terminal.
         piece, closed = np.full(len(asks), -1), np.zeros(len(asks), bool)
         current = list(range(len(asks)))
         found: list[list[int]] = [[] for _ in asks]
         solved = expansions = 0
-        score = (levels, value_weight, depth_weight)
+
+        def best_open(tree):
+            among = np.flatnonzero((nodes.tree == tree) & ~closed & (nodes.parent >= 0))
+            if not len(among):
+                return -1
+            parent = nodes.parent[among]
+            quality = np.tanh(nodes.value[parent] / np.maximum(nodes.visits[parent], 1))
+            depth = np.sqrt(nodes.depth[among] / levels)
+            return int(among[(value_weight * quality + depth_weight * depth).argmax()])
+
         for _ in range(most_expansions):
             going = [node for node in current if node >= 0]
             if not going:
@@ -113,7 +122,7 @@ def search_tree(
             before = piece[parents]
             drawn = pieces.draw(
                 [asks[tree] for tree in nodes.tree[parents]],
-                # Each node has random numbers of its own.
+                # Each node has separate random numbers.
                 np.arange(first, first + len(parents)),
                 before,
                 nodes.stop[parents],
@@ -150,7 +159,7 @@ def search_tree(
                     )
                     current[tree] = int(others[best.argmax()])
                 else:
-                    current[tree] = _next(nodes, tree, closed, *score)
+                    current[tree] = best_open(tree)
         answered = [replace(ask, samples=len(own)) for ask, own in zip(asks, found, strict=True)]
         leaves = np.array([node for own in found for node in own], int)
         batch = pieces.responses(piece[leaves], answered)
@@ -160,28 +169,6 @@ def search_tree(
         return replace(batch, asks=rows), state, {n: float(x) for n, x in told.items()}
 
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
-
-
-def _next(
-    nodes: Nodes,
-    tree: int,
-    closed: np.ndarray,
-    levels: int,
-    value_weight: float,
-    depth_weight: float,
-) -> int:
-    """The open node of a tree of highest w_v tanh(Q_parent) + w_d sqrt(depth / levels); -1: none.
-
-    Args:
-      levels: depth of the deepest possible node.
-    """
-    found = np.flatnonzero((nodes.tree == tree) & ~closed & (nodes.parent >= 0))
-    if not len(found):
-        return -1
-    parent = nodes.parent[found]
-    quality = nodes.value[parent] / np.maximum(nodes.visits[parent], 1)
-    score = value_weight * np.tanh(quality) + depth_weight * np.sqrt(nodes.depth[found] / levels)
-    return int(found[score.argmax()])
 
 
 def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:

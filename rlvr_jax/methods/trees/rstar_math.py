@@ -492,7 +492,7 @@ def pair_gradient(weights: np.ndarray, better: np.ndarray, worse: np.ndarray, sh
 def rejection_sampling() -> Stage:
     """Imitates the correct responses of the step, each once; nothing else is trained.
 
-    They are imitated at temperature 1, whatever the sampling temperature.
+    They are imitated at temperature 1, not at the sampling temperature.
 
     Reads: outcome. Writes: mask (cleared), supervised, temperature.
     Metrics: imitated_answers (rows).

@@ -53,6 +53,7 @@ Share = Annotated[float, Range(0, 1, open_low=True)]
 Unit = Annotated[float, Range(0, 1)]
 OpenUnit = Annotated[float, Range(0, 1, open_low=True, open_high=True)]
 Count = Annotated[int, Range(1)]
+AtLeastTwo = Annotated[int, Range(2)]
 NonNegativeInt = Annotated[int, Range(0)]
 
 

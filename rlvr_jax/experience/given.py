@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.experience.batch import GIVEN
-from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.types import Rollouts
+from rlvr_jax.types.fields import token_fields, where_tokens
 
 
 def with_given(
@@ -85,13 +86,9 @@ def behind_given(
     index = np.clip(places, 0, width - 1)
     front = places < 0
     known: dict[str, Any] = {}
-    for name, (_, axes) in axes_of(Rollouts).items():
-        array = getattr(drawn, name)
-        if array is not None and axes[:2] == ("B", "T"):
-            spread = index.reshape(index.shape + (1,) * (array.ndim - 2))
-            moved = np.take_along_axis(array, spread, axis=1)
-            shown = inside.reshape(spread.shape)
-            known[name] = np.where(shown, moved, np.zeros((), array.dtype))
+    for name, array in token_fields(drawn).items():
+        spread = index.reshape(index.shape + (1,) * (array.ndim - 2))
+        known[name] = where_tokens(inside, np.take_along_axis(array, spread, axis=1))
     for row, ids in enumerate(given):
         known["tokens"][row, : len(ids)] = ids
     length = count + drawn.length

@@ -1,47 +1,81 @@
-"""Tools as hyperparameters: what methods that may be drawn in turns share."""
+"""Tools as hyperparameters of methods whose responses may be written in turns.
 
-from collections.abc import Sequence
-from typing import Any
+    @with_tools(("python",))
+    def verltool(epsilon: Epsilon = 1e-6, *, tools: Tools) -> Recipe: ...
 
-from rlvr_jax.experience import branch_rounds, branch_turns, turns
+has the hyperparameters `epsilon` and those of `Tools`.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from rlvr_jax.experience import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.tools import named_toolbox
+from rlvr_jax.types import Recipe
+from rlvr_jax.types.hyperparameters import (
+    CallStyle,
+    DescribeTools,
+    MaxTurns,
+    ReplyTokens,
+    ToolNames,
+)
 
 
-def named_turns(
-    tools: Sequence[str] | None, style: str, limit: int, reply_tokens: int, describe: bool
-) -> Draw | None:
-    """A draw in turns with tools that are named; None where none is: a response is one text.
+@dataclass(frozen=True)
+class Tools:
+    """Tools that responses may call; false without any, and true with the task's environment."""
+
+    tools: ToolNames = ()
+    style: CallStyle = "json"
+    max_turns: MaxTurns = 8
+    reply_tokens: ReplyTokens = 512
+    describe: DescribeTools = True
+
+    def __bool__(self) -> bool:
+        return self.tools is None or len(self.tools) > 0
+
+    def draw(self, make: Callable[..., Draw] = turns, **options: Any) -> Draw:
+        """A draw in turns with these tools, made by `turns` or by a draw with its arguments."""
+        world = named_toolbox(self.tools, self.style, self.max_turns, self.describe)
+        return make(world, limit=self.max_turns, reply_tokens=self.reply_tokens, **options)
+
+
+def with_tools(
+    tools: Sequence[str] | None = (), max_turns: int | None = 8
+) -> Callable[[Callable[..., Recipe]], Callable[..., Recipe]]:
+    """Gives a recipe the hyperparameters of `Tools` in place of its parameter `tools`.
 
     Args:
-      tools: names (`named_toolbox`); None: the task has an environment.
-      style, describe: as for `named_toolbox`.
-      limit, reply_tokens: as for `turns`.
+      tools, max_turns: their defaults. Without `max_turns` the recipe has no such hyperparameter.
     """
-    if tools is not None and not len(tools):
-        return None
-    return turns(named_toolbox(tools, style, limit, describe), limit, reply_tokens)
+    hints = get_type_hints(Tools, include_extras=True)
+    known = vars(Tools(tools, max_turns=max_turns or 8))
+    names = [name for name in known if max_turns or name != "max_turns"]
 
+    def decorate(recipe: Callable[..., Recipe]) -> Callable[..., Recipe]:
+        own = inspect.signature(recipe)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        signature = own.replace(
+            parameters=[each for each in own.parameters.values() if each.name != "tools"]
+            + [
+                inspect.Parameter(name, kind, default=known[name], annotation=hints[name])
+                for name in names
+            ]
+        )
 
-def named_branches(
-    tools: Sequence[str] | None,
-    style: str,
-    limit: int,
-    reply_tokens: int,
-    describe: bool,
-    round_tokens: int,
-    **branches: Any,
-) -> Draw:
-    """A draw of rows that fork after a round, which ends where a tool is called.
+        @functools.wraps(recipe)
+        def with_own(*arguments: Any, **named: Any) -> Recipe:
+            bound = signature.bind(*arguments, **named)
+            bound.apply_defaults()
+            values = {name: bound.arguments.pop(name) for name in names}
+            return recipe(**bound.arguments, tools=Tools(**values))
 
-    Args:
-      tools: names (`named_toolbox`); none: a round ends after `round_tokens`; None: the task has an
-        environment.
-      style, describe: as for `named_toolbox`.
-      limit, reply_tokens: as for `branch_turns`.
-      branches: what `branch_rounds` and `branch_turns` share.
-    """
-    if tools is not None and not len(tools):
-        return branch_rounds(round_tokens, **branches)
-    world = named_toolbox(tools, style, limit, describe)
-    return branch_turns(world, limit, reply_tokens, **branches)
+        with_own.__signature__ = signature
+        with_own.__annotations__ = recipe.__annotations__ | {name: hints[name] for name in names}
+        return with_own
+
+    return decorate

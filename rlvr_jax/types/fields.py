@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import jax
+import numpy as np
 
 
 def pytree(cls):
@@ -21,6 +22,18 @@ def axes_of(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
             if hasattr(array, "dim_str"):
                 found[name] = (array.__name__.partition("[")[0], tuple(array.dim_str.split()))
     return found
+
+
+def token_fields(rows: Any) -> dict[str, Any]:
+    """The arrays of tokens, [B, T, …], of an object with annotated axes, by name."""
+    names = [name for name, (_, axes) in axes_of(type(rows)).items() if axes[:2] == ("B", "T")]
+    return {name: array for name in names if (array := getattr(rows, name)) is not None}
+
+
+def where_tokens(on: np.ndarray, array: np.ndarray, other: Any = None) -> np.ndarray:
+    """An array [B, T, …] where bool [B, T] is set, and another one elsewhere; None: 0."""
+    other = array.dtype.type(0) if other is None else other
+    return np.where(on.reshape(*on.shape, *[1] * (array.ndim - 2)), array, other)
 
 
 def fits(shape: Sequence[int], axes: Sequence[str], sizes: Mapping[str, int]) -> bool:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from rlvr_jax.ranges import (
     AtLeastOne,
+    AtLeastTwo,
     Bound,
     Count,
     Finite,
@@ -26,6 +27,7 @@ from rlvr_jax.ranges import (
 
 __all__ = [
     "AtLeastOne",
+    "AtLeastTwo",
     "Bound",
     "CallStyle",
     "ClipHigh",

@@ -310,7 +310,7 @@ def test_special_tokens_in_a_reply_that_goes_on_are_words_too(tmp_path, template
 
 def test_a_template_that_drops_replies_is_refused(tmp_path):
     dropping = "{% for m in messages if m['role'] == 'assistant' %}{{ m['content'] }}{% endfor %}"
-    with pytest.raises(ValueError, match="chat template must write a message behind one"):
+    with pytest.raises(ValueError, match="chat template must write a message after one"):
         as_message(speaker(tmp_path, dropping), "tool", "42", "")
 
 

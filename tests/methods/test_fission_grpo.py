@@ -90,16 +90,10 @@ def test_recovery_rewards_are_normalized_among_themselves():
     assert_allclose(found, np.array([1, -1, -1, 1]) * 0.866024, atol=5e-7)
 
 
-@pytest.mark.parametrize("name", ["samples", "capacity", "per_prompt", "contexts"])
+@pytest.mark.parametrize("name", ["capacity", "per_prompt", "contexts"])
 def test_counts_below_one_are_refused(name):
     with pytest.raises(ValueError, match=f"recover: {name} must be at least 1, got 0"):
         recover(**{name: 0})
-
-
-def test_more_recoveries_than_a_group_has_rows_are_refused_when_a_run_begins():
-    chain = experience(stages=[recover(samples=5)])
-    with pytest.raises(ValueError, match="samples must be at most the 4 of a group, got 5"):
-        chain.init(numpy_actor.setting(chain))
 
 
 def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_path):

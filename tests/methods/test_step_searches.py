@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience.draws.trees.answers import compared_value, optimism, search_answers
 from rlvr_jax.experience.memory import Insights
-from rlvr_jax.methods.trees.bfs_prover_v2 import ERROR, PROVED, SubgoalCache, prove, tactic_filter
+from rlvr_jax.methods.trees.bfs_prover_v2 import ERROR, PROVED, prove, tactic_filter
 from rlvr_jax.methods.trees.rstar_math import (
     Candidate,
     best_traces,
@@ -37,11 +37,11 @@ def test_the_order_of_expansion_depends_on_alpha(alpha, second):
     table = {"": [("A", -0.2), ("B", -0.5)], "A": [("1", -0.6)]}
     found, asked, _ = searched(table, {}, alpha=alpha)
     assert asked[:3] == ["", "A", second]
-    assert_allclose(found.nodes.value[:4], [0, -0.2, -0.5, -0.8])
+    assert_allclose(found.totals[:4], [0, -0.2, -0.5, -0.8])
     assert found.status == "failed" and found.proof is None
 
 
-def test_a_proof_is_returned_with_the_errors_beside_it():
+def test_a_proof_ends_the_search_of_its_state():
     table = {
         "": [("a", -0.1), ("b", -0.2)],
         "a": [("a", -0.1)],
@@ -51,7 +51,7 @@ def test_a_proof_is_returned_with_the_errors_beside_it():
     steps = {("aa", "x"): PROVED, ("b", "y"): ERROR, ("b", "z"): PROVED}
     found, _, run = searched(table, steps, alpha=0)
     assert found.status == "proved"
-    assert found.proof == [("", "b"), ("b", "z")] and found.errors == [("b", "z", "y")]
+    assert found.proof == [("", "b"), ("b", "z")]
     # After a proof the other tactics of the state are not run.
     assert ("b", "w") not in run
 
@@ -97,26 +97,6 @@ def test_the_middle_of_the_surprises_is_trained():
     assert len(tactic_filter(np.zeros(0))) == 0
     with pytest.raises(ValueError, match=r"low must be at most high 0.2, got 0.8"):
         tactic_filter(np.zeros(3), 0.8, 0.2)
-
-
-def test_a_cache_takes_pieces_in_order_and_plans_that_keep_what_is_proved():
-    cache, asked = SubgoalCache(3), []
-    for prover in range(2):
-        while cache.progress < 3:
-            asked.append((prover, cache.progress))
-            assert not cache.put(cache.progress + 1, "other")
-            assert cache.put(cache.progress, f"piece {cache.progress}")
-            if prover == 0 and cache.progress == 2:
-                break
-    assert asked == [(0, 0), (0, 1), (1, 2)]
-    assert cache.pieces == ["piece 0", "piece 1", "piece 2"] and not cache.put(3, "more")
-    half = SubgoalCache(3)
-    half.put(0, "p")
-    half.put(1, "q")
-    assert not half.replanned(["a", "x", "c"], ["a", "b", "c"])
-    assert half.replanned(["a", "b", "n", "c"], ["a", "b", "c"]) and half.subgoals == 4
-    half.clear()
-    assert half.progress == 0
 
 
 def test_a_policy_that_learns_from_its_proofs_proves_more():

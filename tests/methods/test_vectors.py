@@ -33,7 +33,7 @@ WITHOUT = {
     "rlad": "test_written_problems.py",
     "rlmt": "test_text_rewards.py",
     "rlsp": "tests/cases",
-    "rollart": "tests/experience/test_queued.py, test_group_queue.py",
+    "rollart": "tests/experience/test_queued.py",
     "salu": "tests/cases",
     "skill0": "test_prompt_order.py",
     "sweet_rl_policy": "test_agents.py",

@@ -1,9 +1,9 @@
-"""Draws: how asks are answered.
+"""Draws: how responses are sampled.
 
-`plain` samples each response as a whole, with a processor of logits if it is given one. `queued`
-goes on in the next step, group by group. `turns` writes an answer together with an environment:
-tools, a search, a game. `branch_rounds` and `branch_turns` write responses that share their
-beginnings. A draw of one paper is in that paper's file.
+`plain` samples each response at once, with an optional processor of logits. `queued` continues
+groups in the next step. `turns` writes a response together with an environment: tools, a search, a
+game. `branch_rounds` and `branch_turns` write responses that share prefixes. A draw of one paper is
+in that paper's file.
 """
 
 from rlvr_jax.experience.draws.plain import plain

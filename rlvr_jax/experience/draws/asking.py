@@ -1,20 +1,24 @@
-"""Who asks an environment: replies in time, kept for a resumed run, and as tokens."""
+"""The driver of an environment: replies in time, recorded for a resumed run, as tokens."""
 
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import numpy as np
 from jinja2 import TemplateError
 
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Turn
-from rlvr_jax.experience.prompts import as_words
+from rlvr_jax.experience.prompts import as_words, unknown_words
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.experience.told import Told
+from rlvr_jax.objectives import TOOL
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Game, Replies, Reply
@@ -22,102 +26,92 @@ from rlvr_jax.tools.base import in_time
 from rlvr_jax.tools.slips import names_own
 
 THREADS = 32
-"""In which a draw asks at the same time."""
+"""Environment calls of a draw at the same time."""
 SECONDS = 600.0
-"""Of a reply at most. Tools and adapters have shorter ones, which the policy is told about."""
+"""Longest time of a reply. Tools and adapters have shorter ones, which the policy reads about."""
 _NOTE = " … "
-_MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
+_MARK = "\ue000"  # a message while a chat template is read; no text contains it
 
 
+@dataclass(eq=False)
 class Driver:
-    """What the answers of a batch have in common."""
+    """The environment of a batch of responses, with the settings of its turns.
 
-    def __init__(
-        self,
-        actor: Actor,
-        world: Environment | Game,
-        turn: Turn,
-        limit: int,
-        reply_tokens: int,
-        sampling: Mapping[str, Any],
-        threads: concurrent.futures.Executor,
-        costs: Mapping[str, float] | None = None,
-        turn_tokens: int | None = None,
-        seconds: float = SECONDS,
-    ):
-        self.actor = actor
-        self.world = world
-        self.key: jax.Array = turn.key
-        self.step: int = turn.step
-        self.told: Told = turn.setting.told or Told()
-        # Where the environment judges, it says nothing of the task's other rewards.
-        self.unsaid: Mapping[str, float] = unsaid(turn.setting.task)
-        self.name: str = "-".join(
-            map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist())
-        )
-        self.limit = limit
-        self.reply_tokens = reply_tokens
-        self.threads = threads
-        self.costs = costs
-        self.seconds = seconds
-        # A turn that may have the whole budget has no limit of its own.
-        short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
-        self.turn_tokens: int | None = turn_tokens if short else None
-        self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, world.stops)))
-        self.sampling: dict[str, Any] = dict(sampling)
-        if self.stops:
-            self.sampling["stops"] = self.stops
+    Fields:
+      limit: replies of a response at most.
+      reply_tokens: of a reply at most; a longer one loses its middle.
+      sampling: settings of the sampler; with `stops` of the environment also these.
+      costs, turn_tokens, seconds: as for `turns`.
+      counts: sums of the environment's counts, and of events.
+    """
 
-    def ask(
-        self, key: str, episode: Episode, text: Any, own: bool
-    ) -> concurrent.futures.Future[Any] | None:
-        """Begins to ask about what was written in an episode; None where the reply is known, or
-        another process asks.
+    actor: Actor
+    world: Environment | Game
+    turn: Turn
+    limit: int
+    reply_tokens: int
+    sampling: Mapping[str, Any]
+    threads: concurrent.futures.Executor
+    costs: Mapping[str, float] | None = None
+    turn_tokens: int | None = None
+    seconds: float = SECONDS
+    counts: Counter[str] = field(default_factory=Counter, init=False)
+
+    def __post_init__(self) -> None:
+        self.told: Told = self.turn.setting.told or Told()
+        # The other rewards of the task are not known where the environment judges.
+        self.unsaid: Mapping[str, float] = unsaid(self.turn.setting.task)
+        key = np.asarray(jax.random.key_data(self.turn.key)).ravel()
+        self.name: str = "-".join(map(str, key.tolist())) + "/"
+        if self.turn_tokens is not None and self.turn_tokens >= self.turn.setting.response_tokens:
+            self.turn_tokens = None
+        self.stops: tuple[str, ...] = tuple(dict.fromkeys(filter(None, self.world.stops)))
+        self.sampling = {**self.sampling, **({"stops": self.stops} if self.stops else {})}
+
+    def ask(self, key: str, episode: Episode, text: Any, own: bool) -> Callable[[], Any] | None:
+        """Requests a reply in an episode, and returns a function that waits for it.
+
+        It returns None where the reply is recorded, or another process requests it.
 
         Args:
-          key: names the reply in the step.
-          own: this process asks.
+          key: name of the reply in the step.
+          own: this process requests it.
         """
-        if self.told.find(self._known_as(key)) is not None:
+        if self.told.find(self.name + key) is not None:
             episode.texts.append(text)
             episode.behind = True
             return None
-        return self.threads.submit(self._reply, episode, text) if own else None
+        return self.threads.submit(self._reply, episode, text).result if own else None
 
     def owns(self, number: int) -> bool:
-        """Whether this process asks about an episode, by its number."""
+        """Whether this process requests the replies of an episode, by its number."""
         return number % jax.process_count() == jax.process_index()
 
     def replies(
-        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future[Any]]
+        self, keys: Mapping[int, str], waiting: Mapping[int, Callable[[], Reply]]
     ) -> dict[int, Reply]:
-        """The replies to all rows that were asked about, by row, on every process.
+        """The replies to all rows, by row, on every process.
 
         Args:
-          keys: names of the replies, in the order in which rows are told.
-          waiting: those that this process waits for.
+          keys: names of the replies, in the order of the result.
+          waiting: return those of this process.
         """
         told = {}
-        for row, future in waiting.items():
-            reply = future.result()
+        for row, wait in waiting.items():
+            reply = wait()
             fields = ("text", "done", "reward", "outcome", "role", "lost")
             told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
         new = {int(row): each for part in gather(told) for row, each in part.items()}
-        known = {row: self._known_as(key) for row, key in keys.items()}
-        self.told.keep(self.step, {known[row]: each for row, each in new.items()})
+        known = {row: self.name + key for row, key in keys.items()}
+        self.told.keep(self.turn.step, {known[row]: each for row, each in new.items()})
         return {row: Reply(None, **self.told.find(key)) for row, key in known.items()}
 
-    def _known_as(self, key: str) -> str:
-        """What names a reply in the run."""
-        return f"{self.name}/{key}"
-
     def _reply(self, episode: Episode, text: Any) -> Any:
-        """What the environment says next in an episode, which goes on; lost if it takes too long,
-        for nobody knows what it would have been."""
+        """The environment's next reply in an episode; lost if it takes longer than `seconds`."""
 
         def said() -> Any:
             state = episode.state
-            if episode.behind:  # what was said is known, the state is not
+            if episode.behind:  # the replies are recorded, the state is not
                 state = self.world.start(episode.prompt)[0]
                 for known in episode.texts:
                     state = self.world.reply(state, known).state
@@ -134,25 +128,64 @@ class Driver:
         episode.texts.append(text)
         return reply
 
-    def paid(self, reply: Reply) -> float | None:
-        """The reward of a turn, its costs where there are any; None: there is none."""
-        if self.costs is None:
-            return reply.reward
-        return -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
+    def take(
+        self, reply: Reply, episode: Episode, batch: Batch, row: int, spare: int | None = None
+    ) -> list[int] | None:
+        """Takes a reply to the last turn of a row; returns its tokens, None if the row has ended.
 
-    def ends_action(self, tokenizer: Any, tokens: Sequence[int]) -> bool:
-        """Whether the last token completes a text at which the environment is asked."""
-        return completes(tokenizer, tokens, self.stops)
+        Args:
+          batch: its arrays are changed in place.
+          spare: tokens of the budget that the reply leaves, for which it is shortened. None: one,
+            and a reply without room truncates the row.
+        """
+        rollouts = batch.rollouts
+        self.counts.update(reply.info)
+        episode.lost |= reply.lost
+        if reply.outcome is not None:
+            episode.outcome = reply.outcome
+        end, paused = int(rollouts.length[row]), bool(rollouts.truncated[row])
+        paid = reply.reward
+        if self.costs is not None:
+            paid = -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
+        if paid is not None and end > 0:
+            rollouts.process_reward[row, end - 1] += paid
+            # The costs of turns are not a reward of the environment.
+            episode.paid = self.costs is None
+        if reply.done or (reply.text is None and not paused):
+            if paused:
+                # The text is complete: an end follows, which the policy did not write.
+                rollouts.tokens[row, end], rollouts.origin[row, end] = self.actor.stop_token(), TOOL
+                rollouts.truncated[row], rollouts.length[row] = False, end + 1
+            return None
+        last = int(rollouts.tokens[row, end - 1])
+        told = self.tokens_of(reply, batch.tokenizer, paused, last)
+        room = rollouts.tokens.shape[1] - end - (1 if spare is None else spare)
+        if len(told) > room:
+            self.counts["cut_replies"] += 1
+            if spare is None:
+                rollouts.truncated[row] = True
+                return None
+            told = self.tokens_of(reply, batch.tokenizer, paused, last, most=room)
+        self.counts["tool_tokens"] += len(told)
+        if unknown := unknown_words(batch.tokenizer, told):
+            self.counts["unknown_words"] += unknown
+        return told
+
+    def unended(self, batch: Batch, row: int, begin: int) -> bool:
+        """Whether a row whose last turn is from `begin` on was truncated inside an action."""
+        rollouts = batch.rollouts
+        written = rollouts.tokens[row, begin : rollouts.length[row]].tolist()
+        return bool(rollouts.truncated[row]) and not completes(batch.tokenizer, written, self.stops)
 
     def tokens_of(
         self, reply: Reply, tokenizer: Any, paused: bool, last: int, most: int | None = None
     ) -> list[int]:
-        """The tokens of a reply; none where there is nothing to read.
+        """The tokens of a reply; none without a text.
 
         Args:
-          paused: the policy goes on in the same message.
+          paused: the policy continues in the same message.
           last: its last token, which ends its message unless it has paused.
-          most: tokens; None: `reply_tokens`. What is longer loses its middle.
+          most: tokens; None: `reply_tokens`. A longer reply loses its middle.
         """
         if reply.text is None:
             return []
@@ -171,71 +204,79 @@ class Driver:
         return ids
 
     def grades(
-        self, outcome: Sequence[float], reward: Sequence[float | None], lost: Sequence[bool]
+        self, episodes: Sequence[Episode], rewards: Sequence[float]
     ) -> Sequence[Grade | None]:
-        """The environment's word about rows, see `Batch.brought`; none where it has nothing to say.
+        """The environment's grades of rows, see `Batch.brought`; none where it has none to give.
 
         Args:
-          outcome: of the last reply that had one, NaN without.
-          reward: sum of the rewards; None: none was given.
-          lost: a reply is not known.
+          rewards: sum of the rewards of each row's turns.
         """
         judged = getattr(self.world, "judges", False)
-        if not (judged or any(lost)):
+        if not (judged or any(one.lost for one in episodes)):
             return ()
         grades: list[Grade | None] = []
-        for known, paid, gone in zip(outcome, reward, lost, strict=True):
-            known = float(np.nan_to_num(known))
-            told = Grade(known, known if paid is None else float(paid), info=self.unsaid)
-            grades.append(Grade(None) if gone else told if judged else None)
+        for one, reward in zip(episodes, rewards, strict=True):
+            outcome = float(np.nan_to_num(one.outcome))
+            known = Grade(outcome, float(reward) if one.paid else outcome, info=self.unsaid)
+            grades.append(Grade(None) if one.lost else known if judged else None)
         return grades
 
 
+@dataclass(eq=False)
 class Episode:
     """A response as its environment sees it.
 
     Fields:
-      texts: what it has answered.
-      behind: `state` is that of the start, as what was answered was read and not asked.
+      texts: turns of the policy that have a reply.
+      behind: `state` is that of the start, because the replies to `texts` were recorded ones.
+      outcome: of the last reply that had one; NaN without any.
+      paid: a reply had a reward, which may be 0.
+      lost: a reply is not known.
     """
 
-    def __init__(self, prompt: Any):
-        self.prompt = prompt
-        self.texts: list[Any] = []
-        self.state: Any = None
-        self.behind = True
+    prompt: Any
+    texts: list[Any] = field(default_factory=list)
+    state: Any = None
+    behind: bool = True
+    outcome: float = np.nan
+    paid: bool = False
+    lost: bool = False
 
     def forked(self) -> Episode:
-        """One that has been told the same, and goes on by itself."""
-        other = Episode(self.prompt)
-        other.texts, other.state, other.behind = [*self.texts], self.state, self.behind
-        return other
+        """A copy with the same replies, which continues separately."""
+        return replace(self, texts=[*self.texts])
 
 
-def environment_of(draw: str, given: Any, task: Any) -> Any:
+def environment_of(draw: str, given: Any, task: Any, alone: bool = False) -> Any:
     """The environment that a draw was given, or else the task's.
 
     Args:
       draw: its name, for the error.
+      alone: refuses a game of several players.
     Raises:
-      ValueError: neither is there.
+      ValueError: neither is there, or it is such a game.
     """
     found = given if given is not None else getattr(task, "environment", None)
     if found is None:
         raise ValueError(
             f"{draw}: environment must be given for task {task.name!r}, which has none of its own"
         )
+    if alone and getattr(found, "players", 1) > 1:
+        raise ValueError(
+            f"{draw}: environment must have one player, got {found.label}: a row that is forked or"
+            " begins anew would leave its game"
+        )
     return found
 
 
 def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
-    """What stands behind a message of the policy where a message of another role follows and the
-    policy is to go on, by the tokenizer's chat template. A template that knows no such role is
-    given a user's message; without a template the text has a line of its own. Special tokens in the
-    text are words of it.
+    """The text after a message of the policy, up to its next one, by the tokenizer's chat template.
+
+    A template without the role gets a user's message. Without a template the text has a separate
+    line. Special tokens in the text are words of it.
 
     Args:
-      end: what ended the policy's message, if it has ended it; it is not written again.
+      end: text that ended the policy's message, "" if none has; it is not written again.
     """
     if not getattr(tokenizer, "chat_template", None):
         return f"\n{text}\n"
@@ -253,6 +294,6 @@ def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
         if _MARK in whole and text.strip() in whole:
             return whole.partition(_MARK)[2].removeprefix(end)
     raise ValueError(
-        "turns: the tokenizer's chat template must write a message behind one of the assistant, got"
+        "turns: the tokenizer's chat template must write a message after one of the assistant, got"
         f" none of role {role!r} or 'user'"
     )

@@ -1,10 +1,9 @@
-"""Answers on their way through an environment, turn by turn: what the draw `turns` is made of."""
+"""Responses in turns with an environment, for the draw `turns`."""
 
-import concurrent.futures
-from collections import Counter
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,21 +11,20 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
-from rlvr_jax.experience.prompts import row_texts, unknown_words
+from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
-from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.types.fields import token_fields, where_tokens
 
 
 class Half:
-    """Some answers on their way: their rows so far, and the replies that are being waited for.
+    """Some unfinished responses: their rows so far, and the replies that they wait for.
 
     Fields:
-      rows: numbers of the answers, in order.
-      counts: what happened.
-      begin: where the policy's turn begins that the environment has not answered yet, [B]. A pause
-        without a reply does not end a turn.
-      replies: that each row has read, [B].
+      rows: numbers of the responses, in order.
+      begin: first token of the policy's turn that has no reply yet, [B]. A pause without a reply
+        does not end a turn.
+      replies: number of replies that each row has read, [B].
     """
 
     def __init__(
@@ -36,42 +34,32 @@ class Half:
         answers: Sequence[tuple[Ask, int]],
         rows: np.ndarray,
     ):
-        self.how = how
-        self.rows = rows
+        self.how, self.rows = how, rows
         self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
-        self.counts: Counter[str] = Counter()
-        batch = self._draw(asks, 0)
+        batch = self._draw(asks)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
         if rollouts.origin is not None:
             begun = np.sum(np.cumprod(rollouts.origin != 0, axis=1), axis=1)
-        turn = np.where(np.arange(rollouts.tokens.shape[1])[None] < rollouts.length[:, None], 0, -1)
+        shape = rollouts.tokens.shape
+        turn = np.where(np.arange(shape[1])[None] < rollouts.length[:, None], 0, -1)
+        origin = np.zeros(shape, np.int32) if rollouts.origin is None else rollouts.origin
         self.batch: Batch = batch.with_rollouts(
             turn=turn.astype(np.int32),
-            origin=np.zeros(rollouts.tokens.shape, np.int32)
-            if rollouts.origin is None
-            else rollouts.origin,
-            process_reward=np.zeros(rollouts.tokens.shape, rollouts.reward.dtype),
+            origin=origin,
+            process_reward=np.zeros(shape, rollouts.reward.dtype),
         )
         self.opening: np.ndarray = begun - [len(ask.given) for ask, _ in self.answers]
         self.begin: np.ndarray = begun
         self.replies: np.ndarray = np.zeros(len(rows), int)
         self.episodes: list[Episode] = [Episode(ask.prompt) for ask, _ in self.answers]
-        self.outcome: np.ndarray = np.full(len(rows), np.nan)
-        self.paid: np.ndarray = np.zeros(len(rows), bool)  # with a reward, which may be 0
-        self.lost: np.ndarray = np.zeros(len(rows), bool)
         self.open: np.ndarray = np.arange(len(rows))
         self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
-        self.counts["turns"] += len(rows)
-
-    @property
-    def budget(self) -> int:
-        return self.batch.rollouts.tokens.shape[1]
+        self.how.counts["turns"] += len(rows)
 
     def _asked(self):
-        """Begins to ask the environment about the open rows that may be answered; of this process
-        those that it owns."""
+        """Requests the replies to the open rows that may have one; this process those it owns."""
         asked, texts = self._written()
         begun = {
             row: self.how.ask(
@@ -81,130 +69,78 @@ class Half:
         }
         return asked, {row: future for row, future in begun.items() if future is not None}
 
-    def _draw(self, asks: Sequence[Ask], pauses: int) -> Batch:
-        how = self.how
-        key = jax.random.fold_in(how.key, pauses) if pauses else how.key
+    def _draw(self, asks: Sequence[Ask]) -> Batch:
+        how, key = self.how, self.how.turn.key
+        key = jax.random.fold_in(key, self.pauses) if self.pauses else key
         if how.turn_tokens is not None:
             asks = [replace(ask, limit=how.turn_tokens) for ask in asks]
         return how.actor.draw(asks, key, how.sampling or None)
 
     def _written(self) -> tuple[list[int], list[str]]:
-        """The open rows that may be answered, and what the policy wrote last in each."""
+        """The open rows that may have a reply, and the policy's last text in each."""
         rollouts = self.batch.rollouts
-        full = rollouts.truncated & (rollouts.length >= self.budget)
+        full = rollouts.truncated & (rollouts.length >= rollouts.tokens.shape[1])
         if self.how.turn_tokens is not None:
-            full |= self._used_up()
+            room = rollouts.length - self.begin < self.how.turn_tokens
+            full |= [
+                not more and self.how.unended(self.batch, row, self.begin[row])
+                for row, more in enumerate(room)
+            ]
         asked = self.open[~full[self.open] & (self.replies[self.open] < self.how.limit)]
         ends = rollouts.length - ~rollouts.truncated
         written = [rollouts.tokens[row, self.begin[row] : ends[row]] for row in asked]
         return asked.tolist(), row_texts(self.batch.tokenizer, written)
 
-    def _used_up(self) -> np.ndarray:
-        """Which rows have the most tokens that a turn may have, and no end of an action, [B]."""
-        rollouts = self.batch.rollouts
-        most = rollouts.truncated & (rollouts.length - self.begin >= self.how.turn_tokens)
-        for row in np.flatnonzero(most):
-            written = rollouts.tokens[row, self.begin[row] : rollouts.length[row]].tolist()
-            most[row] = not self.how.ends_action(self.batch.tokenizer, written)
-        return most
-
     def _key(self, row: int) -> str:
-        """What names the reply that a row waits for, in the step."""
+        """The name in the step of the reply that a row waits for."""
         ask, sample = self.answers[row]
         return f"{ask.round}/{ask.number}/{sample}/{self.pauses}"
 
-    def _replies(self) -> list[tuple[int, Reply]]:
-        asked, waiting = self.waiting
-        told = self.how.replies({row: self._key(row) for row in asked}, waiting)
-        return list(told.items())
-
     def go_on(self) -> bool:
-        """Takes the replies, and draws the next turn of the rows that have one; False: none has."""
-        again, given = [], []
-        rollouts = self.batch.rollouts
-        truncated, length = rollouts.truncated.copy(), rollouts.length.copy()
-        tokens, origin = rollouts.tokens.copy(), rollouts.origin.copy()
-        turn, reward = rollouts.turn.copy(), rollouts.process_reward.copy()
-        for row, reply in self._replies():
-            self.counts.update(reply.info)
-            self.lost[row] |= reply.lost
-            if reply.outcome is not None:
-                self.outcome[row] = reply.outcome
-            paid = self.how.paid(reply)
-            if paid is not None and length[row] > 0:
-                reward[row, length[row] - 1] += paid
-                # What turns cost is no reward of the environment's.
-                self.paid[row] = self.how.costs is None
-            paused = bool(truncated[row])
-            if reply.done or (reply.text is None and not paused):
-                if paused:
-                    # The text is whole: an end is put behind it, which the policy did not write.
-                    at = length[row]
-                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), TOOL
-                    truncated[row], length[row] = False, at + 1
+        """Takes the replies and samples the next turn of rows with one; whether there are any."""
+        names = ("tokens", "origin", "turn", "process_reward", "truncated", "length")
+        copies = {name: getattr(self.batch.rollouts, name).copy() for name in names}
+        self.batch = self.batch.with_rollouts(**copies)
+        rollouts, again, asks = self.batch.rollouts, [], []
+        asked, waiting = self.waiting
+        for row, reply in self.how.replies({row: self._key(row) for row in asked}, waiting).items():
+            told = self.how.take(reply, self.episodes[row], self.batch, row)
+            if told is None:
                 continue
-            last = int(tokens[row, length[row] - 1])
-            told = self.how.tokens_of(reply, self.batch.tokenizer, paused, last)
-            if length[row] + len(told) + 1 > self.budget:
-                self.counts["cut_replies"] += 1
-                truncated[row] = True
-                continue
-            end = length[row] + len(told)
-            tokens[row, length[row] : end], origin[row, length[row] : end] = told, TOOL
-            turn[row, length[row] : end] = 2 * self.replies[row] + 1
-            self.counts["tool_tokens"] += len(told)
-            if unknown := unknown_words(self.batch.tokenizer, told):
-                self.counts["unknown_words"] += unknown
-            length[row] = end
+            begin = int(rollouts.length[row])
+            end = begin + len(told)
+            rollouts.tokens[row, begin:end], rollouts.origin[row, begin:end] = told, TOOL
+            rollouts.turn[row, begin:end] = 2 * self.replies[row] + 1
+            rollouts.length[row] = end
             if reply.text is not None:
                 self.begin[row], self.replies[row] = end, self.replies[row] + 1
+            ask, sample = self.answers[row]
+            given = rollouts.tokens[row, self.opening[row] : end].tolist()
+            own = int(end - self.begin[row])
+            asks.append(replace(ask, samples=1, first_sample=sample, given=given, unanswered=own))
             again.append(row)
-            given.append((tokens[row, self.opening[row] : end].tolist(), end - self.begin[row]))
-        self.batch = self.batch.with_rollouts(
-            tokens=tokens,
-            origin=origin,
-            turn=turn,
-            process_reward=reward,
-            truncated=truncated,
-            length=length,
-        )
         if not again:
             return False
         self.pauses += 1
-        self.counts["turns"] += len(again)
-        asks = [
-            replace(
-                self.answers[row][0],
-                samples=1,
-                first_sample=self.answers[row][1],
-                given=ids,
-                unanswered=int(own),
-            )
-            for row, (ids, own) in zip(again, given, strict=True)
-        ]
-        self._merge(np.array(again), self._draw(asks, self.pauses))
+        self.how.counts["turns"] += len(again)
+        self._merge(np.array(again), self._draw(asks))
         self.open = np.array(again)
         self.waiting = self._asked()
         return True
 
     def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
-        """Takes over what was drawn behind what some rows have."""
+        """Adds the sampled tokens and their records after those of some rows."""
         before, new = self.batch.rollouts, drawn.rollouts
-        places = np.arange(self.budget)[None]
+        places = np.arange(before.tokens.shape[1])[None]
         behind = places >= before.length[rows][:, None]
         changed: dict[str, Any] = {}
-        for name, (_, axes) in axes_of(Rollouts).items():
-            array = getattr(new, name)
-            own = getattr(before, name)
-            if axes[:2] != ("B", "T") or array is None or name in ("turn", "process_reward"):
-                continue
-            if own is None:
-                own = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
-            part = behind.reshape(*behind.shape, *[1] * (array.ndim - 2))
-            whole = own.copy()
-            whole[rows] = np.where(part, array, own[rows])
-            changed[name] = whole
-        # What the actor was given is not what it would call so: the policy's turns, and replies.
+        for name, array in token_fields(new).items():
+            if name not in ("turn", "process_reward"):
+                own = getattr(before, name)
+                empty = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
+                changed[name] = empty if own is None else own.copy()
+                changed[name][rows] = where_tokens(behind, array, changed[name][rows])
+        # The actor marks all given tokens; turns of the policy are among them.
         origin = before.origin.copy()
         if new.origin is not None:
             origin[rows] = np.where(behind, new.origin, origin[rows])
@@ -217,15 +153,14 @@ class Half:
         self.batch = self.batch.with_rollouts(**changed)
 
     def whole(self) -> Batch:
-        """The rows at their end, with what the environment has to say about them."""
-        self.counts["lost_answers"] += int(self.lost.sum())
+        """The rows at their ends, with the environment's grades."""
+        self.how.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
         rewards = self.batch.rollouts.process_reward.sum(axis=1)
-        paid = [value if one else None for value, one in zip(rewards, self.paid, strict=True)]
-        return replace(self.batch, brought=self.how.grades(self.outcome, paid, self.lost))
+        return replace(self.batch, brought=self.how.grades(self.episodes, rewards))
 
 
 class PlayedHalf(Half):
-    """One whose responses play a game with each other: `players` rows that follow one another."""
+    """One whose responses play a game with each other: each `players` consecutive rows."""
 
     def _asked(self):
         asked, texts = self._written()
@@ -238,22 +173,11 @@ class PlayedHalf(Half):
                 continue
             episode = self.episodes[first]  # of the game
             if len(there) < players:
-                over = concurrent.futures.Future()
-                over.set_result(Reply(None, done=True))
+                over = functools.partial(Reply, None, done=True)
                 waiting |= {row: over for row in there if self.how.owns(self.rows[first])}
                 continue
             written = [text_of[row] for row in rows]
             game = self.how.ask(self._key(first), episode, written, self.how.owns(self.rows[first]))
             if game is not None:
-                waiting |= {row: _ToPlayer(game, row - first) for row in rows}
+                waiting |= {row: lambda at=row - first, game=game: game().each[at] for row in rows}
         return asked, waiting
-
-
-class _ToPlayer(NamedTuple):
-    """A game's reply to one player, as it will be."""
-
-    game: concurrent.futures.Future
-    player: int
-
-    def result(self) -> Reply:
-        return self.game.result().each[self.player]

@@ -18,19 +18,19 @@ def plain(
     """Samples every response as a whole, evaluations without the processor.
 
     Args:
-      processor: of logits, between temperature and cuts.
-      constants: (turn) -> what the processor reads as `StepContext.constants`, a pytree of arrays;
-        they are traced, so that they may move from step to step.
-      scored_as_drawn: the rows are scored and trained at the temperatures that the processor says
-        it has drawn with; else at that of the run.
+      processor: of logits, between temperature and truncation.
+      constants: (turn) -> `StepContext.constants` of the processor, a pytree of arrays; they are
+        traced, so they may differ from step to step.
+      scored_as_drawn: the rows are scored and trained at the processor's temperatures; else at that
+        of the run.
       sampling: settings of the sampler that are prescribed: temperature, top_k, top_p, min_p.
     Raises:
-      ValueError: scored_as_drawn with a processor that says no temperature.
+      ValueError: scored_as_drawn with a processor without a temperature.
     """
     if scored_as_drawn and (processor is None or processor.temperature is None):
         raise ValueError(
-            "plain: scored_as_drawn must be False without a processor that says what it divides"
-            f" by, got {scored_as_drawn} with {processor}"
+            "plain: scored_as_drawn must be False without a processor that has a temperature,"
+            f" got {scored_as_drawn} with {processor}"
         )
     own = {} if processor is None else {"processor": processor}
 
@@ -41,9 +41,4 @@ def plain(
             batch = batch.with_rollouts(temperature=batch.rollouts.drawn_temperature)
         return batch, state, {}
 
-    named = {**sampling, **own}
-    if constants is not None:
-        named["constants"] = constants
-    if scored_as_drawn:
-        named["scored_as_drawn"] = True
     return Draw(apply, sampling=sampling)

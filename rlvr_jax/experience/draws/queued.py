@@ -1,4 +1,4 @@
-"""Groups whose rows are written over several steps, and trained as soon as they are complete."""
+"""Groups that are written over several steps, and trained when they are complete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,19 +12,17 @@ from rlvr_jax.experience.parts import Draw, Setting, Turn
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Share
 from rlvr_jax.types.parts import part
 
-__all__ = ["queued"]
-
 RECORDS: dict[str, type] = {
     "behaviour_logp": np.float32,
     "entropy": np.float32,
     "version": np.int32,
 }
-"""What is kept of each token of a row that goes on in a later step."""
+"""Records of the tokens of a row that continues in a later step."""
 
 
 @dataclass(eq=False)
 class _Row:
-    """A response that is being written.
+    """An unfinished response.
 
     Fields:
       before: tokens of earlier steps, with their records by name.
@@ -55,26 +53,26 @@ class _Group:
 def queued(
     staleness: NonNegativeInt = 1, redundancy: NonNegativeInt = 0, window: Share = 0.25
 ) -> Draw:
-    """Trains groups as they are completed, at most so many steps after they were asked.
+    """Trains groups when they are complete, at most `staleness` steps after their request.
 
-    All rows of all open groups are written at once, a window at a time. A step ends as soon as a
-    group is complete and none is left that may wait no longer; what is unfinished goes on in the
-    next step under its weights, read anew. With `redundancy` more rows of a group are begun than it
-    has, and the first ones that end are the group: short ones, more than chance would have it. With
-    neither, groups are those of plain sampling.
+    The rows of all open groups are written together, a window at a time. A step ends when a group
+    is complete and no incomplete one must be trained now. Unfinished rows continue in the next step
+    under its weights. With `redundancy` more rows of a group are begun than it has, and the first
+    ones that end are the group, which favours short ones. With neither, groups are those of plain
+    sampling.
 
-    Every token keeps the log-prob and the number of the weights that drew it (`behaviour_logp`,
-    `version`); old log-probs are the scorer's before the update, so that an importance weight
-    corrects for the mixture. Only groups of train prompts as they are can wait; evaluations draw
-    plainly. The state holds 16 bytes for each token of (prompts · staleness) groups.
+    Every token has the log-prob and the number of the weights that sampled it (`behaviour_logp`,
+    `version`). Old log-probs are the scorer's before the update, so an importance weight corrects
+    for the mixture. Only groups of unmodified train prompts can wait; evaluations sample by
+    `plain`. The state has 16 bytes for each token of (prompts · staleness) groups.
 
     Args:
-      staleness: steps that a group may wait (a); 0: none does.
+      staleness: steps that a group may wait (a).
       redundancy: further rows of a group.
-      window: share of the budget, after which the ends of rows are looked at.
+      window: fraction of the budget after which ends of rows are noticed.
     Writes: version. Metrics: groups (complete ones), waiting_groups, dropped_rows (of complete
       groups) and dropped_tokens, stale_tokens (trained, of earlier weights).
-    Source: ROLL's queue (the link stands in `rollart`'s card), for one process.
+    Source: ROLL's queue (the link is in `rollart`'s card), for one process.
     """
 
     def init(setting):
@@ -87,7 +85,7 @@ def queued(
             **{name: np.zeros(shape, dtype) for name, dtype in RECORDS.items()},
             "length": np.zeros(shape[:2], np.int32),
             "sample": np.full(shape[:2], -1, np.int32),
-            # In which order rows have ended: 0 for those that go on.
+            # The order in which rows have ended; 0: they continue.
             "ended": np.zeros(shape[:2], np.int32),
             "used": np.array(-1, np.int32),
         }
@@ -131,7 +129,7 @@ def queued(
 
 
 def _is_plain(ask: Ask, setting: Setting) -> bool:
-    """Whether a group can be asked again by its prompt's number alone."""
+    """Whether a group can be requested again by only its prompt's number."""
     train = setting.task.train
     own = ask.number < len(train) and train[ask.number] is ask.prompt
     own = own and ask.view.label == PLAIN.label and ask.samples == setting.drawn_samples
@@ -139,7 +137,7 @@ def _is_plain(ask: Ask, setting: Setting) -> bool:
 
 
 def _advance(pieces: Pieces, groups: Sequence[_Group], tokens: int) -> None:
-    """Writes the next window of all rows that run."""
+    """Writes the next window of all unfinished rows."""
     running = [(g, row) for g in groups if not g.complete for row in g.rows if not row.finished]
     asks = []
     for group, row in running:
@@ -162,7 +160,7 @@ def _advance(pieces: Pieces, groups: Sequence[_Group], tokens: int) -> None:
 
 
 def _records(pieces: Pieces, row: _Row) -> dict[str, np.ndarray]:
-    """The records of a row's tokens, those of earlier steps in front, [T] each."""
+    """The records of a row's tokens, those of earlier steps first, [T] each."""
     rollouts, before = pieces.batch.rollouts, len(row.before)
     if row.tip < 0:
         return row.records
@@ -180,7 +178,7 @@ def _records(pieces: Pieces, row: _Row) -> dict[str, np.ndarray]:
 
 
 def _trained(pieces: Pieces, groups: Sequence[_Group]) -> tuple[Batch, int]:
-    """The rows of complete groups, by their sample numbers, and how many tokens are stale."""
+    """The rows of complete groups, by sample number, and the number of stale tokens."""
     ended = [sorted(group.done, key=lambda row: row.sample) for group in groups]
     rows = [row for own in ended for row in own]
     asks = [group.ask for group in groups]

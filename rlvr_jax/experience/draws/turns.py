@@ -1,7 +1,7 @@
-"""Answers that are written in turns with an environment: tools, searches, games."""
+"""Responses in turns with an environment: tools, searches, games."""
 
 import concurrent.futures
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,41 +28,38 @@ def turns(
     seconds: Bound = SECONDS,
     **sampling: Any,
 ) -> Draw:
-    """Writes each answer in turns: the policy until it pauses or ends, then the environment.
+    """Writes each response in turns: the policy until it pauses or ends, then the environment.
 
-    A response is one row: what the policy wrote is on the mask, what it was told is not, stands in
-    `origin` as a tool's and is read as given in the next turn. `turn` numbers the policy's turns
-    0, 2, … and the replies between them 1, 3, …. The budget of a response is that of all its turns;
-    a reply that leaves no room for a further token is left out, and the response ends there.
+    A response is one row. Tokens of the policy are on the mask. Replies are not: their `origin` is
+    a tool, and the next turn reads them as given. `turn` numbers the policy's turns 0, 2, … and the
+    replies between them 1, 3, …. All turns share the budget of the response; a reply that leaves no
+    room for a further token is left out, and the response ends there.
 
-    Half of the prompts are drawn while the environment answers the others. A token depends on its
-    row's key and turn alone, never on who was answered first. What was said is kept beside the run
-    (`Setting.told`) and said again when a step is drawn again.
+    Half of the prompts are sampled while the environment replies to the others. A token depends
+    only on its row's key and turn, not on the order of replies. Replies are recorded in the run
+    (`Setting.told`), and read from there when a step is repeated.
 
-    Where the environment is a `Game`, responses to a prompt that follow one another play with each
-    other: each reads what was said to it, and all of them are asked for at the same time.
+    Where the environment is a `Game`, consecutive responses to a prompt play with each other: each
+    reads the replies to it, and their turns are requested at the same time.
 
     Args:
       environment: None: that of the task (`Task.environment`).
-      limit: replies of a response at most, at least 1; behind the last one the policy goes on, and
-        is not asked again.
-      reply_tokens: of a reply at most; what is longer loses its middle.
-      costs: what a turn costs for each of what the environment counts in its reply
-        (`Reply.info`), such as {"malformed_calls": 0.1}; in place of the environment's own rewards
-        of turns, which stand where it is None.
-      turn_tokens: that the policy writes in a turn at most; a response that has written so many and
-        has not come to the end of an action is over, cut. None: what is left of its budget.
-      seconds: of a reply at most. One that takes longer is lost: the response ends without a
-        verdict, and `late_replies` counts it. Its thread goes on.
+      limit: replies of a response at most; after the last one the policy writes one more turn.
+      reply_tokens: of a reply at most; a longer one loses its middle.
+      costs: of a turn, for each count in its reply (`Reply.info`), such as
+        {"malformed_calls": 0.1}; they replace the environment's rewards of turns. None: no costs.
+      turn_tokens: of a turn of the policy at most; a response whose turn has more and is not at the
+        end of an action is truncated. None: the rest of its budget.
+      seconds: of a reply at most. A later one is lost: the response is ungraded, and `late_replies`
+        counts it. Its thread continues.
       sampling: settings of the sampler that are prescribed, as in `plain`.
-    Writes: turn, origin, process_reward (of a turn at its last token, 0 where there is none).
-    Metrics: answers, turns (of the policy, all together), tool_tokens, cut_replies (those that did
-      not fit), lost_answers (without a verdict), unknown_words (of replies, that the tokenizer does
-      not know; if there are any), and the sums of what the environment counts.
+    Writes: turn, origin, process_reward (of a turn at its last token, else 0).
+    Metrics: answers, turns (of the policy), tool_tokens, cut_replies (those without room),
+      lost_answers (ungraded ones), unknown_words (of replies, for the tokenizer, if there are any),
+      and the sums of the environment's counts.
     Raises:
-      ValueError: a number that is no count; a cost below 0; seconds that are not positive; when a
-        run begins, a task without an environment where none is given; groups that are no multiple
-        of a game's players.
+      ValueError: when a run begins, a task without an environment where none is given; groups that
+        are not a multiple of a game's players.
     """
 
     def init(setting):
@@ -99,10 +96,8 @@ def turns(
                 if half.go_on():
                     halves.append(half)
         whole = _in_order([half.whole() for half in parts], [half.rows for half in parts], asks)
-        told = Counter({"answers": len(answers)})
-        for half in parts:
-            told.update(half.counts)
-        return whole, state, {name: float(value) for name, value in told.items()}
+        how.counts["answers"] += len(answers)
+        return whole, state, {name: float(value) for name, value in how.counts.items()}
 
     return Draw(
         apply,
@@ -124,7 +119,7 @@ def _check_players(world: Environment | Game, samples: Sequence[int]) -> None:
 
 
 def _in_order(parts: Sequence[Batch], rows: Sequence[np.ndarray], asks: Sequence[Ask]) -> Batch:
-    """One batch of the halves, its groups in the order of the asks."""
+    """One batch of the halves, its groups in the order of the requests."""
     order = np.argsort(np.concatenate(rows), kind="stable")
     group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
     whole = concatenate(parts).take(order).with_rollouts(group=group).renumbered()

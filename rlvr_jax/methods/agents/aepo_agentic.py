@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import branch_turns, experience
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
@@ -30,21 +31,15 @@ from rlvr_jax.objectives.statistics.masked import masked_min
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, ppo_clip
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     Epsilon,
     Finite,
-    MaxTurns,
     NonNegative,
-    ReplyTokens,
-    ToolNames,
     Unit,
 )
 from rlvr_jax.types.parts import part
@@ -101,17 +96,13 @@ def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
     return Surrogate(plain.prepare, loss, never_holds_back)
 
 
+@with_tools(("python",))
 def aepo_agentic(
     entropy_coefficient: Finite = 0.2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = ("python",),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
     share: Unit = 0.5,
     sensitivity: NonNegative | None = None,
     weight: NonNegative = 0.2,
@@ -119,20 +110,15 @@ def aepo_agentic(
     penalty: NonNegative = 0.05,
     top: Count = 10,
     window: Count = 20,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
 
     Args:
       entropy_coefficient: scale of the entropy's standard score.
-      share: fraction of a group's rows that begins at the prompt; without `sensitivity`.
-      sensitivity: of the number of rows that begin at the prompt (β), by a probe; None: no probe.
-      weight: of the difference of entropies in the probability of a fork (γ).
-      base: probability of a fork at equal entropies, before any fork.
-      penalty: by which each fork of a prompt damps the next ones.
-      top: likeliest tokens that an entropy sums over.
-      window: first tokens of a turn that count.
+      share, sensitivity, weight, base, penalty, top, window: as for `branch_rounds`; `weight` is γ.
     """
-    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -141,10 +127,8 @@ def aepo_agentic(
             aggregation=token_mean(),
         ),
         experience=experience(
-            draw=branch_turns(
-                world,
-                limit=max_turns,
-                reply_tokens=reply_tokens,
+            draw=tools.draw(
+                branch_turns,
                 weight=weight,
                 base=base,
                 penalty=penalty,

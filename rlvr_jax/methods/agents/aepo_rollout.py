@@ -13,27 +13,23 @@ the update. With `tools` a round ends at a call, as in the authors' code; withou
 `round_tokens`.
 """
 
-from rlvr_jax.experience import experience
-from rlvr_jax.methods._tools import named_branches
+from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     Epsilon,
-    MaxTurns,
     NonNegative,
-    ReplyTokens,
-    ToolNames,
     Unit,
 )
 
 
+@with_tools()
 def aepo_rollout(
     round_tokens: Count = 64,
     sensitivity: NonNegative = 0.5,
@@ -46,30 +42,16 @@ def aepo_rollout(
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on rows that begin where a probe and the entropies of rounds decide.
 
     Args:
       round_tokens: tokens of a round, without tools.
-      sensitivity: of the number of rows that begin at the prompt (β).
-      weight: of the difference of entropies in the probability of a fork (γ).
-      base: probability of a fork at equal entropies, before any fork.
-      penalty: by which each fork of a prompt damps the next ones.
-      top: likeliest tokens that an entropy sums over.
-      window: first tokens of a round that count.
+      sensitivity, weight, base, penalty, top, window: as for `branch_rounds`; `weight` is γ.
     """
-    draw = named_branches(
-        tools,
-        style,
-        max_turns,
-        reply_tokens,
-        describe,
-        round_tokens,
+    branches = dict(
         weight=weight,
         base=base,
         penalty=penalty,
@@ -77,6 +59,7 @@ def aepo_rollout(
         top=top,
         window=window,
     )
+    draw = tools.draw(branch_turns, **branches) if tools else None
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -84,7 +67,7 @@ def aepo_rollout(
             advantage=group_normalized(epsilon),
             dual_clip=dual,
         ),
-        experience=experience(draw=draw),
+        experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
     )
 
 

@@ -36,7 +36,7 @@ def guidance(words: Count = 8) -> View:
     hints is shown unchanged.
 
     Args:
-      words: of the solution, one after the other, that hints may not have.
+      words: consecutive ones of the solution that hints may not have.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -63,7 +63,6 @@ def agent_rlvr(
       attempts: with guidance, of a task without a success; 0: the size of a group.
       leak_words: consecutive words of the solution that guidance may not have.
       max_turns: of a response in turns with the task's environment; 0: responses are one text.
-      reply_tokens: of the environment's reply, at most.
     """
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(

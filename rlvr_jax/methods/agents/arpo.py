@@ -19,27 +19,22 @@ which adds 0.1 for a correct answer with both of two tools, is left to the task.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
-from rlvr_jax.experience import experience
-from rlvr_jax.methods._tools import named_branches
+from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.traces import parent_rows
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     Epsilon,
-    MaxTurns,
     NonNegative,
-    ReplyTokens,
-    ToolNames,
     Unit,
 )
 from rlvr_jax.types.parts import part
@@ -53,8 +48,12 @@ def average_over_copies() -> Transform:
         rollouts, mask = context.rollouts, signals.mask
         parent = parent_rows(rollouts.parent, rollouts.rollout_id)
         owner = token_owner(parent, rollouts.branch_position, mask.shape[1])
-        own = mean_of_copies(signals.advantage, mask, owner)
-        return replace(signals, advantage=own), state, {}
+        places = jnp.arange(mask.shape[1], dtype=jnp.int32)[None]
+        nothing = jnp.zeros_like(signals.advantage)
+        total = nothing.at[owner, places].add(jnp.where(mask, signals.advantage, 0))
+        number = nothing.at[owner, places].add(mask.astype(nothing.dtype))
+        mean = total[owner, places] / jnp.maximum(number[owner, places], 1)
+        return replace(signals, advantage=jnp.where(mask, mean, 0)), state, {}
 
     return apply
 
@@ -85,22 +84,7 @@ def token_owner(
     return jax.lax.while_loop(changes, lambda carry: (carry[1], inherited(carry[1])), start)[1]
 
 
-def mean_of_copies(
-    values: Float[Array, "B T"], mask: Bool[Array, "B T"], owner: Int[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """The mean of a number over the rows that share a token; 0 off the mask.
-
-    Args:
-      owner: of `token_owner`.
-    """
-    places = jnp.arange(values.shape[1], dtype=jnp.int32)[None]
-    nothing = jnp.zeros(values.shape, values.dtype)
-    total = nothing.at[owner, places].add(jnp.where(mask, values, 0))
-    number = nothing.at[owner, places].add(mask.astype(values.dtype))
-    mean = total[owner, places] / jnp.maximum(number[owner, places], 1)
-    return jnp.where(mask, mean, 0)
-
-
+@with_tools()
 def arpo(
     round_tokens: Count = 64,
     share: Unit = 0.5,
@@ -113,36 +97,18 @@ def arpo(
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on rows that are forked after rounds of more entropy than their first one.
 
     Args:
       round_tokens: tokens of a round, without tools.
-      share: fraction of a group's rows that begins at the prompt.
-      weight: of the difference of entropies in the probability of a fork (w).
-      base: probability of a fork at equal entropies.
-      top: likeliest tokens that an entropy sums over.
-      window: first tokens of a round that count.
+      share, weight, base, top, window: as for `branch_rounds`.
       hard: shared tokens get the mean advantage of their rows.
     """
-    draw = named_branches(
-        tools,
-        style,
-        max_turns,
-        reply_tokens,
-        describe,
-        round_tokens,
-        weight=weight,
-        base=base,
-        share=share,
-        top=top,
-        window=window,
-    )
+    branches = dict(weight=weight, base=base, share=share, top=top, window=window)
+    draw = tools.draw(branch_turns, **branches) if tools else None
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -151,7 +117,7 @@ def arpo(
             transforms=[average_over_copies()] if hard else [],
             dual_clip=dual,
         ),
-        experience=experience(draw=draw),
+        experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
     )
 
 

@@ -19,7 +19,7 @@ turns cannot, as they are written in one step. The reward, F1 times form, is lef
 import jax.numpy as jnp
 
 from rlvr_jax.experience import all_wrong, experience, queued, refill
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import standardize_advantage
 from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
@@ -31,17 +31,12 @@ from rlvr_jax.objectives.transforms.corrections import SAMPLED, check_band
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
-    CallStyle,
     ClipHigh,
     ClipLow,
-    DescribeTools,
     Epsilon,
     Finite,
-    MaxTurns,
     NonNegativeInt,
     Positive,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -89,6 +84,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
     return apply
 
 
+@with_tools(max_turns=32)
 def asearcher(
     scale: Positive = 10.0,
     bias: Finite = -0.5,
@@ -98,11 +94,8 @@ def asearcher(
     cap: Bound = 5.0,
     epsilon: Epsilon = 1e-5,
     staleness: NonNegativeInt = 0,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 32,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
 
@@ -113,7 +106,7 @@ def asearcher(
     Raises:
       ValueError: staleness of responses that are written in turns.
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
     if draw is not None and staleness:
         raise ValueError(
             f"asearcher: staleness must be 0 for responses in turns, which are written in one"

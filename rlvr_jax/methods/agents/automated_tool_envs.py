@@ -54,15 +54,12 @@ def useful_calls(
     """The score of a turn's calls, or the task's reward of a turn without calls.
 
     Args:
-      calls, solved, otherwise: columns of the task's rewards: n, s, and the reward of a turn
-        without calls.
-      score: of n and s.
+      calls, solved, otherwise: `columns` of `automated_tool_envs`.
     Reads: component_rewards. Metrics: reward/calls, reward/solved, reward/without_calls.
     """
     columns = (calls, solved, otherwise)
 
     def apply(rollouts, state, moment):
-        del moment
         number, solving, fixed = (rollouts.component_rewards[:, column] for column in columns)
         called = number > 0
         earned = score(jnp.where(called, number, 1), solving)
@@ -85,7 +82,6 @@ def call_precision(calls: Rows, solved: Rows) -> Rows:
 
 def call_rate(calls: Rows, solved: Rows) -> Rows:
     """s."""
-    del calls
     return solved
 
 

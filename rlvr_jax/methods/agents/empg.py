@@ -19,24 +19,19 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience import experience
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.advantages.whitening import Table
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
-    DescribeTools,
     Finite,
-    MaxTurns,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -50,8 +45,7 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
     rewards do not stay at 0.
 
     Args:
-      rate, future_rate: k and k'.
-      bonus: ζ.
+      rate, future_rate, bonus: k, k' and ζ.
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
     """
 
@@ -115,6 +109,7 @@ def center_over_steps(ids: str) -> Transform:
     return Transform(apply, reads={ids})
 
 
+@with_tools(None)
 def empg(
     scale_rate: Finite = 1.0,
     clarity_rate: Finite = 1.0,
@@ -122,11 +117,8 @@ def empg(
     ids: str = "turn",
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
-    tools: ToolNames = None,
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO's advantages, modulated step by step, on DAPO's clip and token mean.
 
@@ -136,7 +128,6 @@ def empg(
       clarity_bonus: largest bonus (ζ).
       ids: unit of a step, "turn" or "step".
     """
-    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -146,7 +137,7 @@ def empg(
                 center_over_steps(ids),
             ],
         ),
-        experience=experience(draw=turns(world, limit=max_turns, reply_tokens=reply_tokens)),
+        experience=experience(draw=tools.draw()),
     )
 
 

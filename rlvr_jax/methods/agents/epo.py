@@ -20,7 +20,7 @@ update; the authors' change once per batch and once per epoch. Their κ is 0.8 /
 w on by a flag; here it always acts.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,35 +32,29 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment, Game
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.fields import token_fields, where_tokens
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
+    AtLeastTwo,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     EntropyCoefficient,
     Epsilon,
     Finite,
     NonNegative,
-    Range,
     ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
-
-AtLeastTwo = Annotated[int, Range(2)]
 
 
 @part(writes={"penalty"})
@@ -83,12 +77,9 @@ def banded_entropy_bonus(
     sampling time.
 
     Args:
-      coefficient, smooth: λ, β.
-      low, high: κ_l, κ_r, edges of the band relative to the past mean.
-      size: a, with a hinge per nat.
+      coefficient, smooth, low, high, size: λ, β, κ_l, κ_r and a of `epo`.
       steps: S, longest episode; later steps count as the last one.
-      max_epochs: updates over which w falls; later updates have the last weight.
-      per_rollout: H is the mean over the tokens of the row instead of the token's own.
+      max_epochs, per_rollout, hinge: as for `epo`; later updates have the last weight.
     Metrics: band_penalty, the mean of P; band_weight, w.
     Raises:
       ValueError: low not below high.
@@ -96,25 +87,16 @@ def banded_entropy_bonus(
     if not low < high:
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
 
+    band = dict(low=low, high=high, size=size, per_rollout=per_rollout, hinge=hinge)
+
     def init(spec):
-        del spec
         no_updates = jnp.zeros((), jnp.int32)
         return BandState(jnp.zeros(steps, float), jnp.zeros(steps, jnp.int32), no_updates)
 
     def apply(signals, context, state):
         entropy, mask = context.stats.entropy, signals.mask
         env_step = jnp.clip(context.rollouts.env_step, 0, steps - 1)
-        outside = band_penalty(
-            entropy,
-            mask,
-            env_step,
-            state,
-            low=low,
-            high=high,
-            size=size,
-            per_rollout=per_rollout,
-            hinge=hinge,
-        )
+        outside = band_penalty(entropy, mask, env_step, state, **band)
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
         change = coefficient * (entropy - smooth * weight * outside)
         mean, there = step_entropy(context.rollouts.entropy, mask, env_step, steps)
@@ -266,15 +248,12 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     length = np.where(last, rollouts.length, np.max(np.where(own, places + 1, 0), axis=1))
     there = places < length[:, None]
     before = there & ~own & (rollouts.origin == 0)
-    changed: dict[str, Any] = {}
-    for name, (_, axes) in axes_of(Rollouts).items():
-        array = getattr(rollouts, name)
-        if axes[:2] != ("B", "T") or array is None or name in ("turn", "origin", "temperature"):
-            continue
-        # Earlier tokens stay as context; their records belong to other rows.
-        on = there if name == "tokens" else own
-        on = on.reshape(*on.shape, *[1] * (array.ndim - 2))
-        changed[name] = np.where(on, array, array.dtype.type(0))
+    # Earlier tokens stay as context; their records belong to other rows.
+    changed = {
+        name: where_tokens(there if name == "tokens" else own, array)
+        for name, array in token_fields(rollouts).items()
+        if name not in ("turn", "origin", "temperature")
+    }
     return batch.with_rollouts(
         **changed,
         length=length.astype(np.int32),
@@ -284,6 +263,7 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     )
 
 
+@with_tools(None, max_turns=None)
 def epo(
     entropy_coefficient: EntropyCoefficient = 0.001,
     smooth_coefficient: Finite = 1.0,
@@ -298,10 +278,8 @@ def epo(
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = None,
-    style: CallStyle = "json",
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
@@ -316,8 +294,6 @@ def epo(
         rows for each response, and updates are compiled for them.
       max_epochs: updates over which w falls: epochs times updates per epoch.
     """
-    replies = max_steps - 1
-    world = named_toolbox(tools, style, most=replies, describe=describe)
     bonus = banded_entropy_bonus(
         entropy_coefficient,
         smooth_coefficient,
@@ -337,7 +313,7 @@ def epo(
             dual_clip=dual_clip,
             regularizers=[bonus],
         ),
-        experience=experience(draw=turn_rows(world, limit=replies, reply_tokens=reply_tokens)),
+        experience=experience(draw=replace(tools, max_turns=max_steps - 1).draw(turn_rows)),
     )
 
 

@@ -26,22 +26,17 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.store import repeatable
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.by_origin import TOOL
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     Epsilon,
-    MaxTurns,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -55,7 +50,6 @@ Contexts = dict[str, np.ndarray]
 
 def fixed_feedback(prompt: Prompt, response: Response) -> str | None:
     """One sentence for every response."""
-    del prompt, response
     return " That is wrong. "
 
 
@@ -72,7 +66,6 @@ def last_error(replies: str) -> str | None:
 @part
 def recover(
     feedback: Feedback | None = fixed_feedback,
-    samples: Count | None = None,
     capacity: Count | None = None,
     per_prompt: Count = 2,
     contexts: Count | None = None,
@@ -94,22 +87,15 @@ def recover(
     Args:
       feedback: text after a failed response; None: the last error that tools have replied
         (`last_error`).
-      samples: recoveries of a context (G'); None: the size of a group.
       capacity: contexts that are stored, the newest ones; None: the prompts of a step.
       per_prompt: stored contexts of a prompt at most.
       contexts: groups of recoveries of a step, for which the buffer waits; None: a quarter of its
         prompts.
-    Reads: outcome, texts. Writes: origin. Draws: `samples` for each context.
+    Reads: outcome, texts. Writes: origin. Draws: a group (G' rows) for each context.
     Metrics: failed_rows, recovery_groups, recovered_share (fraction of correct recoveries).
-    Raises:
-      ValueError: when a run begins, more samples than a group has.
     """
 
     def init(setting):
-        if samples is not None and samples > setting.samples:
-            raise ValueError(
-                f"recover: samples must be at most the {setting.samples} of a group, got {samples}"
-            )
         return empty_contexts(capacity or setting.prompts, setting.response_tokens)
 
     def apply(batch, actor, state, turn):
@@ -121,7 +107,7 @@ def recover(
         if np.sum(known["number"] >= 0) < wanted:
             return batch, known, metrics
         places, left = newest_contexts(known, wanted)
-        number = samples or setting.samples
+        number = setting.samples
         asks = [
             Ask(
                 setting.task.train[known["number"][place]],
@@ -231,23 +217,21 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
     return places, left
 
 
+@with_tools()
 def fission_grpo(
     per_prompt: Count = 2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on responses, and on recoveries from failed ones.
 
     Args:
       per_prompt: stored failed responses of a prompt at most.
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
     feedback = None if draw else fixed_feedback
     return Recipe(
         objective=clipped_objective(

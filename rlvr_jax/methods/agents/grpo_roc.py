@@ -27,23 +27,18 @@ from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.stages.choices.rows import select_rows
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     Epsilon,
-    MaxTurns,
     NonNegativeInt,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -63,7 +58,6 @@ def missed_rewards(batch: Batch, task: Task) -> np.ndarray:
 
 def untidy_tool_use(batch: Batch, task: Task) -> np.ndarray:
     """`call_penalty` of the replies to each row plus `tag_penalty` of its own text, [B]."""
-    del task
     rollouts, replies, written, turns = batch.rollouts, [], [], []
     for row, length in enumerate(rollouts.length):
         tokens = rollouts.tokens[row, :length]
@@ -116,9 +110,7 @@ def select_cleanest(
     Groups of equal outcomes, and those with too few grades, are dropped: their mask is cleared.
 
     Args:
-      drawn: responses sampled for each selected one.
-      penalty: the correct responses of lowest penalty are selected.
-      least_wrong, least_right: minimum of each, see `cleanest_rows`.
+      drawn, penalty, least_wrong, least_right: as for `grpo_roc`.
     Reads: outcome, and the fields that the penalty reads. Metrics: as `select_rows`.
     Raises:
       ValueError: when called, minima above the number to select.
@@ -170,6 +162,7 @@ def cleanest_rows(
     return selected
 
 
+@with_tools()
 def grpo_roc(
     drawn: Count = 2,
     penalty: Penalty | None = None,
@@ -179,11 +172,8 @@ def grpo_roc(
     clip_high: ClipHigh = 0.28,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """Clip-higher on the token mean, on half of the sampled responses.
 
@@ -194,7 +184,7 @@ def grpo_roc(
       least_wrong, least_right: minimum of incorrect and correct responses, where the group has
         them.
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
     stage = select_cleanest(drawn, penalty, least_wrong, least_right)
     return Recipe(

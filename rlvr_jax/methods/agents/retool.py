@@ -13,12 +13,11 @@ code-augmented reasoning and fits the critic for 20 steps before the policy is t
 are separate runs.
 """
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape, turns
+from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.tool_calls import replies_read
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import (
     clamped_token_ratio,
     critic_of,
@@ -26,19 +25,15 @@ from rlvr_jax.objectives import (
     whitened,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.tools import named_toolbox
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     DualClip,
     Epsilon,
     Finite,
-    ReplyTokens,
 )
 from rlvr_jax.types.parts import Function, part
 
@@ -61,12 +56,9 @@ def tool_use_reward(bonus: Finite = 0.1, ceiling: Finite = -0.6) -> Function:
     return reward
 
 
+@with_tools(("python",), max_turns=None)
 def retool(
-    tools: Sequence[str] = ("python",),
-    style: CallStyle = "json",
     max_calls: Count = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
     turn_bonus: Finite = 0.1,
     ceiling: Finite = -0.6,
     clip_low: ClipLow = 0.2,
@@ -74,18 +66,18 @@ def retool(
     dual: DualClip = 10.0,
     epsilon: Epsilon = 1e-8,
     value_clip: Bound = 0.2,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """PPO with a critic on responses that call tools.
 
     Args:
-      tools: that may be called, by name (`named_toolbox`).
       max_calls: of a response.
       turn_bonus: of a call in an incorrect response; 0: its reward is -1, as in the paper.
       ceiling: largest reward of an incorrect response.
       value_clip: half-width of the critic's trust region.
     """
     estimator = generalized_advantage(1.0, 1.0)
-    world = named_toolbox(tools, style, most=max_calls, describe=describe)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,
@@ -95,7 +87,7 @@ def retool(
             dual_clip=dual,
         ),
         experience=experience(
-            draw=turns(world, limit=max_calls, reply_tokens=reply_tokens),
+            draw=replace(tools, max_turns=max_calls).draw(),
             stages=[shape(tool_use_reward(turn_bonus, ceiling))],
         ),
         critic=critic_of(estimator, value_clip),

@@ -18,23 +18,18 @@ import numpy as np
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
-    DescribeTools,
     Epsilon,
     KLCoefficient,
-    MaxTurns,
     NonNegative,
     NonNegativeInt,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -47,8 +42,7 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
     prompts that are never solved Φ stays 0 and self-praise is always paid.
 
     Args:
-      column: of the task's rewards, the claimed fraction in [0, 1]; NaN counts as 0.
-      coefficient: c.
+      column, coefficient: as for `retroagent`; NaN of the column counts as 0.
     Reads: outcome, group, component_rewards. Metrics: reward/outcome, reward/progress, best_share
       (mean Φ of the batch's rows, before it).
     """
@@ -79,6 +73,7 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
     return Shaping(apply, init, frozenset({"component_rewards"}), column + 1)
 
 
+@with_tools()
 def retroagent(
     column: NonNegativeInt = 0,
     coefficient: NonNegative = 1.0,
@@ -86,11 +81,8 @@ def retroagent(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """GRPO on the token mean, on outcomes and progress beyond the best so far.
 
@@ -98,7 +90,7 @@ def retroagent(
       column: of the task's rewards, the claimed fraction of sub-tasks, in [0, 1].
       coefficient: of the progress (c).
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,

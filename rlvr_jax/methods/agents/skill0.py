@@ -63,10 +63,7 @@ def withdraw_skills(
 
     Args:
       skills: texts by name, the general one first.
-      sets: number of skills that each of equally long phases may show, such as (6, 3, 0).
-      every: steps between two ratings.
-      rated: prompts of each rating.
-      samples: responses to each, with and without skills.
+      samples: `rating_samples` of `skill0`, as are the other arguments; phases are equally long.
     Metrics: active_skills; rated_with, rated_without (pass rates), where prompts were rated.
     Raises:
       ValueError: no general skill in the first place, or no phases.
@@ -82,7 +79,6 @@ def withdraw_skills(
         return with_note("\n".join(shown))
 
     def init(setting):
-        del setting
         return Skills(np.ones(len(names), bool), np.zeros(len(names), np.float32))
 
     def rates(turn):
@@ -105,7 +101,6 @@ def withdraw_skills(
         return [*ratings, *(replace(ask, view=view(active)) for ask in ratings), *aided]
 
     def observe(state, turn, seen, learned):
-        del learned
         active = shown(state, turn)
         metrics = {"active_skills": float(active.sum())}
         if not rates(turn) or not active.any():
@@ -212,7 +207,6 @@ def skill0(
       rated: prompts of a rating.
       rating_samples: responses to each, with and without skills.
       max_turns: of a response with the task's environment; 0: responses are one text.
-      reply_tokens: of the environment's reply, at most.
       invalid: counts of the environment that are invalid actions (`Reply.info`).
       invalid_cost: subtracted from the reward for each.
     Raises:

@@ -34,8 +34,17 @@ from rlvr_jax.experience.rewards.composition import Part, bounded, total
 from rlvr_jax.experience.rewards.outcomes import signed_outcome
 from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, shaping
 from rlvr_jax.experience.rewards.tool_calls import replies_read
-from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
-from rlvr_jax.methods._tools import named_turns
+from rlvr_jax.experience.store import (
+    Store,
+    empty_store,
+    oldest,
+    pop_oldest,
+    push,
+    repeatable,
+    rewritten,
+    taken,
+)
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import drop_high_covariance, group_centered, random_choice
 from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -43,17 +52,12 @@ from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_w
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     Finite,
-    MaxTurns,
     NonNegativeInt,
-    ReplyTokens,
     Share,
-    ToolNames,
 )
 from rlvr_jax.types.parts import Function, part
 
@@ -147,9 +151,7 @@ def replay_good(
 
     Args:
       rows: of a further update at most; the store has room for twice as many.
-      age: steps that a response is stored.
-      groups: number of groups whose mean rewards are stored.
-      steps: S, step from which γ is 1.
+      age, groups, steps: as `replay_age`, … of `spear`; `steps` is S.
       where: (batch, task) -> bool [B], rows that may be stored; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
       kept_rows (stored ones), replayed_rows, replay_weight (γ).
@@ -181,7 +183,8 @@ def replay_good(
         new = [mean[own[0]] for own in batch.groups if not np.isnan(mean[own[0]])]
         means = np.concatenate([state.means, np.array(new, np.float32)])[-groups:]
         usual = usual_reward(means)
-        store = _younger(state.store, turn.step - age)
+        old = int(np.sum(state.store.step[oldest(state.store)] < turn.step - age))
+        _, store = pop_oldest(state.store, old)
         good = known & (reward > mean) & repeatable(batch, turn.setting)
         if where is not None:
             good &= where(batch, turn.setting.task)
@@ -226,14 +229,6 @@ def replay_size(number: int, most: int) -> int:
     """The largest power of two up to both numbers; 0 of none."""
     number = min(number, most)
     return 2 ** (number.bit_length() - 1) if number > 0 else 0
-
-
-def _younger(store: Store, step: int) -> Store:
-    """The store without rows of steps before this one; the oldest come first."""
-    places = oldest(store)
-    old = int(np.sum(store.step[places] < step))
-    first = (int(store.first) + old) % store.capacity
-    return store._replace(first=np.int32(first), held=np.int32(int(store.held) - old))
 
 
 def _records(good: Batch, actor) -> dict[str, np.ndarray]:
@@ -311,6 +306,7 @@ def rollout_mean_fixed_length(length: Count) -> Aggregation:
     return Aggregation(weights)
 
 
+@with_tools()
 def spear(
     max_length: Count = 4096,
     calls: NonNegativeInt | None = None,
@@ -330,11 +326,8 @@ def spear(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     choice: Callable = random_choice,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
 
@@ -352,7 +345,7 @@ def spear(
       replay_fraction, replay_covariance_low, replay_covariance_high: on replayed tokens.
       choice: which of the eligible tokens are dropped.
     """
-    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    draw = tools.draw() if tools else None
 
     def called(batch, task):
         if calls is not None:

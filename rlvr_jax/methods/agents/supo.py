@@ -20,7 +20,6 @@ to the next.
 from __future__ import annotations
 
 import concurrent
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,36 +29,30 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
-from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
-    brought_by,
     draw_turn,
-    lone_environment,
-    unended,
 )
+from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Actor, Draw, Turn
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import trace_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
     Count,
-    DescribeTools,
     Epsilon,
-    MaxTurns,
     NonNegativeInt,
     ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -90,11 +83,7 @@ def summaries(
     same for all of them: whether the response as a whole was truncated.
 
     Args:
-      most: summaries of a response at most (S).
-      instruction: text that requests a summary.
-      context: tokens of a segment before it (L), the copied summary included; None: half the run's
-        budget.
-      summary: tokens of a summary at most; None: a quarter of the budget.
+      most, instruction, context, summary: as for `supo`; `context` includes the copied summary.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Metrics: answers, segments (counts, so that their quotient is the mean).
     """
@@ -106,9 +95,13 @@ def summaries(
         pieces = Pieces(actor, turn.key)
 
         def write(part):
-            tips = _written(
-                pieces, part, np.where(part.whole, 0, np.maximum(until - part.begun, 1))
-            )
+            limits = np.where(part.whole, 0, np.maximum(until - part.begun, 1))
+            tips = np.empty(len(part.rows), int)
+            # Copied summaries differ in length: one call for each limit.
+            for limit in np.unique(limits):
+                at = np.flatnonzero(limits == limit)
+                own, zero = [part.asks[row] for row in part.rows[at]], np.zeros(len(at), int)
+                tips[at] = pieces.draw(own, part.sample[at], zero - 1, zero, int(limit) or None)
             return tips, ~part.whole & pieces.goes_on(tips)
 
         def sum_up(part, on, tips):
@@ -122,22 +115,6 @@ def summaries(
         return batch, state, {"answers": float(responses), "segments": float(len(batch))}
 
     return Draw(apply, sampling=sampling, of_policy=True, most=float(most + 1), splits=most > 0)
-
-
-def _written(pieces: Pieces, part: Segment, limits: np.ndarray) -> np.ndarray:
-    """The first piece of each segment.
-
-    Args:
-      limits: int [n], tokens of the piece at most; 0: up to the end.
-    """
-    tips = np.empty(len(part.rows), int)
-    # Copied summaries differ in length: one call for each limit.
-    for room in np.unique(limits):
-        at = np.flatnonzero(limits == room)
-        none, nothing = np.full(len(at), -1), np.zeros(len(at), int)
-        own = [part.asks[row] for row in part.rows[at]]
-        tips[at] = pieces.draw(own, part.sample[at], none, nothing, int(room) or None)
-    return tips
 
 
 @part
@@ -170,12 +147,9 @@ def summarized_turns(
     sampling waits for replies.
 
     Args:
-      environment: None: that of the task (`Task.environment`).
-      limit: replies of a response at most, in all its segments together; after the last one the
-        policy writes one more turn.
-      reply_tokens: of a reply at most; a longer one loses its middle.
+      environment, reply_tokens, sampling: as for `turns`.
+      limit: replies of a response at most, in all its segments together.
       most, instruction, context, summary: as for `summaries`.
-      sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward, as `turns`.
     Metrics: answers, segments, turns (of the policy, summaries included), tool_tokens, cut_replies
       (shortened or left out), lost_answers, and the sums of the environment's counts.
@@ -183,14 +157,14 @@ def summarized_turns(
     how = Segments(most, instruction, context, summary)
 
     def init(setting):
-        lone_environment("summarized_turns", environment, setting.task)
+        environment_of("summarized_turns", environment, setting.task, alone=True)
         return ()
 
     def apply(asks, actor, state, turn):
-        budget, counts = turn.setting.response_tokens, Counter[str]()
-        world = lone_environment("summarized_turns", environment, turn.setting.task)
+        budget = turn.setting.response_tokens
+        world = environment_of("summarized_turns", environment, turn.setting.task, alone=True)
         until, size, request = how.sizes("summarized_turns", actor, budget)
-        room = budget - len(request) - size
+        room, quarter = budget - len(request) - size, -(-budget // QUARTERS)
         rows = [
             TurnRow(number, sample, episode=Episode(ask.prompt))
             for number, (ask, sample) in enumerate(numbered_answers(asks))
@@ -200,7 +174,11 @@ def summarized_turns(
             pieces = Pieces(actor, turn.key, driver.sampling)
 
             def write(part):
-                own = _begun(rows, part, budget - room)
+                own = [rows[number] for number in part.rows]
+                for row, sample, whole in zip(own, part.sample, part.whole, strict=True):
+                    row.tip, row.cut, row.inject, row.answered = -1, 0, (), 0
+                    row.sample = int(sample)
+                    row.spare = None if whole else budget - room
                 ends = max((until + room + 1) // 2, room - reply_tokens)
                 ends = np.where(part.whole, budget, ends)
                 ends = np.maximum(ends, part.begun + 1)
@@ -208,11 +186,16 @@ def summarized_turns(
                 going, on = np.arange(len(own)), np.zeros(len(own), bool)
                 while len(going):
                     some = [own[place] for place in going]
-                    _write_turn(pieces, part.asks, some, part.begun[going], ends[going], budget)
-                    answer_turns(driver, pieces, part.asks, some, counts)
+                    written = [row.cut + len(row.inject) for row in some]
+                    written = np.where([row.tip < 0 for row in some], part.begun[going], written)
+                    left = int((ends[going] - written).max())
+                    draw_turn(pieces, part.asks, some, -(-left // quarter) * quarter, ends[going])
+                    answer_turns(driver, pieces, part.asks, some)
                     replied = np.array([row.active for row in some])
                     beyond = [row.cut + len(row.inject) for row in some] >= full[going]
-                    on[going] = np.where(replied, beyond, unended(driver, pieces, some))
+                    batch = pieces.batch
+                    cut = [driver.unended(batch, row.tip, row.answered) for row in some]
+                    on[going] = np.where(replied, beyond, cut)
                     going = going[replied & ~beyond]
                 return np.array([row.tip for row in own]), on & ~part.whole
 
@@ -223,55 +206,14 @@ def summarized_turns(
             batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
         trace = batch.rollouts.trace
         rewards = np.bincount(trace, batch.rollouts.process_reward.sum(axis=1), len(rows))
-        if grades := brought_by(driver, rows, rewards):
+        if grades := driver.grades([row.episode for row in rows], rewards):
             batch = replace(batch, brought=[grades[number] for number in trace])
-        counts.update(answers=len(rows), segments=len(batch), turns=len(pieces))
-        counts["lost_answers"] += sum(row.lost for row in rows)
+        lost, counts = sum(row.episode.lost for row in rows), driver.counts
+        counts.update(answers=len(rows), segments=len(batch), turns=len(pieces), lost_answers=lost)
         return batch, state, {name: float(value) for name, value in counts.items()}
 
-    return Draw(
-        apply,
-        init,
-        sampling=sampling,
-        of_policy=True,
-        most=float(most + 1),
-        splits=most > 0,
-        environment=environment or "task",
-        writes=frozenset({"turn", "process_reward"}),
-    )
-
-
-def _begun(rows: Sequence[TurnRow], part: Segment, spare: int) -> list[TurnRow]:
-    """The rows of a new segment; their episodes continue.
-
-    Args:
-      spare: tokens that a reply leaves for the instruction and the summary.
-    """
-    own = [rows[number] for number in part.rows]
-    for row, sample, whole in zip(own, part.sample, part.whole, strict=True):
-        row.tip, row.cut, row.inject, row.sample = -1, 0, (), int(sample)
-        row.answered = 0
-        row.spare = None if whole else spare
-    return own
-
-
-def _write_turn(
-    pieces: Pieces,
-    asks: Sequence[Ask],
-    rows: Sequence[TurnRow],
-    begun: np.ndarray,
-    ends: np.ndarray,
-    budget: int,
-) -> None:
-    """Writes a turn of some rows, which are truncated at `ends` [n].
-
-    Args:
-      begun: int [n], tokens that their segments begin with.
-    """
-    written = [row.cut + len(row.inject) for row in rows]
-    left = ends - np.where([row.tip < 0 for row in rows], begun, written)
-    quarter = -(-budget // QUARTERS)
-    draw_turn(pieces, asks, rows, -(-int(left.max()) // quarter) * quarter, ends)
+    whole = turns(environment, limit, reply_tokens, **sampling)
+    return replace(whole, apply=apply, init=init, most=float(most + 1), splits=most > 0)
 
 
 @dataclass(frozen=True)
@@ -393,6 +335,7 @@ def drop_truncated() -> Transform:
     return apply
 
 
+@with_tools()
 def supo(
     most: NonNegativeInt = 2,
     instruction: str = " Summarise. ",
@@ -401,11 +344,8 @@ def supo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
-    tools: ToolNames = (),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """A clipped ratio on the segments of responses, between which the policy summarizes.
 
@@ -416,11 +356,8 @@ def supo(
       summary: tokens of a summary at most; None: a quarter of response_tokens.
       max_turns: replies of a response at most, in all its segments together.
     """
-    lengths = (most, instruction, context, summary)
-    draw = summaries(*lengths)
-    if tools is None or len(tools):
-        world = named_toolbox(tools, style, max_turns, describe)
-        draw = summarized_turns(world, max_turns, reply_tokens, *lengths)
+    lengths = dict(most=most, instruction=instruction, context=context, summary=summary)
+    draw = tools.draw(summarized_turns, **lengths) if tools else summaries(**lengths)
     return Recipe(
         objective=clipped_objective(
             clip_low=clip_low,

@@ -17,11 +17,12 @@ the sum over the turns of A_n (`score=turn_sum_score`). β is the authors'. The 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import with_reference
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.turn_preferences import (
     Score,
@@ -29,15 +30,9 @@ from rlvr_jax.objectives.regularizers.turn_preferences import (
     token_mean_score,
 )
 from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
-    DescribeTools,
-    MaxTurns,
     Positive,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -61,20 +56,17 @@ def train_under(view: View) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         return under_another_view(batch, actor, view), state, {}
 
     return Stage(apply, reads=view.reads, views=(view,))
 
 
+@with_tools(None)
 def sweet_rl(
     coefficient: Positive = 0.1,
     score: Score = token_mean_score,
-    tools: ToolNames = None,
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """The preference loss that fits the critic of turns, which sees the answer.
 
@@ -83,11 +75,10 @@ def sweet_rl(
       score: of a trajectory, from the log ratios of its tokens: `token_mean_score` or
         `turn_sum_score`.
     """
-    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective_of_terms([best_against_rest(coefficient, score)]),
         experience=experience(
-            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),
+            draw=tools.draw(),
             stages=[train_under(with_reference())],
         ),
     )

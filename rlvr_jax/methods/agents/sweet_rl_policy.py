@@ -14,35 +14,27 @@ once.
 """
 
 from dataclasses import replace
-from typing import Annotated
 
 import numpy as np
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.experience.views import with_reference
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.regularizers.imitation import imitate
 from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, Rollouts
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
+    AtLeastTwo,
     Count,
-    DescribeTools,
-    MaxTurns,
     NonNegative,
     Positive,
-    Range,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
-
-AtLeastTwo = Annotated[int, Range(2)]
 
 
 @part(by_row=True, counts=True)
@@ -60,8 +52,7 @@ def pair_turns(view: View, candidates: AtLeastTwo = 16, pairs: Count = 4) -> Sta
 
     Args:
       view: prompt that critic and initial policy read, such as `with_reference()`.
-      candidates: of a turn.
-      pairs: of a turn, at most half the candidates.
+      candidates, pairs: as for `sweet_rl_policy`.
     Draws: `candidates` rows for each group. Writes: mask, turn, reward.
     Metrics: turn_gap (mean worth of the better turns of pairs less that of the others, nats).
     Raises:
@@ -148,17 +139,15 @@ def better_turns(rollouts: Rollouts) -> Bool[Array, "B T"]:
     return rollouts.mask & (rollouts.reward > 0)[:, None]
 
 
+@with_tools(None)
 def sweet_rl_policy(
     critic: str = "start",
     candidates: AtLeastTwo = 16,
     pairs: Count = 4,
     coefficient: Positive = 0.1,
     imitation: NonNegative = 0.01,
-    tools: ToolNames = None,
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """A preference loss on pairs of turns, and the likelihood of the better ones.
 
@@ -170,13 +159,12 @@ def sweet_rl_policy(
       coefficient: scale of the scores (β).
       imitation: weight of the mean -logp of the better turns.
     """
-    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective_of_terms(
             [best_against_rest(coefficient), imitate(imitation, where=better_turns, reads=())]
         ),
         experience=experience(
-            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),
+            draw=tools.draw(),
             stages=[pair_turns(with_reference(), candidates, pairs)],
         ),
         teacher=critic,

@@ -13,22 +13,17 @@ with neither a call nor an answer.
 
 import numpy as np
 
-from rlvr_jax.experience import experience, mask_truncated, turns
+from rlvr_jax.experience import experience, mask_truncated
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
-    CallStyle,
     ClipHigh,
     ClipLow,
-    DescribeTools,
     DualClip,
     Epsilon,
-    MaxTurns,
-    ReplyTokens,
-    ToolNames,
 )
 from rlvr_jax.types.parts import part
 
@@ -54,7 +49,6 @@ def mask_void() -> Stage:
         return ()
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         turns = batch.rollouts.turn
         called = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
         answered = np.array([grade.answer is not None for grade in batch.grades], bool)
@@ -64,18 +58,16 @@ def mask_void() -> Stage:
     return Stage(apply, init)
 
 
+@with_tools(("python",))
 def verltool(
-    tools: ToolNames = ("python",),
-    style: CallStyle = "json",
-    max_turns: MaxTurns = 8,
-    reply_tokens: ReplyTokens = 512,
-    describe: DescribeTools = True,
     mask_overlong: bool = False,
     mask_void_rows: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
+    *,
+    tools: Tools,
 ) -> Recipe:
     """A clipped ratio on the token mean over the policy's text between tool replies.
 
@@ -84,7 +76,6 @@ def verltool(
       mask_overlong: take truncated rows out of the loss.
       mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
     """
-    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     stages = [mask_truncated()] if mask_overlong else []
     stages += [mask_void()] if mask_void_rows else []
     return Recipe(
@@ -94,9 +85,7 @@ def verltool(
             advantage=group_normalized(epsilon),
             dual_clip=dual,
         ),
-        experience=experience(
-            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens), stages=stages
-        ),
+        experience=experience(draw=tools.draw(), stages=stages),
     )
 
 

@@ -143,7 +143,7 @@ def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
 def head_gradient(
     weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
 ) -> np.ndarray:
-    """The gradient of `head_loss` by the weights, [D + 1]."""
+    """The gradient by the weights of the mean of -R ln q - (1 - R) ln(1 - q), [D + 1]."""
     miss = np.where(mask, head_scores(weights, hidden) - outcome, 0) / max(mask.sum(), 1)
     return np.append(miss @ hidden, miss.sum())
 

@@ -11,7 +11,7 @@ https://arxiv.org/abs/2512.22560; the queue is ROLL's, https://github.com/alibab
 It has the parts of RollArt for one program on one machine: the queue with its staleness and
 redundancy, rows that leave when they end, versions of tokens. Placement on several kinds of
 hardware is not included. Truncated importance sampling is one of ROLL's corrections; C is ours.
-`GroupQueue` is ROLL's own queue, where groups are opened ahead; here each step opens its own.
+ROLL's queue opens groups ahead; here each step opens its own.
 """
 
 from rlvr_jax.experience import experience, queued

@@ -25,11 +25,10 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
-from rlvr_jax.experience.draws.trees.nodes import Nodes, roots, with_nodes
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
@@ -56,28 +55,33 @@ class Found(NamedTuple):
     Fields:
       proof: (state, tactic) from the root to the goal, the shortest one; None without any.
       status: of the root: "proved", "failed" (all its tactics failed) or "open".
-      errors: (state, tactic of the proof, tactic with an error there): pairs for training.
-      nodes: `value` is the sum of the steps' mean log-probs.
-      states: of the nodes.
+      totals: S of the known states, in order.
       expansions: number of expanded states.
     """
 
     proof: list[tuple[Hashable, str]] | None
     status: str
-    errors: list[tuple[Hashable, str, str]]
-    nodes: Nodes
-    states: list[Hashable]
+    totals: list[float]
     expansions: int
 
 
 @dataclass
-class _Edges:
-    """The edges of a node: its tactics with their targets (a node, `PROVED` or `ERROR`), and its
-    parents."""
+class _Known:
+    """A state of a search.
 
+    Fields:
+      total, depth: S and d of its first path.
+      tactics: with their targets: the place of a state, `PROVED` or `ERROR`.
+      parents: places of states.
+    """
+
+    state: Hashable
+    total: float = 0.0
+    depth: int = 0
     tactics: list[tuple[str, Any]] = field(default_factory=list)
     parents: set[int] = field(default_factory=set)
     expanded: bool = False
+    status: str = OPEN
 
 
 def prove(
@@ -109,94 +113,68 @@ def prove(
     """
     check_count(1, "prove", number=number, expansions=expansions)
     check_at_least(0, "prove", alpha=alpha)
-    nodes, states, place = roots(1), [root], {root: 0}
-    edges, status = [_Edges()], [OPEN]
+    known, place = [_Known(root)], {root: 0}
     queue, done = [(0.0, 0)], 0
-    while queue and done < expansions and status[0] == OPEN:
+    while queue and done < expansions and known[0].status == OPEN:
         _, node = heapq.heappop(queue)
-        if status[node] != OPEN:
+        one = known[node]
+        if one.status != OPEN:
             continue
         done += 1
-        edges[node].expanded = True
+        one.expanded = True
         tried: set[str] = set()
-        for tactic, logp, tokens in propose(states[node], number):
+        for tactic, logp, tokens in propose(one.state, number):
             if tactic in tried or any(word in tactic for word in banned):
                 continue
             tried.add(tactic)
-            after = step(states[node], tactic)
+            after = step(one.state, tactic)
             if after not in (PROVED, ERROR):
                 if after not in place:
-                    place[after] = len(states)
-                    nodes = with_nodes(nodes, np.array([node]))
-                    value = nodes.value.copy()
-                    value[-1] = value[node] + logp / max(tokens, 1)
-                    nodes = replace(nodes, value=value)
-                    states.append(after)
-                    edges.append(_Edges())
-                    status.append(OPEN)
-                    key = -value[-1] / nodes.depth[-1] ** alpha
-                    heapq.heappush(queue, (float(key), place[after]))
-                edges[place[after]].parents.add(node)
+                    place[after] = len(known)
+                    new = _Known(after, one.total + logp / max(tokens, 1), one.depth + 1)
+                    known.append(new)
+                    heapq.heappush(queue, (-new.total / new.depth**alpha, place[after]))
                 after = place[after]
-            edges[node].tactics.append((tactic, after))
+                known[after].parents.add(node)
+            one.tactics.append((tactic, after))
             if after == PROVED:
                 break
-        _pass_up(node, edges, status)
-    return _found(nodes, states, edges, status, done)
+        _pass_up(node, known)
+    proof = _shortest(known) if known[0].status == PROVED else None
+    return Found(proof, known[0].status, [one.total for one in known], done)
 
 
-def _state_of(edge: _Edges, status: Sequence[str]) -> str:
-    after = [to if isinstance(to, str) else status[to] for _, to in edge.tactics]
-    if PROVED in after:
-        return PROVED
-    failed = all(one in (ERROR, FAILED) for one in after)
-    return FAILED if edge.expanded and failed else OPEN
-
-
-def _pass_up(node: int, edges: list[_Edges], status: list[str]) -> None:
+def _pass_up(node: int, known: Sequence[_Known]) -> None:
     """Decides a state and its ancestors, as far as they are determined."""
     todo = [node]
     while todo:
-        one = todo.pop()
-        found = _state_of(edges[one], status)
-        if found != status[one]:
-            status[one] = found
-            todo += sorted(edges[one].parents)
+        one = known[todo.pop()]
+        after = [to if isinstance(to, str) else known[to].status for _, to in one.tactics]
+        failed = one.expanded and all(each in (ERROR, FAILED) for each in after)
+        status = PROVED if PROVED in after else FAILED if failed else OPEN
+        if status != one.status:
+            one.status = status
+            todo += sorted(one.parents)
 
 
-def _found(nodes, states, edges, status, done) -> Found:
-    if status[0] != PROVED:
-        return Found(None, status[0], [], nodes, states, done)
+def _shortest(known: Sequence[_Known]) -> list[tuple[Hashable, str]]:
+    """The shortest proof of the first state, of equal ones that of the first tactics."""
     # Distances from the goal, shorter ones first; a cycle is never part of a shortest path.
-    distance = {}
+    distance: dict[Any, int] = {PROVED: 0}
     while 0 not in distance:
-        reached = {
-            node: 1 + min(known)
-            for node, edge in enumerate(edges)
+        distance |= {
+            node: 1 + min(after)
+            for node, one in enumerate(known)
             if node not in distance
-            and (
-                known := [
-                    0 if to == PROVED else distance[to]
-                    for _, to in edge.tactics
-                    if to == PROVED or to in distance
-                ]
-            )
+            and (after := [distance[to] for _, to in one.tactics if to in distance])
         }
-        distance |= reached
-    proof, errors, node = [], [], 0
-    while True:
-        ways = [
-            (0 if to == PROVED else distance[to], order, tactic, to)
-            for order, (tactic, to) in enumerate(edges[node].tactics)
-            if to == PROVED or to in distance
-        ]
-        _, _, tactic, to = min(ways, key=lambda way: way[:2])
-        proof.append((states[node], tactic))
-        wrong = [other for other, after in edges[node].tactics if after == ERROR]
-        errors += [(states[node], tactic, other) for other in wrong]
-        if to == PROVED:
-            return Found(proof, status[0], errors, nodes, states, done)
-        node = to
+    proof, node = [], 0
+    while node != PROVED:
+        ways = [(tactic, to) for tactic, to in known[node].tactics if to in distance]
+        tactic, after = min(ways, key=lambda way: distance[way[1]])
+        proof.append((known[node].state, tactic))
+        node = after
+    return proof
 
 
 def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> np.ndarray:
@@ -209,7 +187,6 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
       surprise: x, [M].
       low, high: levels of the quantiles, 0 ≤ low ≤ high ≤ 1.
     """
-    check_within(0, 1, "tactic_filter", low=low, high=high)
     if low > high:
         raise ValueError(f"tactic_filter: low must be at most high {high}, got {low}")
     surprise = np.asarray(surprise, float)
@@ -217,49 +194,6 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
         return np.zeros(0, bool)
     below, above = np.quantile(surprise, [low, high])
     return (surprise >= below) & (surprise <= above)
-
-
-class SubgoalCache:
-    """Proofs of the K subgoals of a statement that several provers share, in order.
-
-    Fields:
-      subgoals: K.
-      pieces: proofs of the first subgoals.
-    """
-
-    def __init__(self, subgoals: int):
-        check_count(0, "SubgoalCache", subgoals=subgoals)
-        self.subgoals: int = subgoals
-        self.pieces: list[Any] = []
-
-    @property
-    def progress(self) -> int:
-        """Number of proved subgoals; the next prover begins here."""
-        return len(self.pieces)
-
-    def put(self, subgoal: int, piece: Any) -> bool:
-        """Stores the proof of a subgoal if it is the next one; whether it did."""
-        accepted = subgoal == self.progress < self.subgoals
-        if accepted:
-            self.pieces.append(piece)
-        return accepted
-
-    def replanned(self, plan: Sequence[str], before: Sequence[str]) -> bool:
-        """Takes a new plan if it does not change the proved subgoals; whether it did.
-
-        Args:
-          plan: all subgoals of the new plan.
-          before: those of the old one.
-        """
-        kept = list(plan[: self.progress]) == list(before[: self.progress])
-        accepted = kept and len(plan) >= self.progress
-        if accepted:
-            self.subgoals = len(plan)
-        return accepted
-
-    def clear(self) -> None:
-        """Removes all pieces, because the whole proof failed."""
-        self.pieces = []
 
 
 TRIES = 3
@@ -289,15 +223,11 @@ def prove_statements(
     samples: those of lowest probability. A statement without a step to train has one row that is
     not trained.
 
+    Steps are scored and trained at temperature 1.
+
     Args:
       environment: whose replies are the states. None: that of the task.
-      tactics: sampled in a state (n).
-      alpha: of the order of the search (α).
-      expansions: of a statement at most.
-      low, high: quantiles of -mean logp between which steps are trained.
-      separator: text after a state in the policy's prompt.
-      banned: words that exclude a tactic.
-      temperature: of the sampler; steps are scored and trained at temperature 1.
+      tactics, alpha, expansions, low, high, separator, banned, temperature: as for `bfs_prover_v2`.
     Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
       lost_statements.
     """
@@ -324,7 +254,7 @@ def prove_statements(
             parts.append(own.rows(chosen, number, how.unsaid))
         told = {
             "proved_statements": sum(own.proved for own in attempts),
-            "expansions": sum(own.expansions for own in attempts),
+            "expansions": sum(len(own.drawn) for own in attempts),
             "proof_steps": steps,
             "trained_steps": trained,
             "lost_statements": sum(own.lost for own in attempts),
@@ -357,7 +287,6 @@ class _Attempt:
     temperature: float
     proof: list[tuple[str, str]] = field(default_factory=list)
     proved: bool = False
-    expansions: int = 0
     drawn: list[Batch] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
     lost: bool = False
@@ -373,16 +302,15 @@ class _Attempt:
         try:
             found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned)
         except Lost:
-            self.lost, self.expansions = True, len(self.drawn)
+            self.lost = True
             return
-        self.proof, self.expansions = list(dict.fromkeys(found.proof or ())), found.expansions
-        self.proved = found.proof is not None
+        self.proof, self.proved = list(dict.fromkeys(found.proof or ())), found.proof is not None
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
         shown = f"{state}{self.separator}"
         first = self.ask.first_sample + len(self.drawn) * number
         ask = replace(self.ask, view=showing(shown), samples=number, first_sample=first)
-        batch = self.how.actor.draw([ask], self.how.key, {"temperature": self.temperature})
+        batch = self.how.actor.draw([ask], self.how.turn.key, {"temperature": self.temperature})
         batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
         logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])
         mask = batch.rollouts.mask
@@ -475,8 +403,8 @@ METHOD = Method(
     "https://github.com/zeyu-zheng/BFS-Prover-V2",
     changes="sampling, selection, surrogate",
     evidence="reconstruction",
-    left_out="a planner's subgoals (`SubgoalCache` keeps them), proofs that are found anew by the"
-    " best policy, and the base trained on them from scratch",
+    left_out="a planner's subgoals, proofs that are found anew by the best policy, and the base"
+    " trained on them from scratch",
     reports=(
         "miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner; ProofNet test 41.4 %; "
         "no ablation of filter or planner"

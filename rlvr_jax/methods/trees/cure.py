@@ -123,8 +123,7 @@ def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> 
 
     Args:
       top_k: candidates of a row.
-      barred_characters: texts of at most this length, without surrounding white space, are not
-        critical; 0 for vocabularies of single characters.
+      barred_characters: as for `barred_tokens`; 0 for vocabularies of single characters.
     Raises:
       ValueError: when called, rows without entropies.
     """

@@ -15,8 +15,6 @@ reward and confidence, so the rows are not samples of the policy; nothing correc
 default.
 """
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -69,7 +67,7 @@ def search_tree(
        and becomes a row: of the correct ones, else of all, the one whose own tokens have the
        smallest mean -logp. The other children are visited once.
     3. Without a terminal the child of highest `upper_confidence` is expanded next, otherwise the
-       node of highest `frontier_score` among all that have not been.
+       open node of highest w_v tanh(Q_parent) + w_d sqrt(depth / levels).
 
     When the tree is done each token is rewarded by its node (`token_rewards`, in `process_reward`).
     A search ends early when all nodes are expanded or after `most_expansions`. Rows are selected by
@@ -77,13 +75,8 @@ def search_tree(
     are exact.
 
     Args:
-      tokens: of a node.
-      width: children of a node.
-      exploration: c of `upper_confidence`.
-      least: smallest γ of the back-up.
-      value_weight, depth_weight: of `frontier_score`.
-      overlong: last tokens of the budget, over which `overlong_term` falls to -1; 0: off.
-      most_expansions: of a prompt's tree, at least the levels of a response.
+      tokens: `node_tokens` of `deepsearch`, as are the other arguments.
+      most_expansions: at least the levels of a response.
     Metrics: expansions, nodes, solved_rows.
     Raises:
       ValueError: when a run begins, too few expansions.
@@ -104,12 +97,21 @@ def search_tree(
         levels = -(-budget // tokens)
         pieces = Pieces(actor, turn.key)
         nodes = roots(len(asks))
-        # Of each node its chunk; and whether it was expanded or never can be.
+        # The chunk of each node, and whether it was expanded or is terminal.
         piece, closed = np.full(len(asks), -1), np.zeros(len(asks), bool)
         current = list(range(len(asks)))
         found: list[list[int]] = [[] for _ in asks]
         solved = expansions = 0
-        score = (levels, value_weight, depth_weight)
+
+        def best_open(tree):
+            among = np.flatnonzero((nodes.tree == tree) & ~closed & (nodes.parent >= 0))
+            if not len(among):
+                return -1
+            parent = nodes.parent[among]
+            quality = np.tanh(nodes.value[parent] / np.maximum(nodes.visits[parent], 1))
+            depth = np.sqrt(nodes.depth[among] / levels)
+            return int(among[(value_weight * quality + depth_weight * depth).argmax()])
+
         for _ in range(most_expansions):
             going = [node for node in current if node >= 0]
             if not going:
@@ -120,7 +122,7 @@ def search_tree(
             before = piece[parents]
             drawn = pieces.draw(
                 [asks[tree] for tree in nodes.tree[parents]],
-                # Each node has random numbers of its own.
+                # Each node has separate random numbers.
                 np.arange(first, first + len(parents)),
                 before,
                 nodes.stop[parents],
@@ -147,7 +149,8 @@ def search_tree(
                     found[tree].append(chosen)
                     solved += len(solves) > 0
                 others = own[~terminal[own - first]]
-                nodes = _visited(nodes, others)
+                once = np.bincount(others, minlength=len(nodes))
+                nodes = replace(nodes, visits=nodes.visits + once)
                 if len(found[tree]) == asks[tree].samples:
                     current[tree] = -1
                 elif chosen < 0:
@@ -156,7 +159,7 @@ def search_tree(
                     )
                     current[tree] = int(others[best.argmax()])
                 else:
-                    current[tree] = _next(nodes, tree, closed, score)
+                    current[tree] = best_open(tree)
         answered = [replace(ask, samples=len(own)) for ask, own in zip(asks, found, strict=True)]
         leaves = np.array([node for own in found for node in own], int)
         batch = pieces.responses(piece[leaves], answered)
@@ -166,35 +169,6 @@ def search_tree(
         return replace(batch, asks=rows), state, {n: float(x) for n, x in told.items()}
 
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
-
-
-def frontier_score(
-    nodes: Nodes, candidates: np.ndarray, levels: int, value_weight: float, depth_weight: float
-) -> np.ndarray:
-    """w_v tanh(Q_parent) + w_d sqrt(depth / levels) of nodes that may be expanded next, [K].
-
-    Args:
-      candidates: nodes with a parent, int [K].
-      levels: depth of the deepest possible node.
-    """
-    parent = nodes.parent[candidates]
-    quality = nodes.value[parent] / np.maximum(nodes.visits[parent], 1)
-    depth = np.sqrt(nodes.depth[candidates] / levels)
-    return value_weight * np.tanh(quality) + depth_weight * depth
-
-
-def _visited(nodes: Nodes, which: np.ndarray) -> Nodes:
-    visits = nodes.visits.copy()
-    visits[which] += 1
-    return replace(nodes, visits=visits)
-
-
-def _next(nodes: Nodes, tree: int, closed: np.ndarray, score: Sequence[float]) -> int:
-    """The node of a tree to expand next, -1 if there is none."""
-    open_ones = np.flatnonzero((nodes.tree == tree) & ~closed & (nodes.parent >= 0))
-    if not len(open_ones):
-        return -1
-    return int(open_ones[frontier_score(nodes, open_ones, *score).argmax()])
 
 
 def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:

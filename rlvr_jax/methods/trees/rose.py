@@ -94,9 +94,8 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     samples.
 
     Args:
-      fresh: probability of a beginning at the prompt (ε).
       metric: of the entropy and the similarity of the likeliest tokens.
-      top: number of the likeliest tokens.
+      fresh, top: as for `rose`.
     Metrics: branched_rows, branch_position (mean over them; 0 without any).
     """
 
@@ -249,11 +248,7 @@ def stretch_credit(rollouts: Rollouts, points: Bool[Array, "B T"]) -> tuple[Arra
 def prefix_values(
     reward: Float[Array, "B"], group: Int[Array, "B"], points: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """V(k): mean reward of the prompt's rows with a branch point at position k; 0 without any.
-
-    Args:
-      points: of `branch_points`.
-    """
+    """V(k): mean reward of the prompt's rows with a branch point at position k; 0 without any."""
     columns = jax.vmap(group_sum, in_axes=(1, None, 1), out_axes=1)
     rewards = jnp.broadcast_to(reward[:, None], points.shape)
     number = columns(points.astype(reward.dtype), group, points)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import concurrent
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,8 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
+from rlvr_jax.experience.draws.trees.branching import advance
 from rlvr_jax.experience.draws.trees.heads import Head, fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.nodes import (
     Nodes,
@@ -49,7 +50,6 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     TurnRow,
     answer_turns,
     draw_turn,
-    lone_environment,
 )
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.grades import unsaid
@@ -100,10 +100,6 @@ class Candidate(NamedTuple):
     failed: bool = False
 
 
-StepPairs = Sequence[tuple[int, int, float]]
-"""(better step, worse step, weight) each."""
-
-
 @part
 def step_tree(
     separator: str = "\n\n",
@@ -138,17 +134,8 @@ def step_tree(
     D + 1 weights and their moments.
 
     Args:
-      separator: text that ends a step.
-      candidates: children of a node.
-      iterations: descents of a tree.
-      depth: steps of a response at most.
-      constant: c of `upper_confidence`.
-      traces: rows of a prompt at most.
-      tokens: of a step at most. None: the rest of the budget.
-      temperature: of the sampler.
+      constant, tokens: `exploration` and `step_tokens` of `rstar_math`, as are the other arguments.
       environment: replies to steps; each response has its own episode. None: no replies.
-      reply_tokens: of a reply at most; the middle of a longer one is removed.
-      guide_rate: learning rate of Adam; 0: no guide.
     Writes: with an environment turn, origin, process_reward, as `turns`.
     Metrics: nodes, solved_prompts; with an environment failed_steps, lost_steps, tool_tokens,
       cut_replies, and the sums of its counts; with a guide step_pairs, and ordered_pairs, those
@@ -162,7 +149,7 @@ def step_tree(
 
     def init(setting):
         if environment is not None:
-            lone_environment("step_tree", environment, setting.task)
+            environment_of("step_tree", environment, setting.task, alone=True)
         if not guide_rate:
             return ()
         if setting.width < 1:
@@ -175,24 +162,28 @@ def step_tree(
                 f"step_tree: separator must be a text of the tokenizer's, got {separator!r}"
             )
         how = {"stops": (separator,), "temperature": temperature}
-        chosen, told = [], Counter[str]()
+        chosen, counts = [], Counter[str]()
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             driver = None
             if environment is not None:
                 driver = Driver(actor, environment, turn, depth, reply_tokens, how, threads)
                 how["stops"] = tuple(dict.fromkeys((separator, *driver.stops)))
+                counts = driver.counts
             pieces = Pieces(actor, turn.key, how)
             guide = Guide(state, pieces, actor) if guide_rate else None
             for place, ask in enumerate(asks):
                 tree = _Tree(
-                    pieces, actor, asks, place, separator, tokens, candidates, driver, guide, told
+                    pieces, actor, asks, place, separator, tokens, candidates, driver, guide
                 )
                 searched = search_steps(tree.root, tree.expand, iterations, depth, constant)
                 if guide is not None:
                     guide.see(searched)
                 right = best_traces(searched, min(traces, ask.samples))
-                told.update(solved_prompts=bool(right), nodes=len(searched.nodes))
-                leaves = [path[-1] for path in right] or [_any_end(searched)]
+                counts.update(solved_prompts=bool(right), nodes=len(searched.nodes))
+                # Without a correct end an incorrect one, without any the deepest node.
+                ends = np.flatnonzero(~np.isnan(searched.outcome))
+                other = ends[0] if len(ends) else searched.nodes.depth.argmax()
+                leaves = [path[-1] for path in right] or [other]
                 own = [searched.states[leaf] for leaf in leaves]
                 # If all steps were lost only the root is left.
                 chosen.append([tree.first if row.tip < 0 else row for row in own])
@@ -202,8 +193,8 @@ def step_tree(
         batch = replace(batch, asks=[asks[row.group] for row in rows], brought=_brought(rows, turn))
         if guide is not None:
             state, seen = guide.learned(guide_rate)
-            told.update(seen)
-        return batch, state, {name: float(value) for name, value in told.items()}
+            counts.update(seen)
+        return batch, state, {name: float(value) for name, value in counts.items()}
 
     if environment is None:
         return Draw(apply, init, fewer=True)
@@ -220,52 +211,50 @@ def step_tree(
 
 def _brought(rows: Sequence[TurnRow], turn: Turn) -> Sequence[Grade | None]:
     """Grades of rows that are known before the verifier, see `Batch.brought`."""
-    if not any(row.lost or row.outcome == 0 for row in rows):
+    episodes = [row.episode for row in rows]
+    if not any(one.lost or one.outcome == 0 for one in episodes):
         return ()
     failed = Grade(0.0, 0.0, info=unsaid(turn.setting.task))
-    return [Grade(None) if row.lost else failed if row.outcome == 0 else None for row in rows]
+    return [Grade(None) if one.lost else failed if one.outcome == 0 else None for one in episodes]
 
 
+@dataclass
 class _Tree:
     """Expands the steps of one prompt; a state is the response up to there."""
 
-    def __init__(
-        self,
-        pieces: Pieces,
-        actor: Actor,
-        asks: Sequence[Ask],
-        place: int,
-        separator: str,
-        tokens: int | None,
-        candidates: int,
-        driver: Driver | None,
-        guide: Guide | None,
-        counts: Counter[str],
-    ):
-        self.pieces, self.actor, self.asks = pieces, actor, asks
-        self.separator, self.tokens, self.candidates = separator, tokens, candidates
-        self.driver, self.guide, self.counts = driver, guide, counts
-        self.root = TurnRow(place, asks[place].first_sample, episode=Episode(asks[place].prompt))
-        self.first = self.root
-        self.drawn = 0
+    pieces: Pieces
+    actor: Actor
+    asks: Sequence[Ask]
+    place: int
+    separator: str
+    tokens: int | None
+    candidates: int
+    driver: Driver | None
+    guide: Guide | None
+
+    def __post_init__(self) -> None:
+        ask = self.asks[self.place]
+        self.root = TurnRow(self.place, ask.first_sample, episode=Episode(ask.prompt))
+        self.first, self.sampled = self.root, 0
 
     def expand(self, row: TurnRow) -> list[Candidate]:
         """The next steps of a response."""
-        # Each node has random numbers of its own.
-        first = self.root.sample + self.drawn
-        self.drawn += self.candidates
+        # Each node has separate random numbers.
+        first = self.root.sample + self.sampled
+        self.sampled += self.candidates
         rows = [row.fork(first + number) for number in range(self.candidates)]
         self.first = rows[0] if row is self.root else self.first
-        if self.driver is None:
-            drawn = self._written(rows)
-        else:
-            drawn = draw_turn(self.pieces, self.asks, rows, self.tokens)
+        write = advance if self.driver is None else draw_turn
+        drawn = write(self.pieces, self.asks, rows, self.tokens)
         values = [None] * len(rows) if self.guide is None else self.guide.scores(drawn).tolist()
         over = np.zeros(len(rows), bool)
         if self.driver is not None:
-            over = self._answered(self.driver, rows)
-        failed = np.array([one.outcome == 0 for one in rows])
-        lost = np.array([one.lost for one in rows])
+            answer_turns(self.driver, self.pieces, self.asks, rows)
+            over = np.array([not (one.active or self._goes_on(one)) for one in rows])
+        failed = np.array([one.episode.outcome == 0 for one in rows])
+        lost = np.array([one.episode.lost for one in rows])
+        if self.driver is not None:
+            self.driver.counts.update(lost_steps=lost.sum(), failed_steps=failed.sum())
         ends = (over | ~self.pieces.goes_on(drawn)) & ~failed & ~lost
         right, _ = graded_ends(self.pieces, self.actor, drawn, ends)
         return [
@@ -278,43 +267,13 @@ class _Tree:
             for number, one in enumerate(rows)
         ]
 
-    def _written(self, rows: Sequence[TurnRow]) -> np.ndarray:
-        """Samples steps without an environment."""
-        asks = [self.asks[row.group] for row in rows]
-        drawn = self.pieces.draw(
-            asks,
-            [row.sample for row in rows],
-            [row.tip for row in rows],
-            [row.cut for row in rows],
-            self.tokens,
-        )
-        length = self.pieces.batch.rollouts.length[drawn]
-        for row, piece, cut in zip(rows, drawn, length, strict=True):
-            row.tip, row.cut = int(piece), int(cut)
-        return drawn
-
-    def _answered(self, driver: Driver, rows: Sequence[TurnRow]) -> np.ndarray:
-        """Adds the environment's replies to rows; returns which rows are over, bool [n]."""
-        answer_turns(driver, self.pieces, self.asks, rows, self.counts)
-        self.counts["lost_steps"] += sum(row.lost for row in rows)
-        self.counts["failed_steps"] += sum(row.outcome == 0 for row in rows)
-        return np.array([not (row.active or self._goes_on(driver, row)) for row in rows])
-
-    def _goes_on(self, driver: Driver, row: TurnRow) -> bool:
+    def _goes_on(self, row: TurnRow) -> bool:
         """Whether a step has ended at a separator without an environment call."""
         batch = self.pieces.batch
         tokens = batch.rollouts.tokens[row.tip, : row.cut].tolist()
-        return self.separator not in driver.stops and completes(
+        return self.separator not in self.driver.stops and completes(
             batch.tokenizer, tokens, (self.separator,)
         )
-
-
-def _any_end(searched: Searched) -> int:
-    """An incorrect end; without any the deepest node, the first of equal ones."""
-    ends = np.flatnonzero(~np.isnan(searched.outcome))
-    if len(ends):
-        return int(ends[0])
-    return int(searched.nodes.depth.argmax())
 
 
 def search_steps(
@@ -455,16 +414,14 @@ class Guide:
         return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), told
 
 
-def step_pairs(
-    searched: Searched, top: int = 2, lonely: int = 4, margin: float = 0.5
-) -> list[StepPairs]:
+def step_pairs(searched: Searched, margin: float = 0.5) -> list[list[tuple[int, int, float]]]:
     """The pairs of each node that has some, as (better node, worse node, weight).
 
     Q of a step is the mean of its backed-up rewards; unvisited steps are in no pair. A step is
     solved if a correct end follows it, and has failed otherwise.
 
     Args:
-      top, lonely, margin: as for `sibling_pairs`.
+      margin: as for `sibling_pairs`.
     """
     nodes = searched.nodes
     quality = nodes.value / np.maximum(nodes.visits, 1)
@@ -475,7 +432,7 @@ def step_pairs(
     for node in np.unique(nodes.parent[nodes.parent >= 0]):
         below = children(nodes, int(node))
         below = below[nodes.visits[below] > 0]
-        pairs = sibling_pairs(quality[below], solved[below], top, lonely, margin)
+        pairs = sibling_pairs(quality[below], solved[below], margin=margin)
         if pairs:
             found.append([(int(below[a]), int(below[b]), weight) for a, b, weight in pairs])
     return found
@@ -535,14 +492,13 @@ def pair_gradient(weights: np.ndarray, better: np.ndarray, worse: np.ndarray, sh
 def rejection_sampling() -> Stage:
     """Imitates the correct responses of the step, each once; nothing else is trained.
 
-    They are imitated at temperature 1, whatever the sampling temperature.
+    They are imitated at temperature 1, not at the sampling temperature.
 
     Reads: outcome. Writes: mask (cleared), supervised, temperature.
     Metrics: imitated_answers (rows).
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         correct = first_of_right(batch)
         ones = np.ones_like(batch.rollouts.temperature)
         batch = to_imitate(batch.with_rollouts(temperature=ones), correct)

@@ -1,7 +1,6 @@
-"""ReST-RL's vectors: a group is a prompt, its rows answers in lines, and nodes of a tree."""
+"""ReST-RL's vectors: a group is a prompt, its rows are responses in lines."""
 
 import golden_vectors as golden
-import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group
 
@@ -10,12 +9,12 @@ from rlvr_jax.methods.trees.rest_rl import (
     deviation,
     prefix_chances,
     sub_samples,
-    upper_confidence,
     varied,
-    visible_children,
 )
 
-LEFT_OUT = {"parent_value": "the search backs up sums; its values are their means"}
+LEFT_OUT = dict.fromkeys(
+    ("parent_value", "uct", "visible", "visits"), "the tree search of decoding is not included"
+)
 WIDTH = 8
 
 
@@ -32,17 +31,10 @@ def outputs(case, hyper):
         chances[group, : lines[group]] = prefix_chances(lines[group], hyper["decay"])
     drawn = [sub_samples(n, hyper["ratio"]) * there for n, there in zip(lines, cut, strict=True)]
 
-    value = jnp.asarray(outcomes)
-    visits = jnp.asarray(by_group(data["mask"].sum(axis=1), case), float)
-    parent = jnp.sum(visits, axis=1, keepdims=True)
-    bound = upper_confidence(value, visits, parent, hyper["c"], hyper["eps"])
     return {
         "reward_std": deviation(outcomes),
         "keep": keep,
         "best": rows,
         "sub_samples": drawn,
         "prefix_probability": chances,
-        "visits": visits.ravel(),
-        "uct": bound.ravel(),
-        "visible": visible_children(value, hyper["decisions"]).ravel(),
     }

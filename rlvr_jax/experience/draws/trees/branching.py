@@ -1,7 +1,8 @@
-"""When responses branch: after rounds that the policy was less sure of than of their first one."""
+"""Responses that fork after rounds of more entropy than their first one."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,24 +11,24 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
-from rlvr_jax.experience.parts import Setting
+from rlvr_jax.experience.parts import Draw, Setting
 from rlvr_jax.objectives import num_from_prompt
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 
 def first_entropy(
     topk_logp: np.ndarray, tokens: np.ndarray, window: int, vocabulary: int
 ) -> np.ndarray:
-    """E = Σ over the first tokens of (-Σ p ln p over the recorded likeliest) / ln V; a sum, so that
-    short rounds look sure.
+    """E = Σ over the first tokens of (-Σ p ln p over the recorded likeliest) / ln V, [n].
+
+    It is a sum, so a short round has a low entropy.
 
     Args:
       topk_logp: [n, T, K], log-probs of the likeliest tokens.
       tokens: bool [n, T], those of the round.
-      window: so many first ones of them count.
+      window: number of its first tokens that count.
       vocabulary: V.
-    Returns:
-      [n].
     """
     spread = -np.sum(np.exp(topk_logp) * topk_logp, axis=-1)
     counted = tokens & (np.cumsum(tokens, axis=1) <= window)
@@ -41,9 +42,8 @@ def branch_probability(
 
     Args:
       delta: ΔE, entropy of a round less that of its row's first one.
-      weight: of ΔE.
       base: probability at ΔE = 0 without damping.
-      damping: in [0, 1], what is left of the wish to branch.
+      damping: in [0, 1]; 1: none.
     """
     damping = np.asarray(damping)
     safe = np.where(damping > 0, damping, 1)
@@ -53,17 +53,17 @@ def branch_probability(
 
 @dataclass
 class Row:
-    """A response that is being written, round by round.
+    """A response that is written round by round.
 
     Fields:
-      group: place of its ask.
-      sample: its number among the answers to the prompt.
-      tip: the piece that it ends with; -1: none yet.
+      group: place of its request.
+      sample: its number among the responses to the prompt.
+      tip: its last piece; -1: none yet.
       cut: its tokens.
       first: entropy of its first round.
       rounds: entropies of all rounds that it has written itself.
-      active: it goes on.
-      forked: it began as a copy of another one.
+      active: it continues.
+      forked: it began as a copy of another row.
     """
 
     group: int
@@ -76,13 +76,43 @@ class Row:
     forked: bool = False
 
     def fork(self, sample: int) -> Row:
-        """A copy that goes on as another sample."""
+        """A copy that continues as another sample."""
         return replace(self, sample=sample, rounds=[], forked=True)
+
+
+def advance(
+    pieces: Pieces,
+    asks: Sequence[Ask],
+    rows: Sequence[Row],
+    limit: int | None = None,
+    until: Sequence[int] | None = None,
+    **given: Any,
+) -> np.ndarray:
+    """Samples the next piece of each row; returns the numbers of the pieces, int [n].
+
+    Args:
+      until: of each row the place where its response is truncated; None: nowhere.
+      limit, given: as for `Pieces.draw`.
+    """
+    drawn = pieces.draw(
+        [asks[row.group] for row in rows],
+        [row.sample for row in rows],
+        [row.tip for row in rows],
+        [row.cut for row in rows],
+        limit,
+        **given,
+    )
+    if until is not None:
+        pieces.cut(drawn, until)
+    length = pieces.batch.rollouts.length[drawn]
+    for row, tip, cut in zip(rows, drawn.tolist(), length.tolist(), strict=True):
+        row.tip, row.cut = tip, cut
+    return drawn
 
 
 @dataclass(frozen=True)
 class Branches:
-    """How often responses branch; the fields are arguments of `branch_rounds`."""
+    """How often responses fork; the fields are arguments of `branch_rounds`."""
 
     weight: float
     base: float
@@ -92,34 +122,20 @@ class Branches:
     top: int
     window: int
 
-    def check(self, draw: str) -> None:
-        """Refuses numbers that cannot be.
-
-        Args:
-          draw: whose arguments they are, for the error.
-        Raises:
-          ValueError: names the argument.
-        """
-        check_count(1, draw, top=self.top, window=self.window)
-        check_at_least(0, draw, weight=self.weight, penalty=self.penalty)
-        check_within(0, 1, draw, base=self.base, share=self.share)
-        if self.sensitivity is not None:
-            check_at_least(0, draw, sensitivity=self.sensitivity)
-
     def check_vocabulary(self, draw: str, setting: Setting) -> None:
-        """Refuses a vocabulary that is not known or smaller than `top`.
+        """Refuses a vocabulary that is unknown or smaller than `top`.
 
         Raises:
           ValueError: names both.
         """
         if setting.vocabulary < max(self.top, 2):
             raise ValueError(
-                f"{draw}: top must be at most the vocabulary, which Setting tells, got {self.top}"
+                f"{draw}: top must be at most the vocabulary (Setting.vocabulary), got {self.top}"
                 f" and {setting.vocabulary}"
             )
 
     def entropies(self, pieces: Pieces, drawn: np.ndarray, vocabulary: int) -> np.ndarray:
-        """Entropies of the rounds that some pieces are, [n]."""
+        """Entropies of the rounds in some pieces, [n]."""
         topk = pieces.batch.rollouts.drawn_topk_logp[drawn]
         return first_entropy(topk, pieces.new_tokens(drawn), self.window, vocabulary)
 
@@ -131,14 +147,13 @@ class Branches:
         vocabulary: int,
         make: Callable[[int, int], Any],
         write: Callable[[Sequence[Any]], np.ndarray],
-    ) -> list[Any]:
-        """Writes as many responses as are asked for; gives their rows, those to an ask side by
-        side.
+    ) -> tuple[list[Any], Counter[str]]:
+        """Writes all requested responses; returns their rows, group by group, and counts.
 
         Args:
-          random: what decides about forks.
+          random: decides on forks.
           make: (group, sample) -> a row that begins at the prompt.
-          write: writes a round of some rows, and gives its entropies.
+          write: writes a round of some rows, and returns its entropies.
         """
         rows: list[Any] = []
         forks, numbered = np.zeros(len(asks), int), first_samples(asks)
@@ -150,15 +165,15 @@ class Branches:
             if taken(group) < asks[group].samples:
                 rows.append(make(group, int(numbered[group]) + taken(group)))
 
-        def advance(branches):
+        def step(branches):
             active = [row for row in rows if row.active]
             for row, value in zip(active, write(active), strict=True):
                 own_first = row.first is None
                 row.first = value if own_first else row.first
                 row.rounds.append(value)
+                group = row.group
                 if own_first or not (branches and row.active):
                     continue
-                group = row.group
                 if taken(group) >= asks[group].samples:
                     continue
                 damping = max(0.0, 1 - self.penalty * forks[group])
@@ -173,7 +188,7 @@ class Branches:
             for group in groups:
                 begin(group)
             while any(row.active for row in rows):
-                advance(branches=False)
+                step(branches=False)
             wanted = self._from_probes(pieces, rows, asks, vocabulary)
         for group in groups:
             while taken(group) < min(wanted[group], asks[group].samples):
@@ -185,11 +200,13 @@ class Branches:
                     begin(group)
             if not any(row.active for row in rows):
                 break
-            advance(branches=True)
-        return sorted(rows, key=lambda row: row.group)
+            step(branches=True)
+        forked = sum(row.forked for row in rows)
+        counts = Counter(forked_rows=forked, begun_rows=len(rows) - forked)
+        return sorted(rows, key=lambda row: row.group), counts
 
     def _from_probes(self, pieces, rows, asks, vocabulary) -> list[int]:
-        """How many responses begin at each prompt, by the one that was written first."""
+        """Number of responses that begin at each prompt, by the one that was written first."""
         tips = np.array([row.tip for row in rows])
         source = pieces.source[tips]
         places = np.arange(source.shape[1])[None]
@@ -202,3 +219,62 @@ class Branches:
             int(num_from_prompt(one, other, ask.samples, self.sensitivity, tolerance=1e-4))
             for one, other, ask in zip(root, tool, asks, strict=True)
         ]
+
+
+@part
+def branch_rounds(
+    tokens: Count = 64,
+    weight: NonNegative = 0.2,
+    base: Unit = 0.5,
+    penalty: NonNegative = 0.0,
+    share: Unit = 0.5,
+    sensitivity: NonNegative | None = None,
+    top: Count = 10,
+    window: Count = 20,
+) -> Draw:
+    """Writes responses in rounds, and forks one after a round of more entropy than its first.
+
+    At first `share` · M (at least one) of the M samples of a request begin at the prompt. After
+    each of its rounds but the first a response that continues is forked, while there is room, with
+    probability `branch_probability` of ΔE = E_round - E_first (`first_entropy`). A fork copies the
+    tokens so far and has different random numbers. A prompt that has room and no active row begins
+    anew, so there are always M complete responses. Tokens that several rows share are trained in
+    each.
+
+    With `sensitivity` one response to each prompt is written first. From its first tokens and its
+    rounds `num_from_prompt` computes how many begin at the prompt, itself included.
+
+    Args:
+      tokens: of a round.
+      weight: of ΔE in the probability (w).
+      base: probability at ΔE = 0.
+      penalty: by which each fork of a prompt damps the next ones.
+      share: fraction of the samples that begins at the prompt, without sensitivity.
+      sensitivity: β of `num_from_prompt`; None: `share` holds.
+      top: likeliest tokens that an entropy sums over.
+      window: first tokens of a round that its entropy sums over.
+    Metrics: forked_rows, begun_rows (at the prompt), rounds.
+    Source: ARPO and AEPO (the links are in the methods' cards).
+    """
+    branches = Branches(weight, base, penalty, share, sensitivity, top, window)
+
+    def init(setting):
+        branches.check_vocabulary("branch_rounds", setting)
+        return ()
+
+    def apply(asks, actor, state, turn):
+        pieces = Pieces(actor, turn.key, {"record_top": top})
+        vocabulary = turn.setting.vocabulary
+
+        def write(rows):
+            drawn = advance(pieces, asks, rows, tokens)
+            for row, active in zip(rows, pieces.goes_on(drawn), strict=True):
+                row.active = bool(active)
+            return branches.entropies(pieces, drawn, vocabulary)
+
+        rows, counts = branches.grow(asks, pieces, turn.random(), vocabulary, Row, write)
+        counts["rounds"] = len(pieces)
+        batch = pieces.responses([row.tip for row in rows], asks)
+        return batch, state, {name: float(value) for name, value in counts.items()}
+
+    return Draw(apply, init)

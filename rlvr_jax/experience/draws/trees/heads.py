@@ -1,11 +1,9 @@
-"""Heads that guess from a hidden state: whether a response will be right, how good a step is."""
+"""Linear heads on a hidden state: whether a response will be correct, how good a step is."""
 
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor
-
-__all__ = ["fitted", "head_loss", "new_head", "states_behind"]
 
 Head = dict[str, np.ndarray]
 
@@ -16,21 +14,6 @@ def new_head(width: int) -> Head:
     """w [D] and b of 0, with the moments of Adam."""
     weights = np.zeros(width + 1, np.float32)
     return {"weights": weights, "mean": weights, "square": weights, "updates": np.zeros((), int)}
-
-
-def head_loss(
-    weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
-) -> float:
-    """Mean over the mask of -R ln q - (1 - R) ln(1 - q).
-
-    Args:
-      weights, hidden: as for `head_scores`.
-      outcome: R, [M].
-      mask: bool [M]; 0 of nothing.
-    """
-    z = hidden @ weights[:-1] + weights[-1]
-    losses = np.logaddexp(0, z) - outcome * z
-    return float(np.where(mask, losses, 0).sum() / max(mask.sum(), 1))
 
 
 def fitted(head: Head, gradient: np.ndarray, rate: float) -> Head:
@@ -50,10 +33,12 @@ def fitted(head: Head, gradient: np.ndarray, rate: float) -> Head:
 
 
 def states_behind(batch: Batch, actor: Actor) -> np.ndarray:
-    """The policy's last hidden state behind each row's last token, [B, D]; 0 where a response fills
-    its budget."""
+    """The policy's last hidden state after each row's last token, [B, D].
+
+    It is 0 where a response fills its budget.
+    """
     rollouts = batch.rollouts
-    # A state says what comes next: that of the token which is not there yet.
+    # The state of the token that is not there yet, which predicts it.
     behind = np.arange(rollouts.mask.shape[1])[None] == rollouts.length[:, None]
     longer = batch.with_rollouts(
         mask=behind, length=(rollouts.length + behind.any(axis=1)).astype(rollouts.length.dtype)

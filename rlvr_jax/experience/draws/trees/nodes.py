@@ -1,8 +1,8 @@
-"""The nodes of search trees as arrays: what is below what, how often it was visited, its value.
+"""The nodes of search trees as arrays: parents, visits, values.
 
-A store holds the trees of all prompts of a step. Node n stands behind `parent[n]`; what it is made
-of (tokens, a tactic, an answer) is kept by its row, in arrays or lists beside the store. Back-ups
-are functions of arrays, of one path at a time: they are not commutative.
+A store has the trees of all prompts of a step. The content of a node (tokens, a tactic, an answer)
+is in other arrays or lists, by the node's number. Back-ups are functions of arrays, of one path at
+a time: they are not commutative.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -11,16 +11,6 @@ import numpy as np
 
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.parts import Actor
-
-__all__ = [
-    "Nodes",
-    "back_up_mixed",
-    "children",
-    "path_to",
-    "roots",
-    "upper_confidence",
-    "with_nodes",
-]
 
 
 @dataclass(frozen=True)
@@ -31,15 +21,14 @@ class Nodes:
       tree: int [M], which tree: the position of its prompt.
       parent: int [M], a node; -1 for a root.
       depth: int [M], edges from the root.
-      start, stop: int [M], the node's tokens of a response, [start, stop); empty at a root.
+      stop: int [M], the end of the node's tokens of a response, which begin at its parent's end.
       visits: int [M].
-      value: float64 [M], what the back-ups make of rewards.
+      value: float64 [M], of the back-ups.
     """
 
     tree: np.ndarray
     parent: np.ndarray
     depth: np.ndarray
-    start: np.ndarray
     stop: np.ndarray
     visits: np.ndarray
     value: np.ndarray
@@ -49,20 +38,20 @@ class Nodes:
 
 
 def roots(number: int) -> Nodes:
-    """The roots of so many trees, without tokens, visits or value."""
+    """The roots of some trees, without tokens, visits or value."""
     zero = np.zeros(number, int)
     tree = np.arange(number)
-    return Nodes(tree, zero - 1, zero, zero, zero, zero, np.zeros(number))
+    return Nodes(tree, zero - 1, zero, zero, zero, np.zeros(number))
 
 
 def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None) -> Nodes:
-    """The store with further nodes behind those that it has; they stand last, in this order.
+    """The store with further nodes, which come last, in this order.
 
     Args:
       parent: int [K], nodes of the store.
-      stop: int [K], where the tokens of each end; None: they have none.
+      stop: int [K], the end of the tokens of each; None: they have none.
     Raises:
-      ValueError: a parent that is no node, or a node that ends before it begins.
+      ValueError: a parent that is not a node, or a node that ends before it begins.
     """
     parent = np.asarray(parent, int)
     if len(parent) and not (parent.min() >= 0 and parent.max() < len(nodes)):
@@ -78,7 +67,7 @@ def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None)
         )
     zero = np.zeros(len(parent), int)
     depth = nodes.depth[parent] + 1
-    more = Nodes(nodes.tree[parent], parent, depth, start, stop, zero, np.zeros(len(parent)))
+    more = Nodes(nodes.tree[parent], parent, depth, stop, zero, np.zeros(len(parent)))
     names = [field.name for field in fields(Nodes)]
     return Nodes(*(np.concatenate([getattr(nodes, n), getattr(more, n)]) for n in names))
 
@@ -93,7 +82,7 @@ def path_to(nodes: Nodes, node: int) -> np.ndarray:
 
 
 def children(nodes: Nodes, node: int) -> np.ndarray:
-    """The children of a node, in the order in which they came, int [K]."""
+    """The children of a node, in order, int [K]."""
     return np.flatnonzero(nodes.parent == node)
 
 
@@ -103,7 +92,7 @@ def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, share: float = 0
     Args:
       path: int [L + 1], of `path_to`; all its nodes are visited once more.
       share: γ, in [0, 1].
-    Source: the rule of LLaMA-Berry, as Empirical-MCTS uses it.
+    Source: LLaMA-Berry, as used by Empirical-MCTS.
     """
     visits, found = nodes.visits.copy(), nodes.value.copy()
     visits[path] += 1
@@ -116,7 +105,7 @@ def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, share: float = 0
 def upper_confidence(
     value: np.ndarray, visits: np.ndarray, parent_visits: np.ndarray | int, constant: float
 ) -> np.ndarray:
-    """v / N + c sqrt(ln N_parent / N), and 0 where N = 0: what was never visited gets no bonus.
+    """v / N + c sqrt(ln N_parent / N), and 0 where N = 0: unvisited nodes get no bonus.
 
     Args:
       value: sums of rewards v, [...].
@@ -131,7 +120,7 @@ def upper_confidence(
 def graded_ends(
     pieces: Pieces, actor: Actor, drawn: np.ndarray, terminal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each piece whether it ends a right response, and the mean -logp of its own tokens."""
+    """Whether each piece ends a correct response, and the mean -logp of its own tokens."""
     right = np.zeros(len(drawn), bool)
     if terminal.any():
         graded = actor.grade(pieces.batch.take(drawn[terminal]).renumbered())

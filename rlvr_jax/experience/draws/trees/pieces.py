@@ -1,4 +1,4 @@
-"""Responses that are written piece by piece, and share their beginnings."""
+"""Responses that are written in pieces, and share prefixes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,20 +10,19 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Actor
-from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.types.fields import token_fields, where_tokens
 
 
 class Pieces:
-    """What a driver has drawn so far: pieces, each behind the beginning of another.
+    """The sampled pieces of a draw, each after a prefix of another one.
 
-    A piece is a row of the actor: prompt, the tokens it goes on from (given), new tokens. It is
-    drawn as the next tokens of the response would be: with the key of (part, step), number and
-    sample, and random numbers by position. So a response that is written in pieces of one sample
-    number has the tokens of one that is written at once.
+    A piece is a row of the actor: prompt, the tokens that it continues (given), new tokens. Its key
+    is that of (part, step), number and sample, with random numbers by position. So a response that
+    is written in pieces of one sample number has the tokens of one that is written at once.
 
     Fields:
-      batch: all pieces, as rows in the order in which they were drawn.
-      source: int [n, T], which piece drew a token of the response that a piece ends.
+      batch: all pieces, as rows in the order of sampling.
+      source: int [n, T], the piece that sampled a token of the response that a piece ends.
     """
 
     def __init__(self, actor: Actor, key: jax.Array, sampling: Mapping[str, Any] | None = None):
@@ -50,18 +49,15 @@ class Pieces:
         inject: Sequence[Sequence[int]] | None = None,
         unanswered: Sequence[int] | None = None,
     ) -> np.ndarray:
-        """Draws a piece for each ask; gives their numbers, int [n].
+        """Samples a piece for each request; returns their numbers, int [n].
 
         Args:
-          asks: what each answers.
-          sample: number of the sample; other pieces than the next one of the same response have
-            another.
-          parent: the piece whose response it goes on from; -1: it begins one.
-          cut: so many tokens of that response, its opening included, are kept.
+          sample: number of the sample; only the next piece of the same response has the same.
+          parent: the piece whose response it continues; -1: it begins one.
+          cut: number of tokens of that response, its opening included, that it continues.
           limit: tokens of the piece at most; None: up to the end.
-          inject: tokens that stand behind those that are kept, given and not trained, of each
-            piece; None: none.
-          unanswered: of each, see `Ask`; None: 0.
+          inject: tokens of each piece after those, given and not trained; None: none.
+          unanswered: of each piece, see `Ask`; None: 0.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
         inject = [()] * len(asks) if inject is None else inject
@@ -80,7 +76,7 @@ class Pieces:
             )
         ]
         drawn = self._actor.draw(own, self._key, self._sampling)
-        # A view may have what is given trained: its own beginning, and nothing else.
+        # Of the given tokens only the opening of a view may be trained.
         end, injected = given_tokens(drawn.rollouts)[:, None], np.array(list(map(len, inject)))
         places = np.arange(drawn.rollouts.tokens.shape[1])[None]
         told = (places >= end - injected[:, None]) & (places < end)
@@ -95,9 +91,9 @@ class Pieces:
         return number
 
     def write(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> np.ndarray:
-        """Takes whole responses that were drawn before as pieces; gives their numbers, int [n].
+        """Adds complete responses as pieces; returns their numbers, int [n].
 
-        They have no log-probs here. One that fills the budget without a stop token was cut.
+        They have no log-probs. One that fills the budget without a stop token was truncated.
         """
         one_each = [replace(ask, samples=1, given=()) for ask in asks]
         written = self._actor.written(one_each, responses)
@@ -106,7 +102,7 @@ class Pieces:
         return self._added(written.with_rollouts(truncated=np.array(cut, bool)))
 
     def _added(self, drawn: Batch) -> np.ndarray:
-        """The numbers of further pieces, each as if it had drawn all of its response."""
+        """The numbers of further pieces, each as if it had sampled all of its response."""
         number = len(self) + np.arange(len(drawn))
         width = drawn.rollouts.tokens.shape[1]
         source = np.repeat(number[:, None], width, axis=1)
@@ -123,7 +119,7 @@ class Pieces:
         return number
 
     def cut(self, pieces: np.ndarray, places: Sequence[int]) -> None:
-        """Takes away what the responses that these pieces end have behind some places, [n]."""
+        """Truncates the responses that these pieces end at some places, [n]."""
         rollouts, places = self.batch.rollouts, np.asarray(places, int)
         length, truncated = rollouts.length.copy(), rollouts.truncated.copy()
         beyond = length[pieces] > places
@@ -131,25 +127,17 @@ class Pieces:
         truncated[pieces] |= beyond
         gone = np.zeros(rollouts.tokens.shape, bool)
         gone[pieces] = np.arange(gone.shape[1])[None] >= length[pieces][:, None]
-        known: dict[str, Any] = {}
-        for name, (_, axes) in axes_of(Rollouts).items():
-            array = getattr(rollouts, name)
-            # Rows have a temperature behind their ends, too.
-            if axes[:2] == ("B", "T") and array is not None and name != "temperature":
-                spread = gone.reshape(*gone.shape, *[1] * (array.ndim - 2))
-                known[name] = np.where(spread, array.dtype.type(0), array)
+        known = {name: where_tokens(~gone, array) for name, array in token_fields(rollouts).items()}
+        # Rows have a temperature after their ends.
+        known.pop("temperature", None)
         self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
 
     def _kept(self, piece: int, cut: int) -> list[int]:
-        """What a piece begins with behind its view's opening, which comes again by itself."""
+        """The prefix of a piece after the opening of its view, which the actor adds again."""
         return self.batch.rollouts.tokens[piece, self._opening[piece] : cut].tolist()
 
-    def opening(self, pieces: np.ndarray) -> np.ndarray:
-        """How many tokens the view begins the responses of these pieces with, int [n]."""
-        return self._opening[pieces]
-
     def new_tokens(self, pieces: np.ndarray) -> np.ndarray:
-        """Which tokens of a response these pieces drew, bool [n, T]."""
+        """Which tokens of a response these pieces sampled, bool [n, T]."""
         rollouts = self.batch.rollouts
         own = self.source[pieces] == np.asarray(pieces)[:, None]
         return own & rollouts.mask[pieces]
@@ -161,14 +149,14 @@ class Pieces:
         return rollouts.truncated[pieces] & (rollouts.length[pieces] < room)
 
     def responses(self, pieces: Sequence[int], asks: Sequence[Ask]) -> Batch:
-        """The responses that these pieces end, as rows in groups of equal asks' places.
+        """The responses that these pieces end, as rows, a group for each request.
 
-        Every token has the records of when it was drawn; all that were drawn are on the mask, in
-        every row that has them. `parent` and `branch_position` are those of `kinship`.
+        Every token has its records of sampling; all sampled tokens are on the mask, in every row
+        that has them. `parent` and `branch_position` are those of `kinship`.
 
         Args:
-          pieces: the last of each response, those to an ask one behind the other.
-          asks: all that were asked, in order; each has `samples` of the responses.
+          pieces: the last of each response, request by request.
+          asks: all requests, in order; each has `samples` of the responses.
         """
         pieces = np.asarray(pieces, int)
         source = self.source[pieces]
@@ -176,14 +164,12 @@ class Pieces:
         taken = self.batch.take(pieces)
         places = np.arange(source.shape[1])[None]
         there = places < taken.rollouts.length[:, None]
-        known = {}
-        for name, (_, axes) in axes_of(Rollouts).items():
-            array = getattr(self.batch.rollouts, name)
-            if array is not None and axes[:2] == ("B", "T"):
-                on = there.reshape(*there.shape, *[1] * (array.ndim - 2))
-                # Behind its end a row is as its last piece left it: scored temperatures are there.
-                known[name] = np.where(on, array[source, places], array[pieces])
-        # They served the driver.
+        # After its end a row has the values of its last piece, such as scored temperatures.
+        known = {
+            name: where_tokens(there, array[source, places], array[pieces])
+            for name, array in token_fields(self.batch.rollouts).items()
+        }
+        # The driver needed them, training does not.
         known |= {"drawn_topk_logp": None, "drawn_topk_ids": None}
         parent, position = kinship(np.where(there, source, -1), group)
         batch = taken.with_rollouts(**known, group=group, trace=None).renumbered()
@@ -193,7 +179,7 @@ class Pieces:
 
 
 def first_samples(asks: Sequence[Ask]) -> np.ndarray:
-    """The number of each ask's first sample, behind those of the same prompt before it; int [n]."""
+    """The number of each request's first sample, after earlier ones of its prompt, int [n]."""
     known: dict[int, int] = {}
     found = np.zeros(len(asks), int)
     for place, ask in enumerate(asks):
@@ -203,14 +189,15 @@ def first_samples(asks: Sequence[Ask]) -> np.ndarray:
 
 
 def kinship(source: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """From which row each one branched off, and where.
+    """The row from which each one branched off, and where.
 
-    Of the earlier rows of a group the first one that shares the most tokens with a row is its
-    parent; with none that shares any it has no parent.
+    The parent is the first of the earlier rows of the group with the longest common prefix; a row
+    without a common prefix has none.
 
     Args:
-      source: int [R, T], what drew a token; equal numbers at a place are one token, -1 is none.
-      group: int [R], rows of a group side by side.
+      source: int [R, T], the piece that sampled a token; equal numbers at a place are one token, -1
+        is none.
+      group: int [R], consecutive rows of a group.
     Returns:
       parent and branch position, int32 [R] each; -1 without one.
     """
@@ -222,7 +209,7 @@ def kinship(source: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarr
         own = source[rows]
         alike = (own[:, None] == own[None]) & (own >= 0)[:, None]
         shared = np.cumprod(alike, axis=-1).sum(axis=-1)
-        # Earlier rows alone: a row begins nothing that came before it.
+        # Only earlier rows are parents.
         shared = np.tril(shared, -1)
         most = shared.max(axis=1)
         parent[rows] = np.where(most > 0, rows[shared.argmax(axis=1)], -1)

@@ -1,39 +1,24 @@
-"""Turns with an environment that are written as pieces, for draws that fork or cut between them."""
+"""Turns with an environment as pieces, and responses that fork after a reply."""
 
 from __future__ import annotations
 
-from collections import Counter
+import concurrent.futures
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
-from rlvr_jax.experience.draws.trees.branching import Row
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
+from rlvr_jax.experience.draws.trees.branching import Branches, Row, advance
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.prompts import row_texts, unknown_words
+from rlvr_jax.experience.draws.turns import turns
+from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
-from rlvr_jax.tasks import Grade, Task
-from rlvr_jax.tools import Environment, Reply
-from rlvr_jax.types import Rollouts
-
-
-def lone_environment(draw: str, given: Environment | None, task: Task) -> Environment:
-    """The environment that a draw was given, or else the task's, in which rows are alone.
-
-    Args:
-      draw: its name, for the error.
-    Raises:
-      ValueError: neither is there; a game of several players.
-    """
-    world = environment_of(draw, given, task)
-    if getattr(world, "players", 1) > 1:
-        raise ValueError(
-            f"{draw}: environment must have one player, got {world.label}: a row that is forked or"
-            " begins anew would leave its game"
-        )
-    return world
+from rlvr_jax.tools import Environment
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.parts import part
 
 
 @dataclass
@@ -41,13 +26,11 @@ class TurnRow(Row):
     """A response in an environment.
 
     Fields:
-      turn: replies that it has been told.
-      asked: times that the environment was asked.
-      answered: tokens up to the end of the last reply; the turn behind them is not answered yet.
-      inject: tokens of the last one, which its next turn begins behind.
-      spare: tokens of the budget that a reply leaves, for which it is shortened; None: one without
-        room for a further token is left out.
-      outcome, paid, lost: as the replies said, see `Driver.grades`.
+      turn: number of replies that it has read.
+      asked: number of replies that it has requested.
+      answered: tokens up to the end of the last reply; the turn after them has no reply yet.
+      inject: tokens of the last reply, which its next turn follows.
+      spare: as for `Driver.take`.
     """
 
     episode: Episode | None = None
@@ -56,9 +39,6 @@ class TurnRow(Row):
     answered: int = 0
     inject: Sequence[int] = ()
     spare: int | None = None
-    outcome: float = np.nan
-    paid: bool = False
-    lost: bool = False
 
     def fork(self, sample: int) -> TurnRow:
         return replace(super().fork(sample), episode=self.episode.forked())
@@ -72,103 +52,67 @@ def draw_turn(
     until: Sequence[int] | None = None,
     behind: Sequence[int] = (),
 ) -> np.ndarray:
-    """Writes a turn of some rows, behind what they were told; gives the numbers of the pieces.
+    """Writes a turn of some rows, after their replies; returns the numbers of the pieces.
 
     Args:
-      asks: that the rows' groups are places of.
-      limit: tokens that are drawn at most; None: up to the end.
-      until: of each row the place where its response is cut if it goes on beyond; None: nowhere.
-      behind: tokens that are given behind what a row was told.
+      asks, limit, until: as for `advance`.
+      behind: tokens that are given after the reply of a row.
     """
-    kept = np.array([row.cut for row in rows])
-    drawn = pieces.draw(
-        [asks[row.group] for row in rows],
-        [row.sample for row in rows],
-        [row.tip for row in rows],
-        kept,
+    kept, tips = np.array([row.cut for row in rows]), [row.tip for row in rows]
+    drawn = advance(
+        pieces,
+        asks,
+        rows,
         limit,
+        until,
         inject=[[*row.inject, *behind] for row in rows],
         unanswered=[
             max(0, row.cut + len(row.inject) - row.answered) if row.tip >= 0 and not behind else 0
             for row in rows
         ],
     )
-    if until is not None:
-        pieces.cut(drawn, until)
     rollouts = pieces.batch.rollouts
     length = rollouts.length[drawn]
     places = np.arange(rollouts.tokens.shape[1])[None]
     end = kept + [len(row.inject) for row in rows]
     number = np.array([row.turn for row in rows])[:, None]
     told = (places >= kept[:, None]) & (places < end[:, None])
-    own = (places >= end[:, None]) & (places < length[:, None])
-    # Rows that go on behind one reply share it, too: it is the first one's.
+    written = (places >= end[:, None]) & (places < length[:, None])
+    # Rows that continue after one reply share it: the first row has it.
     first: dict[int, int] = {}
-    owner = [first.setdefault(row.tip, number) for row, number in zip(rows, drawn, strict=True)]
+    owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
     pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
-    known = _own_records(rollouts)
-    known["turn"][drawn] = np.where(own, 2 * number, np.where(told, 2 * number - 1, -1))
-    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
-    pieces.batch = pieces.batch.with_rollouts(**known)
-    for row, tip, tokens in zip(rows, drawn, length, strict=True):
-        row.tip, row.cut = int(tip), int(tokens)
-    return drawn
-
-
-def _own_records(rollouts: Rollouts) -> dict[str, np.ndarray]:
-    """Copies of the records that a reply changes; new ones say nothing."""
-    shape, known = rollouts.tokens.shape, {}
+    shape = rollouts.tokens.shape
     new = {
         "turn": np.full(shape, -1, np.int32),
         "origin": np.zeros(shape, np.int32),
         "process_reward": np.zeros(shape, rollouts.reward.dtype),
     }
-    for name in (*new, "tokens", "length", "truncated"):
-        array = getattr(rollouts, name)
-        known[name] = new[name] if array is None else array.copy()
-    return known
+    # Copies: replies change them in place.
+    known = {name: getattr(rollouts, name) for name in (*new, "tokens", "length", "truncated")}
+    known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
+    known["turn"][drawn] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
+    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
+    pieces.batch = pieces.batch.with_rollouts(**known)
+    return drawn
 
 
-def unended(how: Driver, pieces: Pieces, rows: Sequence[TurnRow]) -> list[bool]:
-    """Of which rows the last turn has come to a limit, and not to the end of an action."""
-    rollouts = pieces.batch.rollouts
-    return [
-        bool(rollouts.truncated[row.tip])
-        and not how.ends_action(
-            pieces.batch.tokenizer, rollouts.tokens[row.tip, row.answered : row.cut].tolist()
-        )
-        for row in rows
-    ]
-
-
-def answer_turns(
-    how: Driver,
-    pieces: Pieces,
-    asks: Sequence[Ask],
-    rows: Sequence[TurnRow],
-    counts: Counter[str],
-) -> None:
-    """Tells rows what the environment says to their last turns; those without a reply to go on
-    behind are not active any more.
-
-    Args:
-      how: what asks.
-      asks: that the rows' groups are places of.
-      counts: of what happened, which is added to.
-    """
+def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequence[TurnRow]) -> None:
+    """Gives rows the replies to their last turns; rows without one become inactive."""
     rollouts = pieces.batch.rollouts
     budget = rollouts.tokens.shape[1]
     tips = np.array([row.tip for row in rows])
     paused = rollouts.truncated[tips]
     for row in rows:
         row.active, row.inject = False, ()
-    cut_off = unended(how, pieces, rows)
     asked = [
         place
         for place, row in enumerate(rows)
-        if row.turn < how.limit and not cut_off[place] and not (paused[place] and row.cut >= budget)
+        if row.turn < how.limit
+        and not how.unended(pieces.batch, row.tip, row.answered)
+        and not (paused[place] and row.cut >= budget)
     ]
-    # Neither what it was given nor the end of a response is a part of what it says.
+    # Given tokens and the end of a response are not part of its text.
     places = np.arange(budget)
     said = rollouts.origin[pieces.source[tips], places] == 0
     said &= places >= np.array([row.answered for row in rows])[:, None]
@@ -181,53 +125,82 @@ def answer_turns(
         ask = asks[row.group]
         keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.asked}"
         row.asked += 1
-        # All rows of a prompt are asked about by one process, which has the states of forks.
+        # One process requests the replies to all rows of a prompt: it has the states of forks.
         future = how.ask(keys[place], row.episode, text, how.owns(row.group))
         if future is not None:
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
-        counts.update(reply.info)
-        _take(how, pieces, rows[place], reply, counts)
+        row = rows[place]
+        told = how.take(reply, row.episode, pieces.batch, row.tip, row.spare)
+        if told is None:
+            continue
+        row.active, row.inject = True, told
+        if reply.text is not None:
+            row.turn, row.answered = row.turn + 1, row.cut + len(told)
 
 
-def _take(how: Driver, pieces: Pieces, row: TurnRow, reply: Reply, counts: Counter[str]) -> None:
-    """Takes a reply to the last turn of a row."""
-    rollouts, tip, end = pieces.batch.rollouts, row.tip, row.cut
-    row.lost |= reply.lost
-    if reply.outcome is not None:
-        row.outcome = reply.outcome
-    if reply.reward is not None and end > 0:
-        rollouts.process_reward[tip, end - 1] += reply.reward
-        row.paid = True
-    paused = bool(rollouts.truncated[tip])
-    if reply.done or (reply.text is None and not paused):
-        if paused:
-            # The text is whole: an end is put behind it, which the policy did not write.
-            rollouts.tokens[tip, end], rollouts.origin[tip, end] = how.actor.stop_token(), TOOL
-            rollouts.truncated[tip], rollouts.length[tip] = False, end + 1
-        return
-    last = int(rollouts.tokens[tip, end - 1])
-    told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last)
-    room = rollouts.tokens.shape[1] - end - (1 if row.spare is None else row.spare)
-    if len(told) > room:
-        counts["cut_replies"] += 1
-        if row.spare is None:
-            rollouts.truncated[tip] = True
-            return
-        told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last, most=room)
-    row.active, row.inject = True, told
-    if reply.text is not None:
-        row.turn, row.answered = row.turn + 1, end + len(told)
-    counts["tool_tokens"] += len(told)
-    if unknown := unknown_words(pieces.batch.tokenizer, told):
-        counts["unknown_words"] += unknown
+@part
+def branch_turns(
+    environment: Environment | None = None,
+    limit: Count = 8,
+    reply_tokens: Count = 512,
+    weight: NonNegative = 0.2,
+    base: Unit = 0.5,
+    penalty: NonNegative = 0.0,
+    share: Unit = 0.5,
+    sensitivity: NonNegative | None = None,
+    top: Count = 10,
+    window: Count = 20,
+) -> Draw:
+    """Writes responses in turns with an environment, and forks one after a reply.
 
+    Rows are written as by `turns`, and forked as by `branch_rounds`, with turns of the policy as
+    rounds: after each of a row's turns but the first that has a reply. A fork copies the context,
+    the reply, and the environment's state of the episode; it has different random numbers and
+    separate replies. Shared turns are trained in every row that has them, replies in none. All
+    prompts are sampled together, so sampling waits for replies.
 
-def brought_by(how: Driver, rows: Sequence[TurnRow], rewards: np.ndarray) -> Sequence[Grade | None]:
-    """The environment's word about rows, see `Batch.brought`.
+    Evaluations sample by `turns`: their responses are samples of the policy, without forks.
 
     Args:
-      rewards: sums of their rewards, [n].
+      environment, limit, reply_tokens: as for `turns`.
+      weight, base, penalty, share, sensitivity, top, window: as for `branch_rounds`.
+    Writes: turn, origin, process_reward, as `turns`.
+    Metrics: those of `branch_rounds` with `turns` (sampled ones) in place of rounds; answers,
+      tool_tokens (each reply once, however many rows continue after it), cut_replies,
+      lost_answers, and the sums of the environment's counts, as `turns`.
+    Source: ARPO and AEPO (the links are in the methods' cards).
     """
-    paid = [reward if row.paid else None for row, reward in zip(rows, rewards, strict=True)]
-    return how.grades([row.outcome for row in rows], paid, [row.lost for row in rows])
+    whole = turns(environment, limit, reply_tokens)
+    branches = Branches(weight, base, penalty, share, sensitivity, top, window)
+
+    def init(setting):
+        branches.check_vocabulary("branch_turns", setting)
+        environment_of("branch_turns", environment, setting.task, alone=True)
+        return ()
+
+    def apply(asks, actor, state, turn):
+        vocabulary = turn.setting.vocabulary
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
+            world = environment_of("branch_turns", environment, turn.setting.task, alone=True)
+            how = Driver(actor, world, turn, limit, reply_tokens, {"record_top": top}, threads)
+            pieces = Pieces(actor, turn.key, how.sampling)
+
+            def make(group, sample):
+                return TurnRow(group, sample, episode=Episode(asks[group].prompt))
+
+            def write(rows):
+                drawn = draw_turn(pieces, asks, rows)
+                entropies = branches.entropies(pieces, drawn, vocabulary)
+                answer_turns(how, pieces, asks, rows)
+                return entropies
+
+            rows, forks = branches.grow(asks, pieces, turn.random(), vocabulary, make, write)
+        batch = pieces.responses([row.tip for row in rows], asks)
+        rewards = batch.rollouts.process_reward.sum(axis=1)
+        batch = replace(batch, brought=how.grades([row.episode for row in rows], rewards))
+        lost = sum(row.episode.lost for row in rows)
+        how.counts.update(forks, answers=len(rows), turns=len(pieces), lost_answers=lost)
+        return batch, state, {name: float(value) for name, value in how.counts.items()}
+
+    return replace(whole, apply=apply, init=init, evaluation=whole)

@@ -1,5 +1,7 @@
 """A published method: what it changes of a step, and the card that tells of it."""
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -36,7 +38,8 @@ class Method:
 
     Fields:
       recipe: the factory.
-      title, url: of the paper.
+      title, url: of the paper; without a title, the first quoted text of the file's docstring and
+        the address that follows it in the same paragraph ("" if there is none).
       changes: the parts of an RL step it changes, of "advantage", "weight", "mask", "surrogate",
         "regularizer", "aggregation", "reward", "selection", "sampling", "curriculum",
         "guidance", "optimizer"; comma-separated.
@@ -61,8 +64,8 @@ class Method:
     """
 
     recipe: Callable[..., Recipe]
-    title: str
-    url: str
+    title: str = ""
+    url: str = ""
     changes: str = ""
     evidence: str = "exact"
     left_out: str = ""
@@ -75,3 +78,10 @@ class Method:
     rewards: Literal["any", "binary"] = "any"
     random: bool = False
     small: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        words = sys.modules[self.recipe.__module__].__doc__ or ""
+        if not self.title and (found := re.search(r'"([^"]+)"((?:.|\n(?!\n))*)', words)):
+            url = re.search(r"https://[^\s,)]+", found[2])
+            object.__setattr__(self, "title", " ".join(found[1].split()))
+            object.__setattr__(self, "url", url[0] if url else "")

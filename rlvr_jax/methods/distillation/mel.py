@@ -24,7 +24,7 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
-from rlvr_jax.objectives import group_normalized, imitate
+from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct
@@ -88,10 +88,7 @@ def mel(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=[imitate(imitation)],
+            clip_low, clip_high, epsilon=epsilon, regularizers=[imitate(imitation)]
         ),
         experience=experience(stages=[reflect()]),
     )
@@ -99,9 +96,6 @@ def mel(
 
 METHOD = Method(
     mel,
-    "Internalizing Meta-Experience into Memory for Guided Reinforcement Learning in Large Language"
-    " Models",
-    "",
     changes="regularizer, sampling, guidance",
     evidence="reconstruction",
     reports="models of 4B, 8B and 14B: pass@1 3.92 to 4.73 % above GRPO",

@@ -316,8 +316,8 @@ def meml_grpo(
     views = [with_note(text) for text in experts.split("|")]
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=cell_normalized(epsilon),
             regularizers=[teach_the_worst(mutual), imitate(imitation)],
         ),
@@ -334,8 +334,6 @@ def meml_grpo(
 
 METHOD = Method(
     meml_grpo,
-    "MEML-GRPO: Heterogeneous Multi-Expert Mutual Learning for RLVR Advancement",
-    "",
     changes="advantage, regularizer, sampling, guidance",
     evidence="reconstruction",
     left_out="fine-tuning on the experts' styles before",

@@ -66,9 +66,6 @@ def opd(teacher: str = "start", bound: Positive = 20.0) -> Recipe:
 
 METHOD = Method(
     opd,
-    "VLA-OPD: Bridging Offline SFT and Online RL for Vision-Language-Action Models via On-Policy"
-    " Distillation",
-    "",
     changes="advantage, surrogate, guidance",
     baseline="other",
     gradient="stopped",

@@ -119,8 +119,6 @@ def sdpo(
 
 METHOD = Method(
     sdpo,
-    "Reinforcement Learning via Self-Distillation",
-    "https://github.com/lasgroup/SDPO",
     changes="mask, surrogate, guidance",
     small={"top_k": 3},
     left_out="feedback in words; a teacher between reference and policy",

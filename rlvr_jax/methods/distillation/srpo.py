@@ -103,7 +103,7 @@ def srpo(
             advantage=group_centered(),
             transforms=[weigh_certain_teacher(beta, success)],
             surrogate=by_origin(
-                own=ppo_clip(low=clip_low, high=clip_high),
+                own=ppo_clip(clip_low, clip_high),
                 foreign=distilled(over_vocabulary("kl")),
                 where=failures(success),
                 reads=(),
@@ -117,8 +117,6 @@ def srpo(
 
 METHOD = Method(
     srpo,
-    "Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
-    "https://arxiv.org/abs/2604.02288",
     changes="advantage, weight, surrogate, guidance",
     evidence="reconstruction",
     left_out="feedback in words",

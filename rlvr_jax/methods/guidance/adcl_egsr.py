@@ -30,7 +30,6 @@ from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
@@ -217,9 +216,7 @@ def adcl_egsr(
       shown: fraction of the worked solution that is shown.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             pieces_by_difficulty(pieces, rating_samples),
             stages=[replace_failures(hint(shown), guided_samples, replaced)],
@@ -229,9 +226,6 @@ def adcl_egsr(
 
 METHOD = Method(
     adcl_egsr,
-    "Learning Like Humans: Advancing LLM Reasoning Capabilities via Adaptive Difficulty Curriculum"
-    " Learning and Expert-Guided Self-Reformulation",
-    "",
     changes="curriculum, sampling, guidance",
     evidence="reconstruction",
     reports=(

@@ -174,7 +174,7 @@ def ampo(
       max_length: budget of response tokens (L).
     """
     bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
-    own = ppo_clip(low=clip_low, high=clip_high, ratio=clamped_token_ratio, dual=dual_clip)
+    own = ppo_clip(clip_low, clip_high, ratio=clamped_token_ratio, dual=dual_clip)
     return Recipe(
         objective=objective(
             advantage=group_centered(),
@@ -190,8 +190,6 @@ def ampo(
 
 METHOD = Method(
     ampo,
-    "More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse Exploration",
-    "https://github.com/SII-Enigma/AMPO",
     changes="advantage, surrogate, aggregation, guidance",
     ratio="other",
     left_out="solutions in other groups by chance; the format's part in the ranking",

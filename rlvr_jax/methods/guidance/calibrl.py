@@ -118,8 +118,8 @@ def calibrl(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=centered_on_own_rows(),
             transforms=[drop_off_policy()],
             dual_clip=dual_clip,
@@ -131,8 +131,6 @@ def calibrl(
 
 METHOD = Method(
     calibrl,
-    "Controllable Exploration in Hybrid-Policy RLVR for Multi-Modal Reasoning",
-    "https://github.com/zhh6425/CalibRL",
     changes="advantage, regularizer, guidance",
     baseline="batch",
     left_out="solutions in some groups only (mixup by chance or by pass rate)",

@@ -67,8 +67,6 @@ def critique_ft(weight: NonNegative = 1.0) -> Recipe:
 
 METHOD = Method(
     critique_ft,
-    "Unleashing the Reasoning Potential of Pre-trained LLMs by Critique Fine-Tuning on One Problem",
-    "https://github.com/TIGER-AI-Lab/One-Shot-CFT",
     changes="surrogate, guidance",
     left_out="sampling the candidates and their critiques from other models",
     reports=(

@@ -22,7 +22,6 @@ import numpy as np
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
@@ -127,17 +126,13 @@ def flawed_prefix(
     """
     views = [begin_with_flaw(kind) for kind in kinds]
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience([shuffled_epochs(), mix_views(views, shares)]),
     )
 
 
 METHOD = Method(
     flawed_prefix,
-    "Can Large Reasoning Models Improve Accuracy on Mathematical Tasks Using Flawed Thinking?",
-    "",
     changes="curriculum, guidance",
     evidence="reconstruction",
     reports=(

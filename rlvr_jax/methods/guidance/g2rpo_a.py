@@ -155,8 +155,6 @@ def g2rpo_a(
 
 METHOD = Method(
     g2rpo_a,
-    "G²RPO-A: Guided Group Relative Policy Optimization with Adaptive Guidance",
-    "https://github.com/T-Lab-CUHKSZ/G2RPO-A",
     changes="advantage, surrogate, guidance, sampling",
     gradient="stopped",
     left_out="a linear decay of the length, their other script",

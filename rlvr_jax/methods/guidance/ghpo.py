@@ -57,8 +57,6 @@ def ghpo(
 
 METHOD = Method(
     ghpo,
-    "GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning",
-    "https://github.com/hkgc-1/GHPO",
     changes="guidance, sampling, reward",
     small={"weights": (1.0, 0.5, 0.25)},
     reports=(

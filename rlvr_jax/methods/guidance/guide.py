@@ -114,7 +114,7 @@ def guide(
         objective=objective(
             advantage=group_normalized(epsilon),
             surrogate=by_origin(
-                own=ppo_clip(low=clip_low, high=clip_high),
+                own=ppo_clip(clip_low, clip_high),
                 foreign=shaped_ratio(quantile_scale(quantile, least_scale)),
             ),
             aggregation=rollout_mean_token_mean(),
@@ -125,8 +125,6 @@ def guide(
 
 METHOD = Method(
     guide,
-    "Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
-    "https://github.com/vaskar-open-source-research/guide_rl",
     changes="surrogate, sampling, selection, guidance",
     gradient="stopped",
     ratio="other",

@@ -181,8 +181,6 @@ def hpt(
 
 METHOD = Method(
     hpt,
-    "Towards a Unified View of Large Language Model Post-Training",
-    "https://github.com/TsinghuaC3I/Unify-Post-Training",
     changes="advantage, mask, surrogate, regularizer, guidance",
     baseline="batch",
     reports=(

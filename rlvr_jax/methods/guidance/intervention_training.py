@@ -143,8 +143,6 @@ def intervention_training(
 
 METHOD = Method(
     intervention_training,
-    "InT: Self-Proposed Interventions Enable Credit Assignment in LLM Reasoning",
-    "",
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
     left_out="finding the error by the policy; several epochs over the stored pairs",

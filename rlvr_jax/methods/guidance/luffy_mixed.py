@@ -58,8 +58,6 @@ def luffy_mixed(
 
 METHOD = Method(
     luffy_mixed,
-    "Learning to Reason under Off-Policy Guidance",
-    "https://github.com/ElliottYan/LUFFY",
     changes="advantage, surrogate, aggregation, guidance",
     ratio="other",
     reports="Qwen2.5-Math-7B: above on-policy RL on the mean of six maths benchmarks",

@@ -18,7 +18,6 @@ from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import NOTE
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import gives_away
@@ -82,17 +81,13 @@ def nurl(
     """
     hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(unsolved_pool(first_stage), stages=[hinted]),
     )
 
 
 METHOD = Method(
     nurl,
-    "NuRL: Nudging the Boundaries of LLM Reasoning",
-    "",
     changes="curriculum, sampling, guidance",
     evidence="reconstruction",
     left_out="writing the hints, by the policy before training",

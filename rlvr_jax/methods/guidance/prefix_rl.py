@@ -106,8 +106,6 @@ def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, share: Unit = 
 
 METHOD = Method(
     prefix_rl,
-    "Reuse your FLOPs: Scaling RL on Hard Problems by Conditioning on Very Off-Policy Prefixes",
-    "",
     changes="advantage, curriculum, guidance",
     evidence="reconstruction",
     left_out="sampling the solutions by rejection; prefixes for hard prompts only",

@@ -81,17 +81,13 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
       fraction: of the solution's characters that is shown (p).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_centered()
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_centered()),
         experience=experience([shuffled_epochs(), show_as(augmented(fraction))]),
     )
 
 
 METHOD = Method(
     questa,
-    "QuestA: Expanding Reasoning Capacity in LLMs via Question Augmentation",
-    "https://github.com/foreverlasting1202/QuestA",
     changes="curriculum, guidance",
     left_out="asynchronous training",
     reports=(

@@ -135,8 +135,8 @@ def reverse_curriculum(
     estimator = generalized_advantage(discount, trace_decay, kl_coefficient)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=whitened(estimator, ddof=1, epsilon=1e-8, floor=0.0),
             aggregation=rollout_mean_token_mean(),
         ),
@@ -150,9 +150,6 @@ def reverse_curriculum(
 
 METHOD = Method(
     reverse_curriculum,
-    "Training Large Language Models for Reasoning through Reverse Curriculum Reinforcement"
-    " Learning",
-    "https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL",
     changes="advantage, curriculum, guidance, reward",
     baseline="other",
     left_out="the critic's coefficient of 5",

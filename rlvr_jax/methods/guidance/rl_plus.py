@@ -97,9 +97,6 @@ def rl_plus(
 
 METHOD = Method(
     rl_plus,
-    "RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with"
-    " Hybrid-policy Optimization",
-    "https://github.com/YihongDong/RL-PLUS",
     changes="advantage, weight, surrogate, aggregation, guidance",
     gradient="stopped",
     ratio="other",

@@ -141,7 +141,7 @@ def scope(
       gamma: probability at which a teacher's token has the largest gradient (γ).
       hint_fraction: of the worked solution that the teacher is shown.
     """
-    own = ppo_clip(low=clip_low, high=clip_high)
+    own = ppo_clip(clip_low, clip_high)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -154,8 +154,6 @@ def scope(
 
 METHOD = Method(
     scope,
-    "Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance",
-    "",
     changes="surrogate, sampling, guidance",
     ratio="other",
     evidence="reconstruction",

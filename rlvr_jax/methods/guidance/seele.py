@@ -273,7 +273,7 @@ def seele(
       target: accuracy that the hints should bring (a*).
       imitation: weight of the log-probs of hint tokens (γ).
     """
-    own = ppo_clip(low=clip_low, high=clip_high)
+    own = ppo_clip(clip_low, clip_high)
     penalties = [kl_penalty(kl_coefficient, weight=drawn)] if kl_coefficient else []
     return Recipe(
         objective=objective(
@@ -290,9 +290,6 @@ def seele(
 
 METHOD = Method(
     seele,
-    "Staying in the Sweet Spot: Responsive Reasoning Evolution via Capability-Adaptive Hint"
-    " Scaffolding",
-    "https://arxiv.org/abs/2509.06923",
     changes="advantage, surrogate, regularizer, curriculum, sampling, guidance",
     evidence="reconstruction",
     reports=(

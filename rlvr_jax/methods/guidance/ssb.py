@@ -92,8 +92,6 @@ def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
 
 METHOD = Method(
     ssb,
-    "Semantic Soft Bootstrapping: Long Context Reasoning in LLMs without Reinforcement Learning",
-    "https://github.com/purbeshmitra/semantic-soft-bootstrapping",
     changes="surrogate, guidance",
     left_out="replies and logits made once, before training",
     reports="over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24",

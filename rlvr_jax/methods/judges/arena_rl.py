@@ -37,7 +37,6 @@ from rlvr_jax.experience.rewards.tournaments import (
     scored_matches,
 )
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
@@ -262,17 +261,13 @@ def arena_rl(
         replies; such as `compare_with(judge)`.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[tournament(compare, arena.reward, arena.schedule)]),
     )
 
 
 METHOD = Method(
     arena_rl,
-    "ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
-    "https://github.com/Alibaba-NLP/qqr",
     changes="reward",
     left_out="the authors' judge (`--judge` brings one); double elimination",
     reports=(

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -74,10 +73,7 @@ def br_rm(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(stages=[shape(preference_reward(column, malformed))]),
     )
@@ -85,8 +81,6 @@ def br_rm(
 
 METHOD = Method(
     br_rm,
-    "Think Twice: Branch-and-Rethink Reasoning Reward Model",
-    "",
     changes="reward",
     evidence="reconstruction",
     left_out="the second turn, whose prompt contains the first one",

@@ -254,8 +254,6 @@ def cgpo(
 
 METHOD = Method(
     cgpo,
-    "The Perfect Blend: Redefining RLHF with Mixture of Judges",
-    "",
     changes="advantage, surrogate, reward",
     baseline="other",
     gradient="stopped",

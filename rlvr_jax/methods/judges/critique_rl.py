@@ -14,7 +14,6 @@ sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
 """
 
 from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
@@ -32,17 +31,13 @@ def critique_rl(
       max_rounds: most rounds of sampling to fill one update (ours).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[refill(uniform, max_rounds)]),
     )
 
 
 METHOD = Method(
     critique_rl,
-    "Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
-    "https://github.com/TIGER-AI-Lab/Critique-Coder",
     changes="selection",
     left_out="the solutions with labels; top-p and top-k of the sampler",
     reports=(

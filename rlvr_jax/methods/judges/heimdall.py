@@ -35,9 +35,7 @@ def heimdall(
     """
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[shape(total({"verdict": signed_outcome}))]),
         critic=critic_of(estimator, value_clip),
     )
@@ -45,8 +43,6 @@ def heimdall(
 
 METHOD = Method(
     heimdall,
-    "Heimdall: test-time scaling on the generative verification",
-    "https://arxiv.org/abs/2504.10337",
     changes="reward",
     baseline="other",
     evidence="reconstruction",

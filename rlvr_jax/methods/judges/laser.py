@@ -188,8 +188,8 @@ def laser(
     fit = [self_reward_loss(coefficient, scale, reference_logp, balanced)] if coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=self_rewarded(mix, min_std, epsilon),
             regularizers=fit,
             aggregation=rollout_mean_token_mean(),
@@ -200,8 +200,6 @@ def laser(
 
 METHOD = Method(
     laser,
-    "LaSeR: Reinforcement Learning with Last-Token Self-Rewarding",
-    "https://github.com/RUCBM/LaSeR",
     changes="advantage, regularizer",
     baseline="signal",
     left_out="the phases of training; the weighted vote at test time",

@@ -53,9 +53,7 @@ def meta_policy(
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     reward = by_rubric(rubric, sum_of_rubric if summed else share_of_rubric)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[shape(reward)]),
         critic=critic_of(estimator, value_clip),
     )
@@ -63,8 +61,6 @@ def meta_policy(
 
 METHOD = Method(
     meta_policy,
-    "Toward Evaluative Thinking: Meta Policy Optimization with Evolving Reward Models",
-    "https://github.com/minnesotanlp/mpo",
     changes="reward",
     baseline="other",
     left_out="the authors' judge (`--judge` brings one); the rewriting of its rubric within a run",

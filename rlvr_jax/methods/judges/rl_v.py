@@ -81,9 +81,6 @@ def rl_v(
 
 METHOD = Method(
     rl_v,
-    "Putting the Value Back in RL: Better Test-Time Scaling by Unifying LLM Reasoners With"
-    " Verifiers",
-    "https://arxiv.org/abs/2505.04842",
     changes="regularizer",
     evidence="reconstruction",
     left_out="longer budgets until a response is judged correct",

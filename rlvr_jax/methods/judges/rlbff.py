@@ -22,7 +22,6 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.rewards.composition import bounded, column, total
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, NonNegativeInt
@@ -80,9 +79,7 @@ def rlbff(
     """
     odds = column(number)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             stages=[
                 *([reward_odds(principle, (yes, no))] if principle else []),
@@ -94,8 +91,6 @@ def rlbff(
 
 METHOD = Method(
     rlbff,
-    "RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
-    "https://arxiv.org/abs/2509.21319",
     changes="reward",
     evidence="reconstruction",
     left_out="the authors' judge (`--judge` brings one) and its data; a judge that reasons first",

@@ -14,7 +14,7 @@ Their best checkpoint is from half of the run, as the policy overfits the reward
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
+from rlvr_jax.objectives import entropy_bonus, kl_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -46,11 +46,7 @@ def rlmt(
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            dual_clip=dual_clip,
-            regularizers=terms,
+            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=terms
         ),
         experience=experience(stages=[shape(total({"preference": column(number)}))]),
     )
@@ -58,8 +54,6 @@ def rlmt(
 
 METHOD = Method(
     rlmt,
-    "Language Models that Think, Chat Better",
-    "https://github.com/princeton-pli/RLMT",
     changes="reward",
     left_out=(
         "the reward model (`--judge` brings one); the warm start on thoughts of a larger model"

@@ -27,7 +27,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, vetoed, weighted_share
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -107,17 +106,13 @@ def rubric_rewards(
     ]
     combine = anchored(saturation, synergy, pair, power, veto_below)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(by_rubric(rubric, combine))]),
     )
 
 
 METHOD = Method(
     rubric_rewards,
-    "Reinforcement Learning with Rubric Anchors",
-    "https://arxiv.org/abs/2508.12790",
     changes="reward",
     evidence="reconstruction",
     left_out=(

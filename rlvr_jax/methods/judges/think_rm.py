@@ -20,7 +20,6 @@ from jaxtyping import Float
 from rlvr_jax.experience import compare_by, experience, tournament
 from rlvr_jax.experience.rewards.tournaments import Rounds, Scores, scored_matches
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
@@ -68,10 +67,7 @@ def think_rm(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(
             stages=[
@@ -83,8 +79,6 @@ def think_rm(
 
 METHOD = Method(
     think_rm,
-    "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
-    "https://github.com/IlgeeHong/Think-RM",
     changes="advantage, reward",
     baseline="other",
     left_out="the authors' judge (`--judge` brings one) and its training",

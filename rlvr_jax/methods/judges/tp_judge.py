@@ -16,7 +16,7 @@ be long and wordy rather than incorrect, so the policy trains on short and algeb
 from rlvr_jax.experience import experience, grade_also, shape
 from rlvr_jax.experience.rewards.composition import column, total
 from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite
@@ -41,10 +41,7 @@ def tp_judge(
     reward = {"proved": column(0), "outcome": plain_outcome}
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(
             stages=[proved, shape(total(reward, {"outcome": outcome_weight}))],
@@ -54,8 +51,6 @@ def tp_judge(
 
 METHOD = Method(
     tp_judge,
-    "Theorem Prover as a Judge for Synthetic Data Generation",
-    "",
     changes="reward",
     evidence="reconstruction",
     left_out="the formaliser; a theorem prover; the allocation to imitation and preferences",

@@ -24,7 +24,6 @@ from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum
@@ -184,10 +183,7 @@ def v1_pairwise(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[cells_alike()],
+            clip_low, clip_high, epsilon=epsilon, transforms=[cells_alike()]
         ),
         experience=experience(stages=[rate_pairs(pairs, tolerance)]),
     )
@@ -195,8 +191,6 @@ def v1_pairwise(
 
 METHOD = Method(
     v1_pairwise,
-    "V_1: Unifying Generation and Self-Verification for Parallel Reasoners",
-    "",
     changes="reward, sampling",
     evidence="reconstruction",
     left_out="the tournament at test time",

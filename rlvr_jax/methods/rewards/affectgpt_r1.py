@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from rlvr_jax.experience import experience, grade_also, shape
 from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegative
@@ -48,10 +48,7 @@ def affectgpt_r1(
     formed = Check(f"{TEXTS}.affectgpt_r1:formed")
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(
             stages=[
@@ -67,9 +64,6 @@ def affectgpt_r1(
 
 METHOD = Method(
     affectgpt_r1,
-    "AffectGPT-R1: Leveraging Reinforcement Learning for Open-Vocabulary Multimodal Emotion"
-    " Recognition",
-    "",
     changes="reward",
     evidence="reconstruction",
     left_out="pictures and sound; the cold start; the rewards that did not help",

@@ -346,8 +346,8 @@ def ares(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=hesitation_advantage(window, percentile, threshold_keep, scale, epsilon),
             dual_clip=dual_clip,
         ),

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_max
 from rlvr_jax.types import Method, Recipe
@@ -71,18 +70,13 @@ def carr_cgrpo(
       column: of the task's rewards, the fraction of the rubric that is reached.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(with_evidence(column, share, relative))]),
     )
 
 
 METHOD = Method(
     carr_cgrpo,
-    "Chaining the Evidence: Robust Reinforcement Learning for Deep Search Agents with"
-    " Citation-Aware Rubric Rewards",
-    "https://github.com/THUDM/CaRR",
     changes="reward",
     left_out=(
         "the authors' judges (`--judge` brings one); the agent's tools; "

@@ -21,7 +21,7 @@ rewards have no advantage.
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.consensus import agreement
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Unit
@@ -42,10 +42,7 @@ def empo(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(stages=[shape(agreement(least, missing=missing))]),
     )
@@ -53,8 +50,6 @@ def empo(
 
 METHOD = Method(
     empo,
-    "Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning Incentivization",
-    "https://arxiv.org/abs/2504.05812",
     changes="reward",
     left_out="the verifier that compares answers of free text; the guards of questions repeated",
     reports=(

@@ -21,7 +21,7 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.composition import Part, column, combined
 from rlvr_jax.experience.rewards.outcomes import plain_outcome
 from rlvr_jax.experience.rewards.parts import Shaping
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegativeInt
@@ -62,9 +62,9 @@ def instruction_following(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
@@ -76,8 +76,6 @@ def instruction_following(
 
 METHOD = Method(
     instruction_following,
-    "VerIF: Verification Engineering for Reinforcement Learning in Instruction Following",
-    "https://github.com/THU-KEG/VerIF",
     changes="reward",
     left_out="the authors' judge (`--judge` brings one); the constraints that the authors generate",
     reports=(

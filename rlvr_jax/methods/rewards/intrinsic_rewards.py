@@ -163,8 +163,8 @@ def intrinsic_rewards(
     sure = isinstance(signal, Certainty)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=certainty_normalized(signal, epsilon) if sure else group_normalized(epsilon),
             kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
@@ -175,8 +175,6 @@ def intrinsic_rewards(
 
 METHOD = Method(
     intrinsic_rewards,
-    "How Far Can Unsupervised RLVR Scale LLM Training?",
-    "https://arxiv.org/abs/2505.19590",
     changes="reward, advantage",
     baseline="signal",
     left_out="more votes than rows; votes over rephrased questions",

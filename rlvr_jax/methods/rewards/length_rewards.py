@@ -24,7 +24,6 @@ from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.composition import total
 from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_max, group_spread
 from rlvr_jax.types import Method, Recipe, is_correct
@@ -119,9 +118,7 @@ def length_rewards(
       form: `cosine`, `relative`, `overlong` or `linear`.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(form(max_length))]),
     )
 

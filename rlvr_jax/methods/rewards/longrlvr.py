@@ -21,7 +21,6 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -95,17 +94,13 @@ def longrlvr(
       columns: of the task's rewards: precision, recall and, if it may be broken, the format.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
     )
 
 
 METHOD = Method(
     longrlvr,
-    "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
-    "https://github.com/real-absolute-AI/LongRLVR",
     changes="reward",
     left_out="the judge of answers; the filter of groups",
     reports="a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5",

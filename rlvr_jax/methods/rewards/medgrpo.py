@@ -20,7 +20,6 @@ import numpy as np
 
 from rlvr_jax.experience import cells_by_kind, experience, shape, shuffled_epochs
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_quantile
 from rlvr_jax.types import Method, Recipe
@@ -117,9 +116,7 @@ def medgrpo(
       least: smallest distance of the quartiles (δ).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             curriculum=[shuffled_epochs(), cells_by_kind()],
             stages=[shape(by_start_quartiles(column, cells, slope, least))],
@@ -129,8 +126,6 @@ def medgrpo(
 
 METHOD = Method(
     medgrpo,
-    "MedGRPO: Multi-Task Reinforcement Learning for Heterogeneous Medical Video Understanding",
-    "",
     changes="reward",
     evidence="reconstruction",
     left_out="the judge of captions (`--judge` brings one); the factor of the format",

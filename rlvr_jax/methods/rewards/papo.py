@@ -30,7 +30,6 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
@@ -174,11 +173,7 @@ def papo(
         regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            dual_clip=dual_clip,
-            regularizers=regularizers,
+            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=regularizers
         ),
         experience=experience(stages=[second_prompt(hide_words(hidden_share, filler))]),
     )
@@ -186,8 +181,6 @@ def papo(
 
 METHOD = Method(
     papo,
-    "Perception-Aware Policy Optimization for Multimodal Reasoning",
-    "https://github.com/MikeWangWZHL/PAPO",
     changes="regularizer, surrogate",
     left_out=(
         "patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and "

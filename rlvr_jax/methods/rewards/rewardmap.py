@@ -22,7 +22,7 @@ from rlvr_jax.experience import experience, grade_also, shape
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum, Setting
 from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
@@ -104,9 +104,9 @@ def rewardmap(
     check = Check("rlvr_jax.verifiers.texts.rewardmap:check")
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
@@ -122,9 +122,6 @@ def rewardmap(
 
 METHOD = Method(
     rewardmap,
-    "RewardMap: Tackling Sparse Rewards in Fine-grained Visual Reasoning via Multi-Stage"
-    " Reinforcement Learning",
-    "https://github.com/fscdc/RewardMap",
     changes="reward, curriculum",
     left_out="the maps, which are pictures",
     reports=(

@@ -22,7 +22,6 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_std
 from rlvr_jax.objectives.statistics.masked import masked_mean
@@ -302,9 +301,7 @@ def rlpr(
         format: `behind_tags`, or `at_last_word` for tasks without tags.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             stages=[likely_answers(splice, form_share, spread_share, keep, start)]
         ),
@@ -313,8 +310,6 @@ def rlpr(
 
 METHOD = Method(
     rlpr,
-    "RLPR: Extrapolating RLVR to General Domains without Verifiers",
-    "https://arxiv.org/abs/2506.18254",
     changes="reward, selection",
     left_out="further prompts for groups that are dropped; the penalty for repetition",
     reports=(

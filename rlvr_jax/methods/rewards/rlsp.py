@@ -133,9 +133,7 @@ def rlsp(
     )
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[shape(reward)]),
         critic=critic_of(estimator, value_clip),
     )
@@ -143,8 +141,6 @@ def rlsp(
 
 METHOD = Method(
     rlsp,
-    "On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
-    "https://arxiv.org/abs/2502.06773",
     changes="reward, advantage",
     baseline="other",
     small={"max_length": 24},

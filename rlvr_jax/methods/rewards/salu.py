@@ -19,7 +19,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
@@ -73,18 +72,13 @@ def salu(
       columns: of the task's rewards: answerable, abstained (0 or 1), confidence.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(confident_abstention(*columns))]),
     )
 
 
 METHOD = Method(
     salu,
-    "Harnessing RLHF for Robust Unanswerability Recognition and Trustworthy Response Generation in"
-    " LLMs",
-    "",
     changes="reward",
     evidence="reconstruction",
     left_out="the supervised phase before RL",

@@ -81,7 +81,7 @@ def spurious_rewards(
       clipped: with the trust region; False: the ratio is unbounded.
     """
     reward = random_reward(chance) if control is None else control
-    bounds = ppo_clip(low=clip_low, high=clip_high)
+    bounds = ppo_clip(clip_low, clip_high)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -94,8 +94,6 @@ def spurious_rewards(
 
 METHOD = Method(
     spurious_rewards,
-    "Exploration v.s. Exploitation: Rethinking RLVR through Clipping, Entropy, and Spurious Reward",
-    "https://github.com/ruixin31/Spurious_Rewards",
     changes="reward",
     reports=(
         "MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to "

@@ -67,7 +67,6 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
         raise ValueError("ask_experts: views must be at least one, got none")
 
     def propose(asks, state, turn):
-        del state, turn
         return [
             replace(ask, view=view, cell=cell, samples=number, first_sample=sum(parts[:cell]))
             for ask in asks
@@ -94,7 +93,6 @@ def join_groups() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         first = [batch.asks[rows[0]] for rows in batch.groups]
         keys = [(ask.number, ask.round) for ask in first]
         fresh = [one != two for one, two in zip(keys, [None, *keys[:-1]], strict=True)]
@@ -133,13 +131,10 @@ def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, 
 def show_to_worst(views: Sequence[View]) -> Stage:
     """Sets the worst expert's prompt as the second prompt of the best expert's correct rows.
 
-    Args:
-      views: of the experts, by their cells.
     Metrics: teaching_rows (fraction of the rows).
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         rollouts = batch.rollouts
         teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
         there, worst = np.asarray(teaching.rows), np.asarray(teaching.worst)
@@ -162,8 +157,6 @@ def teach_the_worst(coefficient: NonNegative) -> Transform:
     term + c · mean over their tokens of (old_logp - logp'), logp' under the row's second prompt: an
     estimate of KL(π(·|best) ‖ π(·|worst)), whose gradient is that of imitation.
 
-    Args:
-      coefficient: c.
     Metrics: mutual_divergence (the mean), taught_tokens (their number).
     """
 
@@ -222,11 +215,6 @@ def imitate_hard(
     A full store is emptied. The worked solutions of its prompts, after the prompt of each view, are
     rows to imitate in an update of their own. Only train prompts are stored.
 
-    Args:
-      views: of the experts.
-      wrong_above: fraction of incorrect rows above which a prompt is hard.
-      probability: of storing a hard prompt.
-      capacity: prompts of a full store.
     Metrics: hard_groups (fraction of the groups), kept_prompts (in the store), imitated_solutions
       (rows), solutions_too_long (prompts).
     """

@@ -31,8 +31,6 @@ def teacher_log_ratio(bound: Positive = 20.0) -> Transform:
     There is no discounted sum over later tokens. The mean is below 0 until the policy is the
     teacher. Without the bound it is -∞ for tokens with teacher probability 0.
 
-    Args:
-      bound: of |A_t|, nats.
     Metrics: teacher_log_ratio (mean).
     """
 

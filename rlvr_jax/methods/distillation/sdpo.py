@@ -34,8 +34,6 @@ from rlvr_jax.types.parts import part
 def drop_untaught(success: Finite = 0.5) -> Transform:
     """Masks rows without a correct row among the others of their group.
 
-    Args:
-      success: smallest outcome of a correct row.
     Metrics: taught_share (fraction of the tokens).
     """
 
@@ -55,10 +53,6 @@ def over_likeliest(top_k: Count, alpha: Unit) -> Distance:
     With s and t the policy and the teacher over these k + 1 classes and m = (1 - α) s + α t:
     KL(t ‖ s) for α = 0, KL(s ‖ t) for α = 1, else (1 - α) KL(s ‖ m) + α KL(t ‖ m). The choice of
     tokens has no gradient; s has, also within m.
-
-    Args:
-      top_k: k.
-      alpha: α.
     """
 
     def relative(one, two):

@@ -46,9 +46,6 @@ def taught_failures(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B 
 def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform:
     """Multiplies the weight of taught failures by exp(-β H), H the teacher's entropy, with mean 1.
 
-    Args:
-      beta: β.
-      success: smallest outcome of a correct row.
     Metrics: taught_share (fraction of the tokens), teacher_entropy (mean over taught failures).
     """
 

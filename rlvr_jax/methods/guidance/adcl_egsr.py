@@ -52,9 +52,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
     section rates its prompts, which stay in it. A section is passed once; its last step is filled
     from its beginning. The first section follows the last one.
 
-    Args:
-      number: K, sections, at most as many as prompts.
-      samples: responses per rated prompt.
     Metrics: piece (section, from 0), rated_prompts, piece_difficulty (mean of the rated prompts).
     Raises:
       ValueError: at the start of a run, more sections than prompts.
@@ -87,7 +84,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
         return pieces(state)[(piece + 1) % number] if last else np.zeros(0, int)
 
     def propose(asks, state, turn):
-        del asks
         setting = turn.setting
         piece, place, last = now(turn.step, setting, state)
         section = pieces(state)[piece] if turn.step else state.order
@@ -100,7 +96,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
         return [*(replace(ask, samples=samples, rating=True) for ask in ratings), *trained]
 
     def observe(state, turn, seen, learned):
-        del learned
         piece, _, last = now(turn.step, turn.setting, state)
         numbers = rated(turn.step, piece, last, state)
         metrics = {
@@ -133,8 +128,6 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
 
     Args:
       view: help, such as `hint(1.0)`, the whole worked solution.
-      samples: guided responses per prompt.
-      share: largest fraction of a group's rows that is replaced.
     Metrics: guided_groups (fraction of the groups), guided_right (correct fraction of the guided
       responses), replaced_rows (fraction of the rows).
     """

@@ -70,8 +70,6 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
 
     Args:
       when: groups that get solutions, such as `none_above(0.5)`.
-      most: maximum number of solutions of a group.
-      right_above: outcome above which a response is correct and is not replaced.
     Metrics: traces (rows added), traces_right (correct ones among them), traces_too_long
       (solutions of those groups), comprehension (mean of the rows added).
     """
@@ -147,11 +145,7 @@ def comprehension(logp: np.ndarray, answer: np.ndarray, geometric: bool = False)
 
 
 def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.ndarray:
-    """Positions of the `number` best understood solutions; of ties, the shorter first.
-
-    Args:
-      score, length: of each solution.
-    """
+    """Positions of the `number` best understood solutions; of ties, the shorter first."""
     return np.lexsort((length, -np.asarray(score)))[:number]
 
 

@@ -52,10 +52,6 @@ def centered_on_own_rows() -> Transform:
 def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Finite) -> Transform:
     """Adds c · LeakyReLU(-s Δ) |A| where the group has an expert's token at the position.
 
-    Args:
-      coefficient: c.
-      slope: of the LeakyReLU below 0.
-      right_above: outcome above which a row is correct (s = 1).
     Metrics: calibration_loss (mean over the tokens before c).
     """
 
@@ -95,7 +91,6 @@ def calibration_loss(
 
     Args:
       distance: Δ = logp - the expert's level.
-      slope: of the LeakyReLU below 0.
     """
     signed = jnp.where(correct[:, None], -distance, distance)
     return jnp.where(signed > 0, signed, slope * signed)

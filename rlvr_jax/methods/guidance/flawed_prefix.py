@@ -54,7 +54,6 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
         )
 
     def propose(asks, state, turn):
-        del state
         random = turn.random().spawn(turn.round + 1)[-1]
         kinds = random.permutation(np.array(exact_shares(len(asks), shares), int))
         return [
@@ -63,7 +62,6 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
         ]
 
     def observe(state, turn, seen, learned):
-        del learned
         means: dict[str, list[float]] = {}
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
@@ -99,13 +97,9 @@ def begin_with_flaw(kind: str) -> View:
     """Begins the response with `Prompt.meta["flawed"][kind]`, which is not trained on.
 
     A prompt without one is shown unchanged.
-
-    Args:
-      kind: of error, such as "calculation".
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
-        del task
         return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
 
     return View(show)

@@ -46,9 +46,6 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
     The given tokens are trained on like sampled ones, with the advantage of the row. ℓ starts at
     `longest` and follows the accuracy of the trained rows (`guidance_after`).
 
-    Args:
-      rows: guided rows of each group.
-      longest: initial and largest ℓ, tokens.
     Metrics: guidance_length (ℓ), guided_tokens (mean number of given tokens of a guided row).
     Raises:
       ValueError: at the start of a run, groups without an unguided row.
@@ -63,7 +60,6 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
         return samples - rows
 
     def init(setting):
-        del setting
         return Guidance(np.int32(longest), np.int32(0), np.zeros(WINDOW))
 
     def apply(batch, actor, state, turn):
@@ -85,7 +81,6 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
         return batch.with_rollouts(mask=rollouts.mask | given), state, metrics
 
     def observe(state, turn, seen, learned):
-        del turn, seen
         accuracy = learned.rollouts.outcome[learned.decided].astype(float)
         if len(accuracy):
             state = guidance_after(state, float(accuracy.mean()), longest)
@@ -113,10 +108,6 @@ def guidance_after(state: Guidance, accuracy: float, longest: int) -> Guidance:
 
     Every third accuracy a_s is compared with the mean ā of the two before it. If neither is 0:
     ℓ' = ⌊min(ℓ ā / a_s, ℓ_max)⌋ where a_s < ā, max(⌊ℓ ā / a_s⌋, 1) where a_s > ā.
-
-    Args:
-      accuracy: of the step.
-      longest: ℓ_max.
     """
     place = int(state.steps) % (WINDOW + 1)
     recent, length = state.recent.copy(), int(state.length)

@@ -86,9 +86,6 @@ def solved_group_advantage(solved: NonNegativeInt) -> Transform:
     """A_i = R_i - mean over the policy's own rollouts, in groups that it solves; else 0.
 
     An own rollout that is the only one of its group has its reward as advantage.
-
-    Args:
-      solved: γ, number of correct rollouts up to which a group is not trained on by reward.
     """
 
     def advantage(rollouts):
@@ -116,8 +113,6 @@ def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
 def drop_demonstrated(solved: NonNegativeInt) -> Transform:
     """Masks demonstrations, and groups that the policy does not solve.
 
-    Args:
-      solved: γ.
     Metrics: demonstrated_share (fraction of the rows with tokens that are in unsolved groups).
     """
 
@@ -135,9 +130,6 @@ def drop_demonstrated(solved: NonNegativeInt) -> Transform:
 def imitate_demonstrations(coefficient: NonNegative, solved: NonNegativeInt) -> Transform:
     """Adds c · token mean of -logp of the demonstrations of groups that the policy does not solve.
 
-    Args:
-      coefficient: c.
-      solved: γ.
     Metrics: those of `imitate`.
     """
 

@@ -46,8 +46,6 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
 
     Args:
       proposer: view for the proposal, such as `hint(1.0)`.
-      below: score below which a step is wrong.
-      continuations: samples that test an intervention.
     Samples: one response per row with a wrong step, and the continuations.
     Metrics: proposed_interventions, kept_interventions (fractions of the rows).
     """

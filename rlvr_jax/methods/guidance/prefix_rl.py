@@ -35,10 +35,6 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
     not trained on. It counts in the budget of the response and is graded with the rest. The
     responses to one prefix are a group.
 
-    Args:
-      low, high: range of the fraction of the solution's tokens in a prefix.
-      cuts: prefixes of each prompt.
-      share: fraction of the requests with a prefix.
     Metrics: prefixed_share (fraction of the groups), outcome_prefixed and outcome_plain (means over
       the groups of each kind).
     """
@@ -46,7 +42,6 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
         raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")
 
     def propose(asks, state, turn):
-        del state
         seed, random = turn.setting.seed, turn.random().spawn(turn.round + 1)[-1]
         prefixed = random.uniform(size=len(asks)) < share
         cut = random.integers(cuts, size=len(asks)).tolist()
@@ -60,7 +55,6 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
         ]
 
     def observe(state, turn, seen, learned):
-        del turn, learned
         found = {"outcome_prefixed": [], "outcome_plain": []}
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):

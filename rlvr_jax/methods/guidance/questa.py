@@ -41,11 +41,9 @@ def show_as(view: View) -> Curriculum:
     """
 
     def propose(asks, state, turn):
-        del state, turn
         return [replace(ask, view=view) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del seen
         asked = [learned.asks[rows[0]] for rows in learned.groups]
         bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
         return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
@@ -59,9 +57,6 @@ def augmented(fraction: Unit) -> View:
 
     `Task.show_hint` takes precedence. A prompt is shown unchanged if its solution does not contain
     its answer, or if the hint would.
-
-    Args:
-      fraction: of the solution's characters.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:

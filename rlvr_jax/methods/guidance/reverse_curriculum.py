@@ -53,13 +53,10 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
     In stage m all but the last m steps are given; they are not trained on. A solution of M steps
     has M stages, the last from the plain prompt.
 
-    Args:
-      per_stage: training steps in each stage; 0: all stages at once, at random.
     Metrics: given_share (fraction of the solution that is given, mean over the groups).
     """
 
     def propose(asks, state, turn):
-        del state
         steps = np.array([len(ask.prompt.solution) for ask in asks])
         if per_stage:
             stage = np.full(len(asks), 1 + turn.step // per_stage)
@@ -73,7 +70,6 @@ def begin_near_the_end(per_stage: NonNegativeInt = 0) -> Curriculum:
         ]
 
     def observe(state, turn, seen, learned):
-        del turn, seen
         asked = [learned.asks[rows[0]].view.fraction for rows in learned.groups]
         return state, {"given_share": float(np.mean(asked))}
 
@@ -92,11 +88,7 @@ def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
 
 @part
 def right_or_readable(partial: Unit) -> Shaping:
-    """`partial_credit`, where a response gives an answer if `Rollouts.answer` has one.
-
-    Args:
-      partial: reward of an incorrect answer.
-    """
+    """`partial_credit`, where a response gives an answer if `Rollouts.answer` has one."""
 
     def reward(rollouts):
         correct = is_correct(rollouts.outcome)

@@ -39,8 +39,6 @@ from rlvr_jax.types.parts import part
 def weigh_unlikely(power: NonNegative) -> Transform:
     """Multiplies the weight of foreign tokens by (1 - π)^γ, without gradient.
 
-    Args:
-      power: γ.
     Metrics: unlikely_weight (mean over foreign tokens).
     """
 

@@ -52,7 +52,6 @@ def salvage(teacher: View, below: Finite) -> Stage:
 
     Args:
       teacher: view of the teacher, such as `hint(1.0)`.
-      below: score below which a step is wrong.
     Samples: one response per row that can be repaired.
     Metrics: salvageable_rows, salvaged_rows (fractions of all rows).
     """

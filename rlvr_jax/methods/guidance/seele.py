@@ -85,11 +85,9 @@ def remember_hints() -> Curriculum:
         return begin_with(share, trained=True, whole_steps=True)
 
     def propose(asks, state, turn):
-        del turn
         return [replace(ask, view=hinted(ask, state)) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del turn, learned
         state, numbers = state.copy(), set()
         for batch in seen:
             for rows in batch.groups:
@@ -117,9 +115,6 @@ def search_hint(rounds: Count, target: OpenUnit) -> Stage:
     each round, a curve of accuracy over the shown fraction is fitted to all rounds so far. The rows
     of all rounds are one group.
 
-    Args:
-      rounds: m, a divisor of the rows of a group.
-      target: a*, the wanted accuracy.
     Samples: m - 1 times the first round.
     Metrics: hint_share (mean fraction shown in the last round), hinted_outcome (mean of the last
       round).
@@ -172,8 +167,6 @@ def next_hint(points: Sequence[tuple[float, float]], target: float, steps: int) 
 
     Args:
       points: (fraction, accuracy) so far, at least one.
-      target: wanted accuracy.
-      steps: of the solution.
     """
     shares, rates = zip(*points, strict=True)
     if max(rates) == 0:
@@ -190,10 +183,6 @@ def fitted_curve(points: Sequence[tuple[float, float]], target: float) -> Curve:
 
     Points with equal fractions are averaged. With fewer than three fractions only μ is fitted, with
     b = 0 and k = 8. Otherwise b stays below the target, so that the target has a fraction.
-
-    Args:
-      points: (fraction, accuracy).
-      target: wanted accuracy.
     """
     shares = np.unique([share for share, _ in points])
     rates = np.array([np.mean([a for p, a in points if p == share]) for share in shares])
@@ -238,11 +227,9 @@ def imitated(weight: NonNegative) -> Surrogate:
     """-w logp, independent of the advantage: for tokens to imitate."""
 
     def unchanged(signals, context):
-        del context
         return signals
 
     def loss(signals, context):
-        del signals
         return -weight * context.stats.logp
 
     return Surrogate(unchanged, loss)

@@ -40,9 +40,6 @@ def bootstrap_replies(temperature: Positive) -> Stage:
     wrong answer (`with_two_answers`), and replies once. A correct reply is a row under the plain
     prompt. Its second prompt, for the teacher, is the one it was sampled from.
 
-    Args:
-      temperature: of the replies' log-probs and divergences, as a multiple of the sampling
-        temperature, which `drawn_temperature` stores.
     Samples: one response per mixed group.
     Metrics: mixed_groups (fraction of the groups), kept_replies (fraction of the groups).
     """

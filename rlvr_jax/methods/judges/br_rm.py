@@ -36,15 +36,11 @@ from rlvr_jax.types.parts import part
 def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Shaping:
     """outcome - 1 where the format is correct, else `malformed`.
 
-    Args:
-      column: of the task's rewards, 1 where the format is correct.
-      malformed: reward where it is not.
     Reads: outcome, component_rewards. Metrics: reward/format, reward/preference (over rows of
       correct format).
     """
 
     def apply(rollouts, state, moment):
-        del moment
         form, own = rollouts.component_rewards[:, column], rollouts.outcome - 1
         well_formed = form > 0.5
         metrics = {

@@ -51,8 +51,6 @@ def where_judged(columns: Judges) -> Shaping:
 
     Rows of worked solutions (`off_policy`) keep their reward, as others are compared with it.
 
-    Args:
-      columns: of the task's rewards, the judges; NaN where one has no verdict.
     Reads: reward, component_rewards, off_policy.
     """
     if not columns:
@@ -110,9 +108,6 @@ def constrained_advantage(kl_max: Bound, judges: Judges) -> Transform:
 
     Below the reference's likelihood the factor of R_cr exceeds 1, without bound.
 
-    Args:
-      kl_max: largest log(π / π_ref) of a response, nats.
-      judges: columns of `component_rewards`.
     Metrics: feasible_share (of the rows with tokens).
     """
 
@@ -131,13 +126,7 @@ def constrained_advantage(kl_max: Bound, judges: Judges) -> Transform:
 def feasible_preference(
     scale: Positive, likelihood_coefficient: NonNegative, judges: Judges
 ) -> Transform:
-    """Adds the mean over prompts of -log σ(β (Δ⁺ - Δ⁻)) - λ logp⁺ / length⁺ (CODPO).
-
-    Args:
-      scale: β.
-      likelihood_coefficient: λ.
-      judges: columns of `component_rewards`.
-    """
+    """Adds the mean over prompts of -log σ(β (Δ⁺ - Δ⁻)) - λ logp⁺ / length⁺ (CODPO)."""
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
@@ -187,10 +176,6 @@ def feasible_imitation(kl_max: Bound, judges: Judges) -> Transform:
     """Adds the mean over prompts of -R_c(a*) Σ_t logp (CRRAFT).
 
     a* is the best feasible row within the KL budget, else the feasible reference row.
-
-    Args:
-      kl_max: largest log(π / π_ref) of a response, nats.
-      judges: columns of `component_rewards`.
     """
 
     def apply(signals, context, state):
@@ -210,7 +195,6 @@ def feasible_imitation(kl_max: Bound, judges: Judges) -> Transform:
 
 def crpg(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
     """Policy gradient on the constrained reward, within a KL budget."""
-    del scale, likelihood_coefficient
     return objective(
         advantage=constrained_advantage(kl_max, judges),
         surrogate=reinforce(),
@@ -220,13 +204,11 @@ def crpg(kl_max: float, scale: float, likelihood_coefficient: float, judges: Jud
 
 def codpo(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
     """Preference of the best accepted over the worst rejected response."""
-    del kl_max
     return objective_of_terms([feasible_preference(scale, likelihood_coefficient, judges)])
 
 
 def crraft(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
     """Imitation of the best accepted response within the KL budget."""
-    del scale, likelihood_coefficient
     return objective_of_terms([feasible_imitation(kl_max, judges)])
 
 

@@ -57,14 +57,10 @@ def reward_itself(scale: Positive, reference: Finite) -> Stage:
 
     The first token of the preceding `ask_verdict` is z_c.
 
-    Args:
-      scale: β.
-      reference: c, nats.
     Writes: self_reward. Metrics: self_reward (mean over finished rows).
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         rollouts = batch.rollouts
         logp = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
         finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
@@ -86,12 +82,7 @@ def self_reward(
 def self_rewarded(
     mix: Unit = 0.1, min_std: NonNegative = 0.1, epsilon: Epsilon = 1e-6
 ) -> Transform:
-    """A = (1 - γ) · group-normalized reward + γ · `self_advantage`.
-
-    Args:
-      mix: γ; with 0 no self-rewards are needed.
-      min_std: standard deviation of a group's scores up to which they are not used.
-    """
+    """A = (1 - γ) · group-normalized reward + γ · `self_advantage`."""
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -126,9 +117,6 @@ def self_reward_loss(
     """Adds coefficient · mean of w (s - R)², 0 on unfinished rows, over groups with tokens.
 
     Args:
-      coefficient: weight of the term.
-      scale: β.
-      reference: c, nats.
       balanced: w is `class_balance`; else 1.
     Metrics: self_reward/right and self_reward/wrong (means over finished correct and incorrect
       rows).

@@ -47,9 +47,6 @@ def all_factual_or_share(least: Unit = 0.5) -> Function:
     """1 if all factual criteria are met, else the weighted fraction of the criteria that are met.
 
     A criterion without a score leaves the fraction and is not met.
-
-    Args:
-      least: score from which a criterion is met.
     """
 
     def all_factual_or_share_of(scores, rubric):
@@ -74,7 +71,6 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
     Args:
       rubric: criteria, the first rewards of the task.
       reward: determines the best response; of equal ones the first.
-      least: score from which a criterion is met.
     Reads: outcome, component_rewards, texts. Writes: off_policy, origin.
     Metrics: refined_share (of the groups), refined_gain (mean reward of revised responses minus
       that of the responses that they revise).
@@ -164,9 +160,6 @@ def damped_ratio(gamma: Positive) -> Surrogate:
     """-A f, f = π / (π_old + γ), both under the plain prompt; f is at most 1 / γ.
 
     The gradient is that of the full ratio, without saturation.
-
-    Args:
-      gamma: γ.
     """
 
     def prepare(signals, context):
@@ -174,7 +167,6 @@ def damped_ratio(gamma: Positive) -> Surrogate:
         return replace(signals, ratio=own)
 
     def loss(signals, context):
-        del context
         return -signals.advantage * signals.ratio
 
     return Surrogate(prepare, loss)

@@ -34,8 +34,6 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
 
     `verdict_logp` holds log p(yes) and log p(no) over the whole vocabulary after the question.
 
-    Args:
-      coefficient: λ.
     Metrics: verdict_loss (the mean).
     """
 

@@ -34,9 +34,6 @@ ODDS = "odds"  # name of the reward
 def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stage:
     """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
-    Args:
-      question: text after the response, such as "Is it polite? Answer Yes or No.".
-      answers: yes and no, texts of one token each.
     Writes: info of grades. Metrics: info/odds.
     """
     answers = checked_answers("reward_odds", answers)
@@ -44,7 +41,6 @@ def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stag
         raise ValueError(f"reward_odds: answers must be yes and no, got {answers}")
 
     def apply(batch, actor, state, turn):
-        del turn
         asked = asked_rows(batch, actor, answers, question)
         # What else could follow the response cancels in the difference.
         logp = np.asarray(actor.score(asked, ["verdict_logp"], "start")["verdict_logp"])

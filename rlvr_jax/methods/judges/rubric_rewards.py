@@ -51,15 +51,7 @@ def anchored(
     power: Positive = 1.0,
     veto_below: Unit = 0.5,
 ) -> Function:
-    """The weighted fraction with saturation, synergy, power and veto.
-
-    Args:
-      saturation: τ; None: scores count as they are.
-      synergy: c; 0: none.
-      pair: columns a and b.
-      power: p.
-      veto_below: a criterion of kind "veto" with a lower score sets the reward to 0.
-    """
+    """The weighted fraction with saturation, synergy, power and veto."""
 
     def anchored_share(scores, rubric):
         counted = scores

@@ -57,8 +57,6 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate
     cell 0, ratings the cell 1.
 
     Args:
-      pairs: largest number per group.
-      tolerance: τ.
       show: (prompt, first response, second response) -> the prompt of the rating.
     Reads: outcome, texts. Samples: a group for each pair. Writes: cell; the ratings of a response
       into its grade.

@@ -101,8 +101,6 @@ def mark_triggers(words: Sequence[str]) -> Stage:
     A word counts in lower case and capitalized, with and without a space before it, in each
     spelling that is one token.
 
-    Args:
-      words: such as "wait" and "however".
     Writes: trigger. Scores: each response once. Metrics: triggers (per row).
     Raises:
       ValueError: no words; in a run, words of which none is one token of the tokenizer.
@@ -111,7 +109,6 @@ def mark_triggers(words: Sequence[str]) -> Stage:
         raise ValueError("mark_triggers: words must be at least one, got none")
 
     def apply(batch, actor, state, turn):
-        del turn
         spelled = [
             form for word in words for form in (word, f" {word}", word.title(), f" {word.title()}")
         ]
@@ -155,18 +152,12 @@ def hesitation_advantage(
 
     The threshold is the running mean over earlier batches, in the first batch its own threshold.
 
-    Args:
-      window: w, tokens.
-      percentile: of the window entropies of a response, its threshold.
-      keep: weight of the old running mean.
-      scale: constants of the score; None: the authors'.
     Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
       rollouts with tokens).
     """
     scale = HesitationScale() if scale is None else scale
 
     def init(spec):
-        del spec
         return ThresholdState(jnp.zeros((), float), jnp.zeros((), bool))
 
     def apply(signals, context, state):

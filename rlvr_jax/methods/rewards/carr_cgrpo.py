@@ -29,15 +29,10 @@ from rlvr_jax.types.parts import part
 def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = True) -> Shaping:
     """(1 - α) R + α R E.
 
-    Args:
-      column: of the task's rewards, the fraction of a rubric that the evidence reaches.
-      share: α.
-      relative: E is divided by the largest of the group.
     Reads: outcome, group, component_rewards. Metrics: reward/evidence, reward/evidence_of_right.
     """
 
     def apply(rollouts, state, moment):
-        del moment
         outcome, own = rollouts.outcome, rollouts.component_rewards[:, column]
         known = ~jnp.isnan(own)
         best = group_max(jnp.where(known, own, 0), rollouts.group, known)

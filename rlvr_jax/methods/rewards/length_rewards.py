@@ -37,8 +37,6 @@ CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
 def length_cosine(max_length: Count) -> Function:
     """b + (a - b) (1 + cos(π n / L)) / 2, and b beyond L, in place of the outcome.
 
-    Args:
-      max_length: L, tokens.
     Source: https://github.com/knoveleng/open-rs, "Demystifying Long Chain-of-Thought".
     """
 
@@ -87,7 +85,6 @@ def cosine(max_length: int) -> Shaping:
 
 def relative(max_length: int) -> Shaping:
     """The outcome plus the place between the shortest and the longest of the group."""
-    del max_length
     return total({"outcome": plain_outcome, "relative": short_of_group()})
 
 

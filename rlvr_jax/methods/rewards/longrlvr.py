@@ -49,15 +49,12 @@ def grounded(
     Args:
       precision, recall: columns of the task's rewards.
       form: column that is 1 where the format is correct; None: it always is.
-      beta: β.
-      share: η.
     Reads: outcome, component_rewards. Metrics: reward/precision, reward/recall, reward/f_score and,
       with a format, reward/format.
     """
     columns = [precision, recall, *([] if form is None else [form])]
 
     def apply(rollouts, state, moment):
-        del moment
         cited = [rollouts.component_rewards[:, column] for column in columns]
         score, outcome = f_score(*cited[:2], beta), rollouts.outcome
         parts = dict(zip(("precision", "recall", "format"), cited, strict=False))

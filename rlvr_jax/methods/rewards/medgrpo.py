@@ -55,20 +55,16 @@ def by_start_quartiles(
     They are those of the initial policy if every batch has all cells.
 
     Args:
-      column: of the task's rewards, the metric x.
       cells: C, number of labels in `Rollouts.cell`; rows without one belong to the first.
-      slope: k.
       least: δ; equal quartiles would make the curve a step.
     Reads: component_rewards, cell. Metrics: reward/metric (mean of x), reward/median (mean p50 of
       the rows' cells).
     """
 
     def init(prompts):
-        del prompts
         return QuartileState(np.zeros((cells, 3), np.float32), np.zeros(cells, bool))
 
     def apply(rollouts, state, moment):
-        del moment
         values = rollouts.component_rewards[:, column]
         label = jnp.zeros_like(rollouts.group) if rollouts.cell is None else rollouts.cell
         cell = jnp.clip(label, 0, cells - 1)

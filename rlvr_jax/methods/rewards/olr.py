@@ -61,10 +61,6 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
 
     It overwrites the verifier's outcome, reward and grades.
 
-    Args:
-      start: visits before a label can be replaced.
-      slope: least rise of the majority's fraction per visit.
-      visits: number of remembered visits.
     Reads: Grade.answer. Writes: outcome, reward. Metrics: relabelled_groups (fraction of the
       groups), relabelled_rows (fraction of the rows whose outcome changed).
     Raises:
@@ -84,7 +80,6 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
         )
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         majority, rate, count = (array.copy() for array in state)
         outcome, grades = batch.rollouts.outcome.copy(), list(batch.grades)
         replaced = np.zeros(len(batch.groups), bool)

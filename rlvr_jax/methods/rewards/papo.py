@@ -59,7 +59,6 @@ def second_prompt(view: View) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         asks = [replace(ask, view=view) for ask in batch.asks]
         tokens, length = actor.prompts(asks)
         return batch.with_rollouts(second_tokens=tokens, second_length=length), state, {}
@@ -73,16 +72,11 @@ def hide_words(share: Unit, filler: str) -> View:
 
     The text of the prompt determines the hidden words. The last word stays, as the response may
     have to follow it.
-
-    Args:
-      share: probability of each word to be hidden.
-      filler: replaces a hidden word; the policy's tokenizer must know it.
     """
     if not filler:
         raise ValueError(f"hide_words: filler must be a text, got {filler!r}")
 
     def show(prompt: Prompt, task: Task) -> Shown:
-        del task
         words = prompt.text.split(" ")
         random = np.random.default_rng(zlib.crc32(prompt.text.encode()))
         hidden = random.uniform(size=len(words)) < share
@@ -118,10 +112,6 @@ def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Tr
     """penalty' = penalty + c · logp', the log-prob after the second prompt.
 
     Without `trained` it is a constant, which changes the loss but no gradient.
-
-    Args:
-      coefficient: c; below 0 responses become likelier there.
-      trained: as in `second_prompt_divergence`.
     """
 
     def apply(signals, context, state):

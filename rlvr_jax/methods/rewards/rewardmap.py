@@ -37,8 +37,6 @@ def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
     Each epoch shuffles each kind anew. Further rounds of a step take prompts from other places of
     their kinds.
 
-    Args:
-      kinds: in order; other kinds come last, in the order of their first prompts.
     Raises:
       ValueError: when a run begins, a kind that no train prompt has.
     """
@@ -53,7 +51,6 @@ def kinds_in_order(kinds: Sequence[str] = ()) -> Curriculum:
         return ()
 
     def propose(asks, state, turn):
-        del asks, state
         setting = turn.setting
         blocks = _blocks(setting, kinds)
         size = sum(map(len, blocks))

@@ -109,8 +109,6 @@ def likely_answers(
 
     Args:
       splice: (prompt, response) -> where the answer begins, and the answer.
-      form_share: c.
-      spread_share, keep, start: as in `spread_floor`.
     Reads: Prompt.answer, texts. Writes: reward, mask. Scores: each response once more, and each new
       prompt under the initial policy.
     Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format (means over the

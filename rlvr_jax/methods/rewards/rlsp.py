@@ -58,19 +58,12 @@ def decoupled_exploration(
 ) -> Shaping:
     """(1 - w) (v + e) + w g, or v + e without a judge.
 
-    Args:
-      scale: C, the length that costs 1.
-      cap: the most that a short response costs; None: no cap.
-      weight: w.
-      judge: column of the task's rewards with g, ½ where it is outside [0, 1]; None: no judge.
-      clip: bound of the sum on both sides; None: none.
     Reads: outcome, answer, truncated, component_rewards if there is a judge.
     Metrics: reward/outcome, reward/exploration, reward/effort, and out_of_order: 1 if e differs by
       more than 1 in the batch, so that length can outweigh correctness.
     """
 
     def apply(rollouts, state, moment):
-        del moment
         kind = rollouts.outcome.dtype
         no_answer = (rollouts.answer < 0) & (rollouts.outcome == 0)
         outcome = jnp.where(no_answer, NO_ANSWER, rollouts.outcome).astype(kind)

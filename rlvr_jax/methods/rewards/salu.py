@@ -31,15 +31,12 @@ def confident_abstention(
 ) -> Shaping:
     """The table of the module; NaN (no reward) where a column is NaN or c is outside [0, 1].
 
-    Args:
-      answerable, abstained, confidence: columns of the task's rewards, the first two of 0 and 1.
     Reads: outcome, component_rewards. Metrics: reward/abstained, reward/right_of_answered,
       reward/hallucinated (fraction of the unanswerable questions that are answered).
     """
     columns = (answerable, abstained, confidence)
 
     def apply(rollouts, state, moment):
-        del moment
         has, none, sure = (rollouts.component_rewards[:, column] for column in columns)
         known, silent, correct = has > 0.5, none > 0.5, is_correct(rollouts.outcome)
         of_answerable = jnp.where(silent, -0.5, jnp.where(correct, 1.0, -sure))

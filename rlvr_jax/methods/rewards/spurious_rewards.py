@@ -39,11 +39,7 @@ from rlvr_jax.types.rollouts import Rollouts
 
 @part
 def random_reward(chance: Unit = 0.5) -> Shaping:
-    """1 with a probability and 0 else, a function of step, prompt and place in the group.
-
-    Args:
-      chance: γ, probability of a reward of 1.
-    """
+    """1 with a probability and 0 else, a function of step, prompt and place in the group."""
 
     def apply(rollouts, state, moment):
         place = group_rank(jnp.zeros_like(rollouts.reward), rollouts.group, rollouts.rollout_id)

@@ -12,7 +12,6 @@ def mask_truncated() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         return batch.without(batch.rollouts.truncated), state, {}
 
     return apply

@@ -27,7 +27,6 @@ def select_rows(
     """
 
     def apply(batch, actor, state, turn):
-        del actor
         wanted = turn.setting.samples
         taken, cleared = [], []
         for rows in batch.groups:

@@ -63,7 +63,6 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
         return concatenate([batch, rows]), state, told
 
     def observe(state, turn, seen, learned):
-        del learned
         for batch in seen:
             outcomes, plain = batch.outcomes(), repeatable(batch, turn.setting)
             kept = [

@@ -49,7 +49,6 @@ def show_sibling(success: Finite = 0.5) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         sibling = right_siblings(batch, success)
         texts = [response.text for response in batch.responses]
         asks = [

@@ -43,7 +43,6 @@ def grade_also(
     own = functools.lru_cache(maxsize=2)(functools.partial(_task, verify, behind_prompt))
 
     def apply(batch, actor, state, turn):
-        del actor
         told = grade(own(turn.setting), batch).grades
         known = [_numbers(one, names, outcome) for one in told]
         grades = [

@@ -29,7 +29,6 @@ def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
     answers = checked_answers("ask_verdict", answers)
 
     def apply(batch, actor, state, turn):
-        del turn
         return asked_rows(batch, actor, answers, question), state, {}
 
     return apply

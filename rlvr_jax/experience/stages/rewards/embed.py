@@ -20,7 +20,6 @@ def embed(of: str = "start") -> Stage:
         raise ValueError(f"embed: of must be 'start' or 'current', got {of!r}")
 
     def apply(batch, actor, state, turn):
-        del turn
         if batch.rollouts.embedding is not None:
             return batch, state, {}
         found = actor.score(batch, ["mean_hidden"], of)["mean_hidden"]

@@ -33,7 +33,6 @@ def score_steps() -> Stage:
         return ()
 
     def apply(batch, actor, state, turn):
-        del actor
         rollouts = batch.rollouts
         if rollouts.step is not None and rollouts.process_reward is not None:
             return batch, state, {}

@@ -1,4 +1,4 @@
-"""A published method: what it changes of a step, and the card that tells of it."""
+"""A published method: its recipe and its card."""
 
 import re
 import sys
@@ -32,14 +32,20 @@ class Recipe:
     teacher: str | None = None
 
 
+_SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Method:
     """The card of a method.
 
+    The docstring of the method's file gives texts that are not arguments: its first quoted text is
+    the title, followed by the address in the same paragraph ("" if there is none), and its last
+    paragraphs may be "Left out: …", "Reports: …" and "Traps: …".
+
     Fields:
       recipe: the factory.
-      title, url: of the paper; without a title, the first quoted text of the file's docstring and
-        the address that follows it in the same paragraph ("" if there is none).
+      title, url: of the paper.
       changes: the parts of an RL step it changes, of "advantage", "weight", "mask", "surrogate",
         "regularizer", "aggregation", "reward", "selection", "sampling", "curriculum",
         "guidance", "optimizer"; comma-separated.
@@ -80,8 +86,19 @@ class Method:
     small: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        words = sys.modules[self.recipe.__module__].__doc__ or ""
-        if not self.title and (found := re.search(r'"([^"]+)"((?:.|\n(?!\n))*)', words)):
-            url = re.search(r"https://[^\s,)]+", found[2])
-            object.__setattr__(self, "title", " ".join(found[1].split()))
-            object.__setattr__(self, "url", url[0] if url else "")
+        head, *sections = _SECTION.split(self._docstring())
+        found = dict(zip(sections[::2], sections[1::2], strict=True))
+        texts = {name.lower().replace(" ", "_"): text for name, text in found.items()}
+        if not self.title and (title := re.search(r'"([^"]+)"((?:.|\n(?!\n))*)', head)):
+            url = re.search(r"https://[^\s,)]+", title[2])
+            texts |= {"title": title[1], "url": url[0] if url else ""}
+        for name, text in texts.items():
+            object.__setattr__(self, name, getattr(self, name) or " ".join(text.split()))
+
+    def _docstring(self) -> str:
+        return sys.modules[self.recipe.__module__].__doc__ or ""
+
+    @property
+    def definition(self) -> str:
+        """The docstring of the method's file without the texts of the card."""
+        return _SECTION.split(self._docstring())[0].strip()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import typing
 from pathlib import Path
+from types import ModuleType
 
 import golden_vectors as golden
 import numpy as np
@@ -20,6 +21,7 @@ from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs import parse_config
 from rlvr_jax.training.update import check_needs
+from rlvr_jax.types import Method
 
 # Numbers that are read beside another hyperparameter only.
 BESIDE = {
@@ -70,6 +72,25 @@ def test_a_file_without_a_card_is_refused(registry):
         method("mine")
     for name in ("rlvr_jax.methods.a_theme.mine", "rlvr_jax.methods.a_theme"):
         sys.modules.pop(name, None)
+
+
+def test_the_docstring_of_a_file_gives_the_texts_of_its_card(monkeypatch):
+    file = ModuleType("paper", 'Paper: a line.\n\n"Its\ntitle", https://a.b/c, d\n\nTraps: a,\nb\n')
+    monkeypatch.setitem(sys.modules, "paper", file)
+
+    def paper():
+        pass
+
+    paper.__module__ = "paper"
+    card, other = Method(paper, reports="r"), Method(paper, "Another title", traps="c")
+    assert (card.title, card.url, card.traps, card.reports) == (
+        "Its title",
+        "https://a.b/c",
+        "a, b",
+        "r",
+    )
+    assert (other.title, other.url, other.traps, other.left_out) == ("Another title", "", "c", "")
+    assert card.definition.endswith("https://a.b/c, d")
 
 
 def test_an_unknown_method_is_refused_with_the_closest_names():

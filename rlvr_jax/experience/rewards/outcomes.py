@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 Reward = Callable[[Rollouts], Array]
+Rate = Float[Array, "..."]
 
 
 def plain_outcome(rollouts: Rollouts) -> Float[Array, "B"]:

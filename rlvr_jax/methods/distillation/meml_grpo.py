@@ -14,6 +14,11 @@ was read.
 The notes print the mutual term with the opposite sign, which would repel the worst expert. One
 baseline over all experts would punish the weaker style. λ₁, λ₂ and the experts' texts are ours;
 theirs are system prompts of styles that the policy was fine-tuned on before.
+
+Left out: fine-tuning on the experts' styles before
+Reports: Qwen2.5-Math-1.5B 4.89 % and Llama-3.2-1B 11.33 % on the mean over baselines like GRPO
+Traps: an expert with one row of a question has advantage 0: sample several times the number of
+experts; if all experts do equally well, there is no mutual term
 """
 
 from collections.abc import Sequence
@@ -324,12 +329,4 @@ METHOD = Method(
     meml_grpo,
     changes="advantage, regularizer, sampling, guidance",
     evidence="reconstruction",
-    left_out="fine-tuning on the experts' styles before",
-    reports=(
-        "Qwen2.5-Math-1.5B 4.89 % and Llama-3.2-1B 11.33 % on the mean over baselines like GRPO"
-    ),
-    traps=(
-        "an expert with one row of a question has advantage 0: sample several times the number of "
-        "experts; if all experts do equally well, there is no mutual term"
-    ),
 )

@@ -11,6 +11,12 @@ reward is read; grades are only metrics. The estimate is biased after the first 
 as there is no ratio to the policy that sampled. With whole distributions it is exact:
 `no_advantage()`, `no_policy_loss()` and `statistic_penalty(1.0, "kl")`. Without a baseline, the
 probability of almost every token falls at first. The bound is ours.
+
+Left out: a baseline; teachers of another shape
+Reports: robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little
+forgetting
+Traps: the default teacher is the initial policy and teaches nothing new; no reward is read; a
+second update on a batch is biased; tokenizer and template must be the teacher's
 """
 
 import jax
@@ -68,13 +74,4 @@ METHOD = Method(
     baseline="other",
     gradient="stopped",
     evidence="reconstruction",
-    left_out="a baseline; teachers of another shape",
-    reports=(
-        "robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little "
-        "forgetting"
-    ),
-    traps=(
-        "the default teacher is the initial policy and teaches nothing new; no reward is read; a "
-        "second update on a batch is biased; tokenizer and template must be the teacher's"
-    ),
 )

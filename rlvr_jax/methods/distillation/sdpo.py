@@ -13,6 +13,13 @@ KL(t ‖ s), α = 1 the reverse KL(s ‖ t). Correct rows are also distilled if 
 k is 100 in their experiments, and 20 with feedback in words; here it is at most 64. This recipe has
 no feedback in words, does not remove a think block from the shown response, and has no teacher
 between reference and policy. Their code also has the whole vocabulary and the sampled token.
+
+Left out: feedback in words; a teacher between reference and policy
+Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples
+Traps: groups without a correct response have no gradient, nor has the only correct row; other
+correct rows are also distilled; the code's class defaults (α 0, threshold 1, no cap) are not those
+of its experiments; a rate of 0.01 in a script is not read; if updates are large, an average over 20
+of them follows the policy, which then unlearns (brackets): use a slower average, or start
 """
 
 import jax
@@ -111,17 +118,4 @@ def sdpo(
     )
 
 
-METHOD = Method(
-    sdpo,
-    changes="mask, surrogate, guidance",
-    small={"top_k": 3},
-    left_out="feedback in words; a teacher between reference and policy",
-    reports="science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples",
-    traps=(
-        "groups without a correct response have no gradient, nor has the only correct row; other "
-        "correct rows are also distilled; the code's class defaults (α 0, threshold 1, no cap) are "
-        "not those of its experiments; a rate of 0.01 in a script is not read; if updates are "
-        "large, an average over 20 of them follows the policy, which then unlearns (brackets): use "
-        "a slower average, or start"
-    ),
-)
+METHOD = Method(sdpo, changes="mask, surrogate, guidance", small={"top_k": 3})

@@ -13,6 +13,11 @@ Replaced rows have old log-probs under the prompt with the solution and are trai
 prompt, so that their ratio crosses prompts, as in `guide`. They are the policy's words, while
 `luffy_mixed` has the expert's. K, the responses of a rating, the number of replacements and this
 ratio are ours, as the paper does not state them.
+
+Reports: Qwen2.5-7B on AIME25: 33.33 % with both parts, 30.00 with either, 23.33 with a fixed
+curriculum, 16.67 by RL from the base
+Traps: with the solution in sight, the policy may reach the answer by incorrect reasoning, which
+nothing checks; ratings cost samples; a group whose guided responses fail has no gradient
 """
 
 from dataclasses import replace
@@ -217,16 +222,4 @@ def adcl_egsr(
     )
 
 
-METHOD = Method(
-    adcl_egsr,
-    changes="curriculum, sampling, guidance",
-    evidence="reconstruction",
-    reports=(
-        "Qwen2.5-7B on AIME25: 33.33 % with both parts, 30.00 with either, 23.33 with a fixed "
-        "curriculum, 16.67 by RL from the base"
-    ),
-    traps=(
-        "with the solution in sight, the policy may reach the answer by incorrect reasoning, which "
-        "nothing checks; ratings cost samples; a group whose guided responses fail has no gradient"
-    ),
-)
+METHOD = Method(adcl_egsr, changes="curriculum, sampling, guidance", evidence="reconstruction")

@@ -14,6 +14,12 @@ row is lowered with the reverse strengths. |A| gives more weight to outcomes tha
 group. After the solution's end there is no such term, while the denominator does not change; the
 released code reads its padding there. Every group has its solution, as in the published script
 (mixup ratio 1).
+
+Left out: solutions in some groups only (mixup by chance or by pass rate)
+Reports: Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher
+entropy (abstract)
+Traps: compares tokens at the same position of two texts, a level and not a likelihood; there is no
+guided term after the solution's end, and none in groups of equal rewards
 """
 
 import jax
@@ -124,17 +130,4 @@ def calibrl(
     )
 
 
-METHOD = Method(
-    calibrl,
-    changes="advantage, regularizer, guidance",
-    baseline="batch",
-    left_out="solutions in some groups only (mixup by chance or by pass rate)",
-    reports=(
-        "Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher "
-        "entropy (abstract)"
-    ),
-    traps=(
-        "compares tokens at the same position of two texts, a level and not a likelihood; there is "
-        "no guided term after the solution's end, and none in groups of equal rewards"
-    ),
-)
+METHOD = Method(calibrl, changes="advantage, regularizer, guidance", baseline="batch")

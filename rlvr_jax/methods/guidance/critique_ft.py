@@ -11,6 +11,12 @@ There is no reward. `rlvr_jax.tasks.critiques.critique_prompts` makes the train 
 (problem, candidate, critique) and leaves out critiques that are truncated or disagree with the
 verifier. The test prompts are problems to solve. Choose the step by held-out accuracy, not by the
 loss. Run it with one sample per prompt: responses are sampled and graded for metrics only.
+
+Left out: sampling the candidates and their critiques from other models
+Reports: Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 GPU
+hours
+Traps: it reads no reward: on a task whose worked solutions are not critiques it is plain imitation;
+with 50 epochs over 600 examples, choose the step by held-out accuracy
 """
 
 from dataclasses import replace
@@ -65,16 +71,4 @@ def critique_ft(weight: NonNegative = 1.0) -> Recipe:
     )
 
 
-METHOD = Method(
-    critique_ft,
-    changes="surrogate, guidance",
-    left_out="sampling the candidates and their critiques from other models",
-    reports=(
-        "Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 "
-        "GPU hours"
-    ),
-    traps=(
-        "it reads no reward: on a task whose worked solutions are not critiques it is plain "
-        "imitation; with 50 epochs over 600 examples, choose the step by held-out accuracy"
-    ),
-)
+METHOD = Method(critique_ft, changes="surrogate, guidance")

@@ -11,6 +11,11 @@ the abstract was read.
 The planted text is context and is never trained on. Evaluate on clean and on flawed prompts; the
 curves report both. Fractions, truncation and clip are ours. Tasks have the beginnings as
 `Prompt.meta["flawed"]`, as `partial_sums` does; a prompt without one is shown unchanged.
+
+Reports: Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL;
+reasoning errors help more
+Traps: prompts without flawed beginnings in `Prompt.meta` are shown unchanged, so it is GRPO there;
+a flaw that does not change the answer is not a flaw; report clean and flawed accuracy separately
 """
 
 import itertools
@@ -125,17 +130,4 @@ def flawed_prefix(
     )
 
 
-METHOD = Method(
-    flawed_prefix,
-    changes="curriculum, guidance",
-    evidence="reconstruction",
-    reports=(
-        "Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL; "
-        "reasoning errors help more"
-    ),
-    traps=(
-        "prompts without flawed beginnings in `Prompt.meta` are shown unchanged, so it is GRPO "
-        "there; a flaw that does not change the answer is not a flaw; report clean and flawed "
-        "accuracy separately"
-    ),
-)
+METHOD = Method(flawed_prefix, changes="curriculum, guidance", evidence="reconstruction")

@@ -13,6 +13,12 @@ probability of the solution. With a mask on them this is PrefixRL's loss. ℓ is
 not change while the accuracy is 0. The release has 2 guided rows in every 12, independent of the
 group's size; here they are the first rows of every group. β is that of their trainer's base class.
 With a budget below 3072 tokens, a guided row begins with all that fits before its last token.
+
+Left out: a linear decay of the length, their other script
+Reports: small models in maths and code: far above GRPO; guidance of a fixed length gains little
+(abstract)
+Traps: a guided row that fails lowers the solution's probability; a step without a correct response
+freezes ℓ, when help is needed most; a solution shorter than ℓ is shown whole, including the answer
 """
 
 from dataclasses import replace
@@ -144,18 +150,4 @@ def g2rpo_a(
     )
 
 
-METHOD = Method(
-    g2rpo_a,
-    changes="advantage, surrogate, guidance, sampling",
-    gradient="stopped",
-    left_out="a linear decay of the length, their other script",
-    reports=(
-        "small models in maths and code: far above GRPO; guidance of a fixed length gains little "
-        "(abstract)"
-    ),
-    traps=(
-        "a guided row that fails lowers the solution's probability; a step without a correct "
-        "response freezes ℓ, when help is needed most; a solution shorter than ℓ is shown whole, "
-        "including the answer"
-    ),
-)
+METHOD = Method(g2rpo_a, changes="advantage, surrogate, guidance, sampling", gradient="stopped")

@@ -14,6 +14,12 @@ micro-batch, we over the batch, and limit the gradient norm at 80. γ is 0 of 8 
 (Llama); c is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses:
 reference policy in the denominator, advantage, stability mask. Soft gates and a third band with
 off-policy RL on demonstrations are disabled in the scripts and not part of this recipe.
+
+Reports: Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths sets
+and two others
+Traps: the first term grows with the unmasked rows, imitation does not: another batch size is
+another balance; groups that are all correct have no gradient; set γ for the base model (0 of 8
+Qwen, 2 of 8 Llama)
 """
 
 import jax.numpy as jnp
@@ -171,17 +177,4 @@ def hpt(
     )
 
 
-METHOD = Method(
-    hpt,
-    changes="advantage, mask, surrogate, regularizer, guidance",
-    baseline="batch",
-    reports=(
-        "Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths "
-        "sets and two others"
-    ),
-    traps=(
-        "the first term grows with the unmasked rows, imitation does not: another batch size is "
-        "another balance; groups that are all correct have no gradient; set γ for the base model "
-        "(0 of 8 Qwen, 2 of 8 Llama)"
-    ),
-)
+METHOD = Method(hpt, changes="advantage, mask, surrogate, regularizer, guidance", baseline="batch")

@@ -12,6 +12,12 @@ The beginning is the policy's own text, so only one step is new; a whole solutio
 the policy. This is the first stage; the second is RL from its weights (`grpo` with `--model`). In
 the notes the policy finds t* itself; here it is the first step that the task scores as wrong. A sum
 over the original step t*, as the notes print it, would imitate the error.
+
+Left out: finding the error by the policy; several epochs over the stored pairs
+Reports: a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards
+Traps: the bound of 0 fits signed scores: with 0 and 1 no step is ever wrong; each incorrect
+response costs 32 continuations, and in the paper a quarter gave a target; without any target the
+loss is 0
 """
 
 from dataclasses import replace
@@ -143,11 +149,4 @@ METHOD = Method(
     intervention_training,
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
-    left_out="finding the error by the policy; several epochs over the stored pairs",
-    reports="a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards",
-    traps=(
-        "the bound of 0 fits signed scores: with 0 and 1 no step is ever wrong; each incorrect "
-        "response costs 32 continuations, and in the paper a quarter gave a target; without any "
-        "target the loss is 0"
-    ),
 )

@@ -15,6 +15,10 @@ clip, no standard deviation and no division by the rows. We sum over the update,
 micro-batch. Two other forms of their code are compositions: a clip on own tokens is
 `by_origin(ppo_clip(0.2, 0.2), shaped_probability(γ))`, and "RL + SFT" is PPO with
 `drop_off_policy()` and `imitate` on the off-policy tokens.
+
+Reports: Qwen2.5-Math-7B: above on-policy RL on the mean of six maths benchmarks
+Traps: a clip would make it another method, though the released settings name one; the loss is a sum
+over rows, so a larger batch is a larger step; set max_length to the run's budget
 """
 
 from rlvr_jax.experience import add_traces, experience
@@ -56,13 +60,4 @@ def luffy_mixed(
     )
 
 
-METHOD = Method(
-    luffy_mixed,
-    changes="advantage, surrogate, aggregation, guidance",
-    ratio="other",
-    reports="Qwen2.5-Math-7B: above on-policy RL on the mean of six maths benchmarks",
-    traps=(
-        "a clip would make it another method, though the released settings name one; the loss is a "
-        "sum over rows, so a larger batch is a larger step; set max_length to the run's budget"
-    ),
-)
+METHOD = Method(luffy_mixed, changes="advantage, surrogate, aggregation, guidance", ratio="other")

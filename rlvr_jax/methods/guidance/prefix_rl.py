@@ -11,6 +11,12 @@ The prefix is context: it is neither imitated nor weighted by a ratio, so every 
 on-policy. What the policy learns after prefixes transfers to plain prompts. The aggregation, the
 missing standard deviation and the fraction of prefixed requests (from their 3k of 4k prompts) are
 our readings. Prefixes end between tokens of the policy's tokenizer.
+
+Left out: sampling the solutions by rejection; prefixes for hard prompts only
+Reports: half the compute of SFT on the solutions and then RL, including their sampling; AIME25 38.2
+to 61.3; solutions of another family of models also work
+Traps: needs a correct solution of every prompt; it is for hard prompts: on easy ones, or with
+longer prefixes, every completion is correct and has no gradient; the budget includes the prefix
 """
 
 import zlib
@@ -98,18 +104,4 @@ def prefix_rl(low: Unit = 0.4, high: Unit = 0.8, cuts: Count = 3, share: Unit = 
     )
 
 
-METHOD = Method(
-    prefix_rl,
-    changes="advantage, curriculum, guidance",
-    evidence="reconstruction",
-    left_out="sampling the solutions by rejection; prefixes for hard prompts only",
-    reports=(
-        "half the compute of SFT on the solutions and then RL, including their sampling; AIME25 "
-        "38.2 to 61.3; solutions of another family of models also work"
-    ),
-    traps=(
-        "needs a correct solution of every prompt; it is for hard prompts: on easy ones, or with "
-        "longer prefixes, every completion is correct and has no gradient; the budget includes the "
-        "prefix"
-    ),
-)
+METHOD = Method(prefix_rl, changes="advantage, curriculum, guidance", evidence="reconstruction")

@@ -12,6 +12,13 @@ only prompts whose hint would contain the answer are plain; evaluations are with
 is a run: the second has `--model` of the first and `fraction` 0.25. The authors train with an
 asynchronous, decoupled PPO, rewards times 5 and no normalization within groups. Use only hard
 prompts whose solution contains the answer, which `rlvr_jax.tasks.hints.augment` tests.
+
+Left out: asynchronous training
+Reports: OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); its
+README has 72.5 on AIME24; pass@k also rises
+Traps: stage 2 is a separate run, with new pass rates; the hint ends at a character; below ten
+characters, or if the solution lacks the answer or the hint contains it, prompts stay plain
+(`experience/shown_as_it_is`)
 """
 
 from dataclasses import replace
@@ -81,17 +88,4 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
     )
 
 
-METHOD = Method(
-    questa,
-    changes="curriculum, guidance",
-    left_out="asynchronous training",
-    reports=(
-        "OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); "
-        "its README has 72.5 on AIME24; pass@k also rises"
-    ),
-    traps=(
-        "stage 2 is a separate run, with new pass rates; the hint ends at a character; below ten "
-        "characters, or if the solution lacks the answer or the hint contains it, prompts stay "
-        "plain (`experience/shown_as_it_is`)"
-    ),
-)
+METHOD = Method(questa, changes="curriculum, guidance")

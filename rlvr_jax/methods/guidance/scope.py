@@ -14,6 +14,12 @@ The beginning is the policy's own and gains from a response that had failed. A r
 wrong from the first step does not change. One incorrect response of a group stays, as otherwise all
 advantages would be 0. Step scores locate the error and are not a reward. The teacher is the policy
 that is shown the worked solution. Bound, number of responses, teacher and shaping are ours.
+
+Left out: another model as teacher, which rectifies step by step
+Reports: 46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher
+Traps: a response that is wrong from its first step, or in no step, is not salvaged; one incorrect
+response of a group always stays, or the group would have no signal; with step scores of 0 and 1,
+set `wrong_below=0.5`
 """
 
 from dataclasses import replace
@@ -156,11 +162,4 @@ METHOD = Method(
     changes="surrogate, sampling, guidance",
     ratio="other",
     evidence="reconstruction",
-    left_out="another model as teacher, which rectifies step by step",
-    reports="46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher",
-    traps=(
-        "a response that is wrong from its first step, or in no step, is not salvaged; one "
-        "incorrect response of a group always stays, or the group would have no signal; with step "
-        "scores of 0 and 1, set `wrong_below=0.5`"
-    ),
 )

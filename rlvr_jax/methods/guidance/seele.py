@@ -13,6 +13,11 @@ A hint is the beginning of the response and is imitated with the small weight γ
 a prompt begins with all steps except the last. Later visits begin with the last hint of the visit
 before. The paper prints γ π for the imitation; imitation needs γ logp. Clip, aggregation, the
 bounds of the fit, and k and b of a curve with fewer than three points are ours.
+
+Reports: six maths sets: 11.8 over GRPO, 10.5 over SFT, 3.6 over the best other hints; Qwen2.5-3B
+42.2, GRPO 30.4
+Traps: needs worked solutions in steps; a group's rows have different hints and one mean; with fewer
+than three hint lengths the curve is a guess; each row imitates its hint once
 """
 
 from __future__ import annotations
@@ -279,12 +284,4 @@ METHOD = Method(
     seele,
     changes="advantage, surrogate, regularizer, curriculum, sampling, guidance",
     evidence="reconstruction",
-    reports=(
-        "six maths sets: 11.8 over GRPO, 10.5 over SFT, 3.6 over the best other hints; Qwen2.5-3B "
-        "42.2, GRPO 30.4"
-    ),
-    traps=(
-        "needs worked solutions in steps; a group's rows have different hints and one mean; with "
-        "fewer than three hint lengths the curve is a guess; each row imitates its hint once"
-    ),
 )

@@ -12,6 +12,12 @@ after the plain prompt; gradient flows through z only. No reward enters the loss
 replies and logits once, before training, from one base model. Here every step samples its own
 replies with the current weights, and the teacher has the initial weights. Their runs are LoRA:
 `--lora-rank 32`.
+
+Left out: replies and logits made once, before training
+Reports: over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24
+Traps: only groups with correct and incorrect responses give a reply, and only correct replies are
+used: a step without any has no gradient; theirs is offline, LoRA at rate 2e-4; without τ² the
+gradient shrinks
 """
 
 from dataclasses import replace
@@ -87,14 +93,4 @@ def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
     )
 
 
-METHOD = Method(
-    ssb,
-    changes="surrogate, guidance",
-    left_out="replies and logits made once, before training",
-    reports="over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24",
-    traps=(
-        "only groups with correct and incorrect responses give a reply, and only correct replies "
-        "are used: a step without any has no gradient; theirs is offline, LoRA at rate 2e-4; "
-        "without τ² the gradient shrinks"
-    ),
-)
+METHOD = Method(ssb, changes="surrogate, guidance")

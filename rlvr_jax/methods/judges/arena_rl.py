@@ -18,6 +18,13 @@ advantages. A group whose comparisons are all draws has none (ours).
 `compare` judges two responses. Its default is the verifier's outcome. The authors use a model that
 reads whole trajectories in both orders, and count its failure as 5 against 5. Here a failure is a
 draw, and a response without any readable comparison has no reward.
+
+Left out: the authors' judge (`--judge` brings one); double elimination
+Reports: Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single
+answers; a seeded knockout ranks nearly as a round robin does
+Traps: a knockout has no ties: by outcomes of 0 and 1, the default, equal responses of a mixed group
+are ranked by their order, at full strength; give a judge as `compare`; seeds depend on the first
+row
 """
 
 import math
@@ -266,17 +273,4 @@ def arena_rl(
     )
 
 
-METHOD = Method(
-    arena_rl,
-    changes="reward",
-    left_out="the authors' judge (`--judge` brings one); double elimination",
-    reports=(
-        "Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single "
-        "answers; a seeded knockout ranks nearly as a round robin does"
-    ),
-    traps=(
-        "a knockout has no ties: by outcomes of 0 and 1, the default, equal responses of a mixed "
-        "group are ranked by their order, at full strength; give a judge as `compare`; seeds "
-        "depend on the first row"
-    ),
-)
+METHOD = Method(arena_rl, changes="reward")

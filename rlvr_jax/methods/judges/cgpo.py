@@ -16,6 +16,13 @@ R̃ is 0 for rejected and for far responses alike. Its baseline is the batch's, 
 responses fail are pushed as well. Two equations of the paper have slips (the sign of the likelihood
 term, a ratio of logs for the log of a ratio); these are the consistent readings. KL_max, β and λ
 are ours: the paper says that they were set per task.
+
+Left out: the authors' judges (`--judge` brings one); settings per task; the DPO warm-up
+Reports: over PPO and DPO 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard; on HumanEval PPO hacked
+its reward (0.006), CRPG reached 0.76
+Traps: numbers of --judge are the first columns (`judges=0`); a response less likely than under the
+reference counts more than 1, without a bound; KL_max is in nats of a whole response, so long ones
+use it up; rejected and far responses are pushed alike
 """
 
 from collections.abc import Callable, Sequence
@@ -240,15 +247,4 @@ METHOD = Method(
     baseline="other",
     gradient="stopped",
     evidence="reconstruction",
-    left_out="the authors' judges (`--judge` brings one); settings per task; the DPO warm-up",
-    reports=(
-        "over PPO and DPO 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard; on HumanEval PPO hacked "
-        "its reward (0.006), CRPG reached 0.76"
-    ),
-    traps=(
-        "numbers of --judge are the first columns (`judges=0`); a response less likely than under "
-        "the reference counts more than 1, without a bound; "
-        "KL_max is in nats of a whole response, so long ones use it up; rejected and far responses "
-        "are pushed alike"
-    ),
 )

@@ -11,6 +11,12 @@ The method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts soluti
 labels into a task, a fraction of each batch. Unbalanced labels pay a constant verdict. Only `true`
 and `false` are verdicts here; the authors' pattern reads any text with a T as a yes. The authors
 sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
+
+Left out: the solutions with labels; top-p and top-k of the sampler
+Reports: Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried,
+BBEH logic included
+Traps: on a task without verdicts it is DAPO's filter and clip; unbalanced labels pay a constant
+verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict
 """
 
 from rlvr_jax.experience import experience, refill, uniform
@@ -36,16 +42,4 @@ def critique_rl(
     )
 
 
-METHOD = Method(
-    critique_rl,
-    changes="selection",
-    left_out="the solutions with labels; top-p and top-k of the sampler",
-    reports=(
-        "Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried, "
-        "BBEH logic included"
-    ),
-    traps=(
-        "on a task without verdicts it is DAPO's filter and clip; unbalanced labels pay a constant "
-        "verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict"
-    ),
-)
+METHOD = Method(critique_rl, changes="selection")

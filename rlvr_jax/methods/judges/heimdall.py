@@ -10,6 +10,12 @@ verdict. Leave out problems whose solutions are all correct or all incorrect: th
 reveal the verdict. To choose among N answers with M verdicts each, use `choose` with the rule
 `lower_bound`, a lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected.
 The constants of PPO were not found; they are those of `ppo`.
+
+Left out: the pairs of problems and solutions
+Reports: verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as
+solver: 54.2 to 70.0 at 16 times the budget
+Traps: unbalanced pairs pay the verdict of the majority; a problem whose solutions are all correct
+or all incorrect reveals the verdict
 """
 
 from rlvr_jax.experience import experience, shape
@@ -41,18 +47,4 @@ def heimdall(
     )
 
 
-METHOD = Method(
-    heimdall,
-    changes="reward",
-    baseline="other",
-    evidence="reconstruction",
-    left_out="the pairs of problems and solutions",
-    reports=(
-        "verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as "
-        "solver: 54.2 to 70.0 at 16 times the budget"
-    ),
-    traps=(
-        "unbalanced pairs pay the verdict of the majority; a problem whose solutions are all "
-        "correct or all incorrect reveals the verdict"
-    ),
-)
+METHOD = Method(heimdall, changes="reward", baseline="other", evidence="reconstruction")

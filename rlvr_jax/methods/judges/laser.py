@@ -18,6 +18,11 @@ Training begins without the mixing (`mix=0`) and, for a base model, without the 
 updates. c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test time s > 0.5
 predicts a correct response, and s weights votes. This follows the authors' code but was not run
 against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
+
+Left out: the phases of training; the weighted vote at test time
+Reports: several bases: better reasoning than GRPO, and a verdict on itself for one token more
+Traps: token and c are Qwen's: another base needs a token that never occurs, and its c; groups of
+similar scores take GRPO's advantage; truncated rows count in the mean and have no loss
 """
 
 import jax.numpy as jnp
@@ -186,14 +191,4 @@ def laser(
     )
 
 
-METHOD = Method(
-    laser,
-    changes="advantage, regularizer",
-    baseline="signal",
-    left_out="the phases of training; the weighted vote at test time",
-    reports="several bases: better reasoning than GRPO, and a verdict on itself for one token more",
-    traps=(
-        "token and c are Qwen's: another base needs a token that never occurs, and its c; groups "
-        "of similar scores take GRPO's advantage; truncated rows count in the mean and have no loss"
-    ),
-)
+METHOD = Method(laser, changes="advantage, regularizer", baseline="signal")

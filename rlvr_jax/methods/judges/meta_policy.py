@@ -12,6 +12,12 @@ the mean is the default. An item without readable points leaves the mean. A resp
 leaves its batch; in the published form it has 0. Points are the first rewards of the task. Judge
 and rewriting models are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and
 has a model rewrite a rubric between two runs (`evolve`).
+
+Left out: the authors' judge (`--judge` brings one); the rewriting of its rubric within a run
+Reports: essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no
+collapse where the first prompt is hacked
+Traps: nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite the
+critic's scale is off; the published sum pays longer rubrics more
 """
 
 from collections.abc import Sequence
@@ -59,17 +65,4 @@ def meta_policy(
     )
 
 
-METHOD = Method(
-    meta_policy,
-    changes="reward",
-    baseline="other",
-    left_out="the authors' judge (`--judge` brings one); the rewriting of its rubric within a run",
-    reports=(
-        "essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no "
-        "collapse where the first prompt is hacked"
-    ),
-    traps=(
-        "nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite "
-        "the critic's scale is off; the published sum pays longer rubrics more"
-    ),
-)
+METHOD = Method(meta_policy, changes="reward", baseline="other")

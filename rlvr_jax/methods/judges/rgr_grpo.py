@@ -13,6 +13,12 @@ room for the response that it shows (`prompt_tokens`).
 
 A reconstruction: f is taken from readers' notes, and γ, the weights of the criteria and the average
 over tokens are ours.
+
+Left out: the authors' judge (`--judge` brings one); a penalty for length whose form is not known
+Reports: over GRPO on outcomes, 14 benchmarks: 7.0 points on maths, 5.4 on physics, 8.4 on
+chemistry, 6.6 in general
+Traps: the printed ratio is bounded by 1/γ only, LUFFY's by 1; a revision worse than the best
+response is pushed down; failing one light factual criterion may cost little
 """
 
 from collections.abc import Callable, Sequence
@@ -220,15 +226,4 @@ METHOD = Method(
     changes="reward, guidance, surrogate",
     ratio="other",
     evidence="reconstruction",
-    left_out=(
-        "the authors' judge (`--judge` brings one); a penalty for length whose form is not known"
-    ),
-    reports=(
-        "over GRPO on outcomes, 14 benchmarks: 7.0 points on maths, 5.4 on physics, 8.4 on "
-        "chemistry, 6.6 in general"
-    ),
-    traps=(
-        "the printed ratio is bounded by 1/γ only, LUFFY's by 1; a revision worse than the best "
-        "response is pushed down; failing one light factual criterion may cost little"
-    ),
 )

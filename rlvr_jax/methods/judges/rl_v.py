@@ -11,6 +11,13 @@ are not part of the RL mask. The score of a response is π(Yes), or, safer at fi
 Yes and No. At test time `choose` ranks responses by the score (`own_score`) or weights their votes
 with it (`vote_sum`). A reconstruction from the abstract and summaries. λ is ours, and so is
 REINFORCE with a group mean as one of the algorithms that the paper combines with.
+
+Left out: longer budgets until a response is judged correct
+Reports: MATH: 20 % more with parallel samples, and 8 to 32 times less test-time compute than the
+base method
+Traps: where nearly all responses are correct (or incorrect) the verdict learns that one word;
+π(Yes) over the vocabulary is tiny at first, so compare Yes with No; texts of more than one token
+are refused
 """
 
 import jax.numpy as jnp
@@ -77,18 +84,4 @@ def rl_v(
     )
 
 
-METHOD = Method(
-    rl_v,
-    changes="regularizer",
-    evidence="reconstruction",
-    left_out="longer budgets until a response is judged correct",
-    reports=(
-        "MATH: 20 % more with parallel samples, and 8 to 32 times less test-time compute than the "
-        "base method"
-    ),
-    traps=(
-        "where nearly all responses are correct (or incorrect) the verdict learns that one word; "
-        "π(Yes) over the vocabulary is tiny at first, so compare Yes with No; texts of more than "
-        "one token are refused"
-    ),
-)
+METHOD = Method(rl_v, changes="regularizer", evidence="reconstruction")

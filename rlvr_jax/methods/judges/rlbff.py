@@ -11,6 +11,12 @@ policy, which answers a question after each response by one token. The trained p
 the principle, which must be one within a group. Odds are unbounded, and nearly binary for a
 confident judge: `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
 of its token over the whole vocabulary. The constants of RL were not found and are GRPO's.
+
+Left out: the authors' judge (`--judge` brings one) and its data; a judge that reasons first
+Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3; its judge that reasons 86.2
+on RM-Bench and 81.4 on JudgeBench
+Traps: odds under different principles have no common scale; a confident judge makes groups nearly
+binary; other spellings of Yes hold mass that is not counted
 """
 
 from collections.abc import Sequence
@@ -85,17 +91,4 @@ def rlbff(
     )
 
 
-METHOD = Method(
-    rlbff,
-    changes="reward",
-    evidence="reconstruction",
-    left_out="the authors' judge (`--judge` brings one) and its data; a judge that reasons first",
-    reports=(
-        "Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3; its judge that reasons "
-        "86.2 on RM-Bench and 81.4 on JudgeBench"
-    ),
-    traps=(
-        "odds under different principles have no common scale; a confident judge makes groups "
-        "nearly binary; other spellings of Yes hold mass that is not counted"
-    ),
-)
+METHOD = Method(rlbff, changes="reward", evidence="reconstruction")

@@ -17,6 +17,12 @@ of application, with formulas of ours:
 The criteria are the first rewards of the task, each with a metric of its own. A criterion without a
 score leaves the mean, and a response without any leaves its group. Flattery hacks a plain sum; the
 veto is against that.
+
+Left out: the authors' judge (`--judge` brings one); the selection of prompts; training in two
+stages
+Reports: Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B
+Traps: flattery hacks plain sums; a score that could not be read must be none, not 0, which may
+veto; a veto of all responses leaves groups equal; the four strategies' formulas are ours
 """
 
 import math
@@ -103,17 +109,4 @@ def rubric_rewards(
     )
 
 
-METHOD = Method(
-    rubric_rewards,
-    changes="reward",
-    evidence="reconstruction",
-    left_out=(
-        "the authors' judge (`--judge` brings one); the selection of prompts; "
-        "training in two stages"
-    ),
-    reports="Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B",
-    traps=(
-        "flattery hacks plain sums; a score that could not be read must be none, not 0, which may "
-        "veto; a veto of all responses leaves groups equal; the four strategies' formulas are ours"
-    ),
-)
+METHOD = Method(rubric_rewards, changes="reward", evidence="reconstruction")

@@ -12,6 +12,12 @@ it, as cycles cancel above the root and not below. An unreadable comparison is a
 without any readable comparison leaves the loss. Each pair is compared in one order. The judge
 (`compare`) gives two scores with difference d. Its default is the verifier's outcome; the authors
 use a model that RL trained to think before its verdict.
+
+Left out: the authors' judge (`--judge` brings one) and its training
+Reports: its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better policies
+than by scores
+Traps: by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - 1) / 2
+calls a prompt, each in one order; their binary judge divides by the length of its text
 """
 
 import numpy as np
@@ -77,18 +83,4 @@ def think_rm(
     )
 
 
-METHOD = Method(
-    think_rm,
-    changes="advantage, reward",
-    baseline="other",
-    left_out="the authors' judge (`--judge` brings one) and its training",
-    reports=(
-        "its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better "
-        "policies than by scores"
-    ),
-    traps=(
-        "by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - "
-        "1) / 2 calls a prompt, each in one order; their binary judge divides by the length of "
-        "its text"
-    ),
-)
+METHOD = Method(think_rm, changes="advantage, reward", baseline="other")

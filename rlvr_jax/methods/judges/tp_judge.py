@@ -11,6 +11,13 @@ The use as a reward is ours. The paper allocates solutions to imitation and to p
 (`autoformalise`). The prover here is exact arithmetic on the lines of a response. Steps that hold
 and lead nowhere are paid; `outcome_weight` adds the task's verifier. Unreadable responses tend to
 be long and wordy rather than incorrect, so the policy trains on short and algebraic ones.
+
+Left out: the formaliser; a theorem prover; the allocation to imitation and preferences
+Reports: 3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B GSM8K
+83.75, from all solutions 79.60
+Traps: the reward is ours: steps that hold and lead nowhere are paid (`outcome_weight`); unreadable
+responses are ungraded, so training is on short and algebraic ones; a group with one graded response
+teaches nothing
 """
 
 from rlvr_jax.experience import experience, grade_also, shape
@@ -49,18 +56,4 @@ def tp_judge(
     )
 
 
-METHOD = Method(
-    tp_judge,
-    changes="reward",
-    evidence="reconstruction",
-    left_out="the formaliser; a theorem prover; the allocation to imitation and preferences",
-    reports=(
-        "3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B "
-        "GSM8K 83.75, from all solutions 79.60"
-    ),
-    traps=(
-        "the reward is ours: steps that hold and lead nowhere are paid (`outcome_weight`); "
-        "unreadable responses are ungraded, so training is on short and algebraic ones; a group "
-        "with one graded response teaches nothing"
-    ),
-)
+METHOD = Method(tp_judge, changes="reward", evidence="reconstruction")

@@ -10,6 +10,12 @@ The answer is in <answer>, words separated by commas; the reference is `Prompt.a
 `verifiers.texts.affectgpt_r1` defines how words are read. Without the price a policy learns to list
 synonyms. The paper tried three further rewards; all five together were the worst. The formula of
 the price was not found. The price, w and the constants of RL (GRPO's) are ours.
+
+Left out: pictures and sound; the cold start; the rewards that did not help
+Reports: OV-MERD+ 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length;
+MER-UniBench 74.8 to 79.5 on the mean
+Traps: at rate 0 a list of synonyms pays; without a wheel each word is its own cluster, so synonyms
+miss; thinking first made the authors' model worse (66.5 against 68.4)
 """
 
 from collections.abc import Mapping
@@ -62,17 +68,4 @@ def affectgpt_r1(
     )
 
 
-METHOD = Method(
-    affectgpt_r1,
-    changes="reward",
-    evidence="reconstruction",
-    left_out="pictures and sound; the cold start; the rewards that did not help",
-    reports=(
-        "OV-MERD+ 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length; "
-        "MER-UniBench 74.8 to 79.5 on the mean"
-    ),
-    traps=(
-        "at rate 0 a list of synonyms pays; without a wheel each word is its own cluster, so "
-        "synonyms miss; thinking first made the authors' model worse (66.5 against 68.4)"
-    ),
-)
+METHOD = Method(affectgpt_r1, changes="reward", evidence="reconstruction")

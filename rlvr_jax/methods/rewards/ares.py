@@ -20,6 +20,12 @@ Deviations:
 
 An incorrect response earns at least half of its maximum, so incorrect responses to hard prompts
 differ by their counts only. A group of equal outcomes has nonzero advantages where counts differ.
+
+Left out: the KL whose weight adapts to the difficulty
+Reports: Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy
+answers and longer hard ones (abstract)
+Traps: every incorrect response earns 0.15 to 0.3; groups of equal outcomes train on counts of
+trigger words; a trigger that is not one token of the tokenizer is never counted
 """
 
 from __future__ import annotations
@@ -352,13 +358,4 @@ METHOD = Method(
     "https://github.com/shawn0728/ARES",
     changes="reward, surrogate",
     baseline="signal",
-    left_out="the KL whose weight adapts to the difficulty",
-    reports=(
-        "Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy "
-        "answers and longer hard ones (abstract)"
-    ),
-    traps=(
-        "every incorrect response earns 0.15 to 0.3; groups of equal outcomes train on counts of "
-        "trigger words; a trigger that is not one token of the tokenizer is never counted"
-    ),
 )

@@ -17,6 +17,12 @@ Two guards of the authors' code are hyperparameters:
 
 The guard for groups in which all answers differ changes only the metric of the reward: equal
 rewards have no advantage.
+
+Left out: the verifier that compares answers of free text; the guards of questions repeated
+Reports: Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths sets,
+about the result of supervised GRPO
+Traps: a frequent incorrect answer is paid like a correct one; groups that all agree or all differ
+teach nothing; answers are compared as texts, so two spellings of a number are two answers
 """
 
 from rlvr_jax.experience import experience, shape
@@ -48,17 +54,4 @@ def empo(
     )
 
 
-METHOD = Method(
-    empo,
-    changes="reward",
-    left_out="the verifier that compares answers of free text; the guards of questions repeated",
-    reports=(
-        "Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths "
-        "sets, about the result of supervised GRPO"
-    ),
-    traps=(
-        "a frequent incorrect answer is paid like a correct one; groups that all agree or all "
-        "differ teach nothing; answers are compared as texts, so two spellings of a number are "
-        "two answers"
-    ),
-)
+METHOD = Method(empo, changes="reward")

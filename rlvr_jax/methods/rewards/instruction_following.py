@@ -13,6 +13,12 @@ reads `Prompt.meta["soft"]`). The verdict is the reward `number` of the task. A 
 verdict leaves its group. H is the fraction of the checks on a task like
 `instructions:partial=true`. Texts without content satisfy rules; S prevents that, and S = 0 hides
 H. The authors' average of the clipped loss was not found; it is GRPO's.
+
+Left out: the authors' judge (`--judge` brings one); the constraints that the authors generate
+Reports: gains on several benchmarks of instructions, also with unseen constraints; general
+abilities as before (abstract)
+Traps: texts without content satisfy rules; S = 0 hides every check; the authors' manager runs
+generated checks in the trainer, where one exception makes a batch's rewards -1
 """
 
 from collections.abc import Mapping
@@ -74,16 +80,4 @@ def instruction_following(
     )
 
 
-METHOD = Method(
-    instruction_following,
-    changes="reward",
-    left_out="the authors' judge (`--judge` brings one); the constraints that the authors generate",
-    reports=(
-        "gains on several benchmarks of instructions, also with unseen constraints; general "
-        "abilities as before (abstract)"
-    ),
-    traps=(
-        "texts without content satisfy rules; S = 0 hides every check; the authors' manager runs "
-        "generated checks in the trainer, where one exception makes a batch's rewards -1"
-    ),
-)
+METHOD = Method(instruction_following, changes="reward")

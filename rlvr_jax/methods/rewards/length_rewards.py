@@ -13,6 +13,11 @@
   it would rise again and is held constant. Open-RS adds a format reward of half the weight.
 - The relative form is Kimi k1.5's, https://arxiv.org/abs/2501.12599.
 - The linear form is ours: target is 0.75 L, and r is 1 / (L - target).
+
+Left out: the reward of the format
+Reports: Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs
+Traps: in groups of equal outcomes length alone decides, at full strength; truncated responses are
+incorrect and longest, so they are punished twice; give max_length the run's budget
 """
 
 import math
@@ -126,12 +131,4 @@ METHOD = Method(
     "https://arxiv.org/abs/2503.16219",
     changes="reward",
     small={"max_length": 8},
-    left_out="the reward of the format",
-    reports=(
-        "Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs"
-    ),
-    traps=(
-        "in groups of equal outcomes length alone decides, at full strength; truncated responses "
-        "are incorrect and longest, so they are punished twice; give max_length the run's budget"
-    ),
 )

@@ -11,6 +11,12 @@
 Only the history is stored, so a label reverts when the test fails. A fraction that saturates has a
 falling slope, so late repair stops by itself. Answers are equal if the task gives them the same
 name (`Grade.answer`). The authors' scripts use a slope of 0.025 as well.
+
+Reports: Qwen3-4B base, 10 to 90 % of labels incorrect: 3.6 to 3.9 points on six maths sets, 3.3 to
+4.6 on three others
+Traps: the fraction is that of each visit's own majority, so a change of majority does not show;
+nothing is relabelled in the first visits or where answers tie; a saturated fraction brings the
+incorrect label back
 """
 
 import hashlib
@@ -189,16 +195,4 @@ def olr(
     )
 
 
-METHOD = Method(
-    olr,
-    changes="reward",
-    reports=(
-        "Qwen3-4B base, 10 to 90 % of labels incorrect: 3.6 to 3.9 points on six maths sets, 3.3 "
-        "to 4.6 on three others"
-    ),
-    traps=(
-        "the fraction is that of each visit's own majority, so a change of majority does not show; "
-        "nothing is relabelled in the first visits or where answers tie; a saturated fraction "
-        "brings the incorrect label back"
-    ),
-)
+METHOD = Method(olr, changes="reward")

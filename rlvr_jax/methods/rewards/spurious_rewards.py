@@ -14,6 +14,11 @@ In expectation over the rewards, the gradient of a token's objective is
 Without the clip it is 0. With the clip it pulls ρ back to 1. Entropy falls with the clip and rises
 without it (`clipped=False`). Run this control with several seeds before you believe a small gain
 of another reward.
+
+Reports: MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to
+79, Qwen2.5-Math-1.5B 44 to 46
+Traps: zero in expectation over rewards is not zero in a batch: run several seeds; unclipped runs
+may explode (about step 150); `inverted_outcome` rewards no incorrect answer in particular
 """
 
 import jax
@@ -88,16 +93,4 @@ def spurious_rewards(
     )
 
 
-METHOD = Method(
-    spurious_rewards,
-    changes="reward",
-    reports=(
-        "MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to "
-        "79, Qwen2.5-Math-1.5B 44 to 46"
-    ),
-    traps=(
-        "zero in expectation over rewards is not zero in a batch: run several seeds; unclipped "
-        "runs may explode (about step 150); `inverted_outcome` rewards no incorrect answer in "
-        "particular"
-    ),
-)
+METHOD = Method(spurious_rewards, changes="reward")

@@ -32,7 +32,7 @@ from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
-from rlvr_jax.experience.stages.rounds.another_view import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives import imitate
@@ -144,12 +144,8 @@ def show_to_worst(views: Sequence[View]) -> Stage:
         teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
         there, worst = np.asarray(teaching.rows), np.asarray(teaching.worst)
         asks = [replace(ask, view=views[w]) for ask, w in zip(batch.asks, worst, strict=True)]
-        tokens, length = actor.prompts(asks)
-        second = {
-            "second_tokens": np.where(there[:, None], tokens, 0).astype(tokens.dtype),
-            "second_length": np.where(there, length, 0).astype(length.dtype),
-        }
-        return batch.with_rollouts(**second), state, {"teaching_rows": float(there.mean())}
+        batch = with_second_prompts(batch, actor, asks, there)
+        return batch, state, {"teaching_rows": float(there.mean())}
 
     needs = frozenset().union(*(view.reads for view in views))
     return Stage(apply, reads=needs, views=tuple(views))
@@ -263,7 +259,7 @@ def imitate_hard(
         long = len(numbers) - len(asks) // len(views)
         if not asks:
             return None, long
-        rows = to_imitate(actor.written(asks, tokens), np.ones(len(asks), bool))
+        rows = to_imitate(actor.written(asks, tokens), True)
         cells = np.array([ask.cell for ask in asks], np.int32)
         length = np.zeros_like(rows.rollouts.prompt_length)
         second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}

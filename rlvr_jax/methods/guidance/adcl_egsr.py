@@ -27,12 +27,11 @@ import numpy as np
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import PLAIN, View
-from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.choices.groups import all_wrong
-from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -179,19 +178,6 @@ def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.nd
         correct = correct[: min(most, outcome.shape[1])]
         source[group, : len(correct)] = correct
     return source
-
-
-def with_rows(batch: Batch, rows: np.ndarray, others: Batch, sources: np.ndarray) -> Batch:
-    """The batch with some rows replaced by rows of another batch.
-
-    Args:
-      rows: int [n], replaced rows.
-      sources: int [n], their replacements in `others`.
-    """
-    order = np.arange(len(batch))
-    order[rows] = len(batch) + sources
-    group = batch.renumbered().rollouts.group
-    return concatenate([batch, others]).take(order).with_rollouts(group=group).renumbered()
 
 
 def adcl_egsr(

@@ -30,7 +30,8 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn
-from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows
+from rlvr_jax.experience.stages.choices.groups import all_wrong
+from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
 from rlvr_jax.objectives import (
     by_origin,
     clamped_token_ratio,
@@ -58,12 +59,7 @@ from rlvr_jax.types.parts import Function, part
 @part
 def none_above(bound: Finite) -> Function:
     """Groups with graded responses, none of which is above a bound."""
-
-    def none(outcomes):
-        known = ~np.isnan(outcomes)
-        return known.any(axis=1) & ~(known & (outcomes > bound)).any(axis=1)
-
-    return none
+    return lambda outcomes: all_wrong(outcomes - bound)
 
 
 @part(reads={"solution"}, writes=GIVES, by_row=True)
@@ -84,7 +80,7 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
         wanted = np.flatnonzero(when(batch.outcomes()))
         batch = own_rows(batch)
         random = turn.random()
-        order, chosen, scores, long = np.arange(len(batch)), [], [], 0
+        replaced, chosen, scores, long = [], [], [], 0
         for group in wanted:
             rows = batch.groups[group]
             incorrect = rows[batch.rollouts.outcome[rows] <= right_above]
@@ -95,8 +91,7 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
             logp = actor.score(written, ["logp"])["logp"]
             score = comprehension(logp, answer)
             best = by_comprehension(score, written.rollouts.length, min(most, len(incorrect)))
-            places = random.permutation(incorrect)[: len(best)]
-            order[places] = len(batch) + sum(map(len, chosen)) + np.arange(len(best))
+            replaced += random.permutation(incorrect)[: len(best)].tolist()
             chosen.append(written.take(best))
             scores += score[best].tolist()
         metrics = {"traces": 0.0, "traces_right": 0.0, "traces_too_long": float(long)}
@@ -107,9 +102,8 @@ def place_ranked_traces(when: GroupTest, most: Count = 2, right_above: Finite = 
         metrics["traces_right"] = float(np.sum(is_correct(traces.rollouts.outcome)))
         metrics["comprehension"] = float(np.mean(scores))
         traces = traces.with_rollouts(reward=np.ones_like(traces.rollouts.reward))
-        group = batch.rollouts.group
-        whole = concatenate([batch, traces]).take(order).with_rollouts(group=group).renumbered()
-        return whole, state, metrics
+        batch = with_rows(batch, np.array(replaced), traces, np.arange(len(traces)))
+        return batch, state, metrics
 
     return apply
 

@@ -51,10 +51,10 @@ def imitate_solutions() -> Stage:
             "solutions_too_long": float(np.sum(~fit)),
         }
         if traces is None:
-            return to_imitate(batch, np.zeros(len(batch), bool)), state, metrics
+            return to_imitate(batch, False), state, metrics
         traces = replace(traces, tokenizer=batch.tokenizer, further=batch.further)
         traces = traces.with_rollouts(off_policy=None, origin=None)
-        return to_imitate(traces, np.ones(len(traces), bool)), state, metrics
+        return to_imitate(traces, True), state, metrics
 
     return apply
 

@@ -61,7 +61,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
             raise ValueError("imitate_interventions: steps must be scored, put score_steps() first")
         can, start = repairable(batch, below)
         rows = np.flatnonzero(can)
-        nothing = to_imitate(batch, np.zeros(len(batch), bool))
+        nothing = to_imitate(batch, False)
         metrics = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
         if not len(rows):
             return nothing, state, metrics
@@ -95,7 +95,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         rows = actor.written(plain, [ids for _, ids in kept])
         # The beginning of a response has no grade.
         rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
-        return to_imitate(rows, np.ones(len(kept), bool)), state, metrics
+        return to_imitate(rows, True), state, metrics
 
     return Stage(apply, reads=proposer.reads, views=(proposer,))
 

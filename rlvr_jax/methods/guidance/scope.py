@@ -28,9 +28,9 @@ import numpy as np
 
 from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.first_errors import repairable
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import (
@@ -89,10 +89,7 @@ def salvage(teacher: View, below: Finite) -> Stage:
             return batch, state, metrics
         replaced = rows[correct]
         mended = _mended(batch.take(replaced), continued.take(correct), start[replaced])
-        order = np.arange(len(batch))
-        order[replaced] = len(batch) + np.arange(len(replaced))
-        group = batch.rollouts.group
-        whole = concatenate([batch, mended]).take(order).with_rollouts(group=group).renumbered()
+        whole = with_rows(batch, replaced, mended, np.arange(len(replaced)))
         return whole, state, metrics | {"salvaged_rows": len(replaced) / len(batch)}
 
     return Stage(apply, reads=teacher.reads, views=(teacher,))

@@ -20,11 +20,11 @@ binary; other spellings of Yes hold mass that is not counted
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience.grades import with_info
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.rewards.composition import bounded, column, total
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
@@ -40,7 +40,7 @@ ODDS = "odds"  # name of the reward
 def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stage:
     """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
-    Writes: info of grades. Metrics: info/odds.
+    Metrics: info/odds.
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:
@@ -51,11 +51,7 @@ def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stag
         # What else could follow the response cancels in the difference.
         logp = np.asarray(actor.score(asked, ["verdict_logp"], "start")["verdict_logp"])
         odds = (logp[:, 0] - logp[:, 1]).tolist()
-        grades = [
-            replace(grade, info={**grade.info, ODDS: own})
-            for grade, own in zip(batch.grades, odds, strict=True)
-        ]
-        return replace(batch, grades=grades), state, {}
+        return with_info(batch, [{ODDS: own} for own in odds]), state, {}
 
     return Stage(apply, rewards=(ODDS,))
 

@@ -36,7 +36,7 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.rounds.another_view import GIVES
+from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
@@ -62,13 +62,11 @@ def second_prompt(view: View) -> Stage:
 
     Args:
       view: such as `hide_words(0.6, "0")`.
-    Writes: second_tokens, second_length.
     """
 
     def apply(batch, actor, state, turn):
         asks = [replace(ask, view=view) for ask in batch.asks]
-        tokens, length = actor.prompts(asks)
-        return batch.with_rollouts(second_tokens=tokens, second_length=length), state, {}
+        return with_second_prompts(batch, actor, asks, np.ones(len(batch), bool)), state, {}
 
     return Stage(apply, reads=view.reads, views=(view,))
 

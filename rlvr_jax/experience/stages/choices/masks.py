@@ -1,4 +1,4 @@
-"""Stages that take rows out of the loss."""
+"""Stages that remove rows from the loss."""
 
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.types.parts import part
@@ -6,10 +6,7 @@ from rlvr_jax.types.parts import part
 
 @part
 def mask_truncated() -> Stage:
-    """Takes responses that the budget cut out of the loss; their rewards stay in their groups.
-
-    Reads: truncated. Writes: mask.
-    """
+    """Removes truncated responses from the loss; their rewards stay in their groups."""
 
     def apply(batch, actor, state, turn):
         return batch.without(batch.rollouts.truncated), state, {}

@@ -1,4 +1,4 @@
-"""Who else grades: a judge, a second verifier, the policy itself."""
+"""Further graders: a judge, a second verifier, the policy itself."""
 
 from rlvr_jax.experience.stages.grading.give_again import give_again
 from rlvr_jax.experience.stages.grading.grade_also import grade_also

@@ -1,4 +1,4 @@
-"""Rewards made of what is known of a batch."""
+"""The stage that gives rollouts a reward."""
 
 import numpy as np
 
@@ -11,20 +11,18 @@ from rlvr_jax.types.parts import label_of, part
 
 @part
 def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
-    """Gives every rollout the reward that a pure function makes of the batch; outcomes stay.
+    """Gives every rollout the reward of a pure function of the batch; outcomes do not change.
 
-    The function sees rows without a verdict in groups of their own, without tokens, so that no
-    statistic knows of them. A reward of NaN is none: such a row leaves its group and the loss, too.
+    The function sees ungraded rows as groups of their own, without tokens, so that no statistic
+    counts them. A reward of NaN is none: such a row leaves its group and the loss.
 
     Args:
-      reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`, which may keep a state and
-        know the step.
-      rewards: how many rewards of the task (`Task.rewards`) a function weighs, as
+      reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`.
+      rewards: number of rewards of the task (`Task.rewards`) that a function weighs, as
         `component_rewards`; 0: none.
-    Reads: what the function reads. Writes: reward. Metrics: what a `Shaping` tells, and
-      rows_without_reward where there are any.
+    Metrics: those of a `Shaping`, and rows_without_reward where there are any.
     Raises:
-      ValueError: when a run begins, a task with another number of rewards, with fewer than a
+      ValueError: at the start of a run, a task with another number of rewards, with fewer than a
         `Shaping` reads, or without the answers that it reads; in a run, a reward that is infinite.
     """
     own = as_shaping(reward)

@@ -1,4 +1,4 @@
-"""Wrong answers of which the beginning is right: where the first wrong step stands."""
+"""The first wrong step of incorrect responses."""
 
 import numpy as np
 
@@ -9,15 +9,11 @@ from rlvr_jax.types import is_correct
 def first_wrong_step(
     step: np.ndarray, score: np.ndarray, mask: np.ndarray, below: float
 ) -> np.ndarray:
-    """The id of the first step whose score, summed over its tokens, is below a bound; int [B].
+    """The id of the first step whose score is below a bound, int [B]; -1 without one.
 
     Args:
       step: int [B, T], ids of steps, -1 for tokens in none.
-      score: [B, T].
-      mask: bool [B, T].
-      below: the bound.
-    Returns:
-      -1 for rows without such a step.
+      score: [B, T]; the score of a step is the sum over its tokens.
     """
     found = np.full(len(step), -1)
     for row, (ids, values, there) in enumerate(zip(step, score, mask, strict=True)):
@@ -29,24 +25,19 @@ def first_wrong_step(
 
 
 def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """How many tokens stand before a step of each row, int [B]; 0 for rows without one.
-
-    Args:
-      step, mask: as of `first_wrong_step`.
-      wrong: its result.
-    """
+    """Number of tokens before the first wrong step of each row, int [B]; 0 without one."""
     there = mask & (step == wrong[:, None])
     return np.where(wrong >= 0, there.argmax(axis=1), 0)
 
 
 def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
-    """Wrong rows with a first wrong step, bool [B], and how many tokens stand before it, int [B].
+    """Incorrect rows with a first wrong step, bool [B], and the tokens before it, int [B].
 
     Args:
-      batch: of answers whose steps are scored, as `score_steps` does.
+      batch: after `score_steps`.
       below: score below which a step is wrong.
     """
     rollouts = batch.rollouts
     first = first_wrong_step(rollouts.step, rollouts.process_reward, rollouts.mask, below)
-    wrong = batch.decided & ~is_correct(rollouts.outcome)
-    return wrong & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)
+    failed = batch.decided & ~is_correct(rollouts.outcome)
+    return failed & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)

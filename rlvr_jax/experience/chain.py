@@ -74,8 +74,12 @@ class Experience(Part):
 
     @property
     def reads(self) -> dict[str, frozenset[str]]:
-        """Fields of prompts that parts read, by the part's label."""
-        return {one.label: one.reads for one in self.parts.values() if one.reads}
+        """Fields of prompts that parts and their views read, by the part's label."""
+        known = {
+            one.label: one.reads.union(*(view.reads for view in one.views))
+            for one in self.parts.values()
+        }
+        return {label: reads for label, reads in known.items() if reads}
 
     @property
     def writes(self) -> frozenset[str]:

@@ -80,9 +80,7 @@ def ask_experts(views: Sequence[View]) -> Curriculum:
             if number
         ]
 
-    return Curriculum(
-        propose, reads=frozenset().union(*(view.reads for view in views)), views=tuple(views)
-    )
+    return Curriculum(propose, views=tuple(views))
 
 
 def shares(samples: int, experts: int) -> list[int]:
@@ -147,8 +145,7 @@ def show_to_worst(views: Sequence[View]) -> Stage:
         batch = with_second_prompts(batch, actor, asks, there)
         return batch, state, {"teaching_rows": float(there.mean())}
 
-    needs = frozenset().union(*(view.reads for view in views))
-    return Stage(apply, reads=needs, views=tuple(views))
+    return Stage(apply, views=tuple(views))
 
 
 @part(reads={"logp", "second_prompt_logp", "cell", "batch_statistics"}, writes={"term"})
@@ -266,8 +263,7 @@ def imitate_hard(
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
         return replace(rows, grades=[Grade(None)] * len(rows)), long
 
-    needs = frozenset().union(*(view.reads for view in views))
-    return Stage(apply, init, reads=needs, views=tuple(views))
+    return Stage(apply, init, views=tuple(views))
 
 
 def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:

@@ -159,7 +159,7 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
         plain = under_another_view(guided, actor, PLAIN)
         return with_rows(batch, rows, plain, sources), state, metrics
 
-    return Stage(apply, reads=view.reads, views=(view,))
+    return Stage(apply, views=(view,))
 
 
 def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.ndarray:

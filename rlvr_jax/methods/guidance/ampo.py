@@ -32,16 +32,8 @@ from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
-from rlvr_jax.objectives import (
-    by_origin,
-    clamped_token_ratio,
-    fixed_length_sum,
-    group_centered,
-    objective,
-    ppo_clip,
-    shaped_probability,
-    statistic_term,
-)
+from rlvr_jax.objectives import clamped_token_ratio, ppo_clip, shaped_probability
+from rlvr_jax.objectives.compositions import mixed_objective
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
@@ -51,6 +43,7 @@ from rlvr_jax.types.hyperparameters import (
     DualClip,
     EntropyCoefficient,
     Finite,
+    MaxLength,
     Positive,
 )
 from rlvr_jax.types.parts import Function, part
@@ -130,18 +123,15 @@ def _candidates(actor: Actor, ask: Ask, turn: Turn) -> tuple[Batch | None, np.nd
     return written, (places >= np.array(starts)[:, None]) & (places < ends)
 
 
-def comprehension(logp: np.ndarray, answer: np.ndarray, geometric: bool = False) -> np.ndarray:
+def comprehension(logp: np.ndarray, answer: np.ndarray) -> np.ndarray:
     """Mean probability of an answer for a policy that has read the tokens before it, [B].
 
     Args:
       logp: [B, T], log-probs of rows that end with the answer.
       answer: bool [B, T], its tokens; a row without any has 0.
-      geometric: exp of the mean log-prob instead.
     """
     count = np.maximum(answer.sum(axis=1), 1)
-    values = logp if geometric else np.exp(logp)
-    mean = np.where(answer, values, 0).sum(axis=1) / count
-    return np.where(answer.any(axis=1), np.exp(mean) if geometric else mean, 0)
+    return np.where(answer, np.exp(logp), 0).sum(axis=1) / count
 
 
 def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.ndarray:
@@ -157,7 +147,7 @@ def ampo(
     right_above: Finite = 0.6,
     traces: Count = 2,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
 ) -> Recipe:
     """PPO on own tokens, shaped probability on solutions in groups without a correct response.
 
@@ -165,16 +155,11 @@ def ampo(
       gamma: probability at which a teacher's token has the largest gradient (γ).
       right_above: outcome above which a response is correct.
       traces: maximum number of solutions of a group (k_0).
-      max_length: budget of response tokens (L).
     """
-    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     own = ppo_clip(clip_low, clip_high, ratio=clamped_token_ratio, dual=dual_clip)
     return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=by_origin(own=own, foreign=shaped_probability(gamma)),
-            regularizers=bonus,
-            aggregation=fixed_length_sum(max_length),
+        objective=mixed_objective(
+            shaped_probability(gamma), max_length, entropy_coefficient, own=own
         ),
         experience=experience(
             stages=[place_ranked_traces(none_above(right_above), traces, right_above)]

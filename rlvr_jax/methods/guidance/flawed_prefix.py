@@ -26,6 +26,7 @@ import numpy as np
 
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
+from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
@@ -67,22 +68,13 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
         ]
 
     def observe(state, turn, seen, learned):
-        means: dict[str, list[float]] = {}
-        for batch in seen:
-            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
-                ask = batch.asks[rows[0]]
-                if not ask.rating and not np.isnan(outcomes).all():
-                    bare = shows_nothing(ask, turn.setting.task)
-                    label = PLAIN.label if bare else ask.view.label
-                    means.setdefault(label, []).append(float(np.nanmean(outcomes)))
+        def label(ask):
+            return PLAIN.label if shows_nothing(ask, turn.setting.task) else ask.view.label
+
+        means = outcomes_by(seen, label)
         return state, {f"outcome/{name}": float(np.mean(x)) for name, x in means.items()}
 
-    return Curriculum(
-        propose,
-        observe=observe,
-        reads=frozenset().union(*(view.reads for view in views)),
-        views=tuple(views),
-    )
+    return Curriculum(propose, observe=observe, views=tuple(views))
 
 
 def exact_shares(number: int, shares: Sequence[float]) -> list[int]:

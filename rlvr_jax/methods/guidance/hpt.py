@@ -40,7 +40,12 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe, is_correct, replace
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative, NonNegativeInt
+from rlvr_jax.types.hyperparameters import (
+    EntropyCoefficient,
+    MaxLength,
+    NonNegative,
+    NonNegativeInt,
+)
 from rlvr_jax.types.parts import Function, part
 from rlvr_jax.types.rollouts import Rollouts
 
@@ -154,7 +159,7 @@ def hpt(
     solved: NonNegativeInt = 0,
     imitation_coefficient: NonNegative = 1.0,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
 ) -> Recipe:
     """Unclipped policy gradient on groups that the policy solves, imitation on the others.
 
@@ -162,7 +167,6 @@ def hpt(
       solved: correct rollouts up to which the group's demonstration is imitated instead (γ).
       imitation_coefficient: weight of the imitation (c).
       entropy_coefficient: weight of the mean entropy of the tokens trained by reward (c_H).
-      max_length: budget of response tokens (L).
     """
     bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return Recipe(

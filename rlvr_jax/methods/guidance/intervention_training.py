@@ -31,7 +31,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
-from rlvr_jax.experience.stages.rounds.first_errors import repairable
+from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import imitate
 from rlvr_jax.objectives.compositions import objective_of_terms
@@ -57,34 +57,20 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
     """
 
     def apply(batch, actor, state, turn):
-        if batch.rollouts.step is None or batch.rollouts.process_reward is None:
-            raise ValueError("imitate_interventions: steps must be scored, put score_steps() first")
         can, start = repairable(batch, below)
         rows = np.flatnonzero(can)
         nothing = to_imitate(batch, False)
         metrics = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
         if not len(rows):
             return nothing, state, metrics
-        place = np.concatenate([np.arange(len(group)) for group in batch.groups])
-
-        def request(row, view, samples, given):
-            return replace(
-                batch.asks[row],
-                view=view,
-                samples=samples,
-                given=given,
-                first_sample=int(place[row]) * samples,
-            )
-
         beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
-        asks = [request(row, proposer, 1, ids) for row, ids in zip(rows, beginnings, strict=True)]
-        proposals = actor.draw(asks, turn.key)
+        proposals = actor.draw(asks_after(batch, rows, beginnings, proposer), turn.key)
         proposed = _up_to_the_next_step(proposals, start[rows], turn.setting.task)
         targets = [(row, ids) for row, ids in zip(rows, proposed, strict=True) if ids]
         metrics["proposed_interventions"] = len(targets) / len(batch)
         if not targets:
             return nothing, state, metrics
-        tests = [request(row, PLAIN, continuations, ids) for row, ids in targets]
+        tests = asks_after(batch, *zip(*targets, strict=True), PLAIN, continuations)
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
         useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
         kept = [target for target, there in zip(targets, useful, strict=True) if there]
@@ -97,7 +83,7 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
         return to_imitate(rows, True), state, metrics
 
-    return Stage(apply, reads=proposer.reads, views=(proposer,))
+    return Stage(apply, views=(proposer,))
 
 
 def _up_to_the_next_step(proposals: Batch, start: np.ndarray, task: Task) -> list[list[int]]:

@@ -22,40 +22,26 @@ over rows, so a larger batch is a larger step; set max_length to the run's budge
 """
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import (
-    by_origin,
-    fixed_length_sum,
-    group_centered,
-    importance_weighted,
-    objective,
-    shaped_probability,
-    statistic_term,
-)
+from rlvr_jax.objectives import shaped_probability
+from rlvr_jax.objectives.compositions import mixed_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, Positive
+from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, Positive
 
 
 def luffy_mixed(
     gamma: Positive = 0.1,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
     traces: Count = 1,
 ) -> Recipe:
     """Unclipped policy gradient on own tokens, shaped probability on those of a worked solution.
 
     Args:
       gamma: probability at which a teacher's token has the largest gradient (γ).
-      max_length: budget of response tokens (L).
       traces: rows of each group that are its solution.
     """
-    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=by_origin(own=importance_weighted(), foreign=shaped_probability(gamma)),
-            regularizers=bonus,
-            aggregation=fixed_length_sum(max_length),
-        ),
+        objective=mixed_objective(shaped_probability(gamma), max_length, entropy_coefficient),
         experience=experience(stages=[add_traces(traces)]),
     )
 

@@ -25,6 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import experience, shuffled_epochs
+from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.objectives import group_centered, objective, reinforce, token_mean
@@ -61,16 +62,10 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
         ]
 
     def observe(state, turn, seen, learned):
-        found = {"outcome_prefixed": [], "outcome_plain": []}
-        for batch in seen:
-            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
-                ask = batch.asks[rows[0]]
-                if not ask.rating and not np.isnan(outcomes).all():
-                    kind = "outcome_prefixed" if ask.view.fraction else "outcome_plain"
-                    found[kind].append(float(np.nanmean(outcomes)))
+        found = outcomes_by(seen, lambda ask: "prefixed" if ask.view.fraction else "plain")
         number = sum(map(len, found.values()))
-        means = {name: float(np.mean(values)) for name, values in found.items() if values}
-        return state, means | {"prefixed_share": len(found["outcome_prefixed"]) / max(number, 1)}
+        means = {f"outcome_{name}": float(np.mean(x)) for name, x in found.items()}
+        return state, means | {"prefixed_share": len(found.get("prefixed", ())) / max(number, 1)}
 
     return Curriculum(propose, observe=observe, views=(begin_with(high),))
 

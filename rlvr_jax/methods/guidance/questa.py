@@ -55,7 +55,7 @@ def show_as(view: View) -> Curriculum:
         bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
         return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
 
-    return Curriculum(propose, observe=observe, reads=view.reads, views=(view,))
+    return Curriculum(propose, observe=observe, views=(view,))
 
 
 @part(reads={"solution"})

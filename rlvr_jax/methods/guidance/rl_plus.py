@@ -24,19 +24,12 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import (
-    by_origin,
-    fixed_length_sum,
-    group_centered,
-    importance_weighted,
-    objective,
-    statistic_term,
-)
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
+from rlvr_jax.objectives.compositions import mixed_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens, unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative
+from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, NonNegative
 from rlvr_jax.types.parts import part
 
 
@@ -75,24 +68,21 @@ def mixture_importance() -> Surrogate:
 def rl_plus(
     exploration: NonNegative = 0.5,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
     traces: Count = 1,
 ) -> Recipe:
     """Unclipped policy gradient; on a worked solution, a mixture ratio times its unlikeliness.
 
     Args:
       exploration: power of 1 - π for a solution's token (γ).
-      max_length: budget of response tokens (L).
       traces: rows of each group that are its solution.
     """
-    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
-            advantage=group_centered(),
+        objective=mixed_objective(
+            mixture_importance(),
+            max_length,
+            entropy_coefficient,
             transforms=[weigh_unlikely(exploration)],
-            surrogate=by_origin(own=importance_weighted(), foreign=mixture_importance()),
-            regularizers=bonus,
-            aggregation=fixed_length_sum(max_length),
         ),
         experience=experience(stages=[add_traces(traces)]),
     )

@@ -31,7 +31,7 @@ from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
-from rlvr_jax.experience.stages.rounds.first_errors import repairable
+from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import (
     by_origin,
@@ -63,25 +63,14 @@ def salvage(teacher: View, below: Finite) -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        if batch.rollouts.step is None or batch.rollouts.process_reward is None:
-            raise ValueError("salvage: steps must be scored, put score_steps() before it")
         can, start = repairable(batch, below)
         rows = np.flatnonzero(can & (start > 0))
         batch = own_rows(batch)
         metrics = {"salvageable_rows": len(rows) / len(batch), "salvaged_rows": 0.0}
         if not len(rows):
             return batch, state, metrics
-        place = np.concatenate([np.arange(len(group)) for group in batch.groups])
-        asks = [
-            replace(
-                batch.asks[row],
-                view=teacher,
-                samples=1,
-                given=batch.rollouts.tokens[row, : start[row]].tolist(),
-                first_sample=int(place[row]),
-            )
-            for row in rows
-        ]
+        beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
+        asks = asks_after(batch, rows, beginnings, teacher)
         continued = actor.grade(actor.draw(asks, turn.key))
         correct = np.flatnonzero(is_correct(continued.rollouts.outcome))
         correct = correct[_spared(batch, rows[correct])]
@@ -92,7 +81,7 @@ def salvage(teacher: View, below: Finite) -> Stage:
         whole = with_rows(batch, replaced, mended, np.arange(len(replaced)))
         return whole, state, metrics | {"salvaged_rows": len(replaced) / len(batch)}
 
-    return Stage(apply, reads=teacher.reads, views=(teacher,))
+    return Stage(apply, views=(teacher,))
 
 
 def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:

@@ -57,8 +57,6 @@ def where_judged(columns: Judges) -> Shaping:
     """The reward, and none (NaN) where no judge has a verdict: judges that are down accept nothing.
 
     Rows of worked solutions (`off_policy`) keep their reward, as others are compared with it.
-
-    Reads: reward, component_rewards, off_policy.
     """
     if not columns:
         raise ValueError("where_judged: columns must be at least one, got none")
@@ -73,17 +71,20 @@ def where_judged(columns: Judges) -> Shaping:
 
 
 class ConstrainedReward(NamedTuple):
-    """Rewards of the rows of a batch, each [B].
+    """Rewards of the rows of a batch.
 
     Fields:
       calibrated: R_c, in (0, 1), comparable over prompts.
-      feasible: bool, whether all judges that apply accept.
-      constrained: R_cr, the calibrated reward, 0 where infeasible.
+      feasible: whether all judges that apply accept.
     """
 
     calibrated: Float[Array, "B"]
     feasible: Bool[Array, "B"]
-    constrained: Float[Array, "B"]
+
+    @property
+    def constrained(self) -> Float[Array, "B"]:
+        """R_cr, the calibrated reward, 0 where infeasible."""
+        return jnp.where(self.feasible, self.calibrated, 0)
 
 
 def constrained_reward(rollouts: Rollouts, judges: Judges) -> ConstrainedReward:
@@ -101,7 +102,7 @@ def constrained_reward(rollouts: Rollouts, judges: Judges) -> ConstrainedReward:
     calibrated = jax.nn.sigmoid(rollouts.reward - reference)
     verdict = rollouts.component_rewards[:, list(judges)]
     feasible = jnp.all((verdict > 0.5) | jnp.isnan(verdict), axis=1)
-    return ConstrainedReward(calibrated, feasible, jnp.where(feasible, calibrated, 0))
+    return ConstrainedReward(calibrated, feasible)
 
 
 def _log_ratio(context):

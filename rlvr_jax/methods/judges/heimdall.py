@@ -24,7 +24,7 @@ from rlvr_jax.experience.rewards.outcomes import signed_outcome
 from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, HalfWidth, TraceDecay
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, ValueClip
 
 
 def heimdall(
@@ -32,13 +32,9 @@ def heimdall(
     trace_decay: TraceDecay = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    value_clip: ValueClip = 0.2,
 ) -> Recipe:
-    """PPO with a critic, on verdicts that earn +1 or -1.
-
-    Args:
-      value_clip: half-width of the critic's trust region.
-    """
+    """PPO with a critic, on verdicts that earn +1 or -1."""
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),

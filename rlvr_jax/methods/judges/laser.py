@@ -62,7 +62,7 @@ def reward_itself(scale: Positive, reference: Finite) -> Stage:
 
     The first token of the preceding `ask_verdict` is z_c.
 
-    Writes: self_reward. Metrics: self_reward (mean over finished rows).
+    Metrics: self_reward (mean over finished rows).
     """
 
     def apply(batch, actor, state, turn):

@@ -30,7 +30,7 @@ from rlvr_jax.experience.rewards.rubrics import by_rubric, share_of_rubric
 from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, HalfWidth, KLCoefficient, TraceDecay
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, TraceDecay, ValueClip
 
 
 def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
@@ -46,14 +46,13 @@ def meta_policy(
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    value_clip: ValueClip = 0.2,
 ) -> Recipe:
     """PPO with a critic, on the points of a rubric.
 
     Args:
       maxima: most points of each item, the first rewards of the task.
       summed: the published sum of points, in which unreadable points are 0.
-      value_clip: half-width of the critic's trust region.
     """
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)

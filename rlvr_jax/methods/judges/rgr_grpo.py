@@ -77,7 +77,6 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
     Args:
       rubric: criteria, the first rewards of the task.
       reward: determines the best response; of equal ones the first.
-    Reads: outcome, component_rewards, texts. Writes: off_policy, origin.
     Metrics: refined_share (of the groups), refined_gain (mean reward of revised responses minus
       that of the responses that they revise).
     Raises:

@@ -65,8 +65,7 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate
 
     Args:
       show: (prompt, first response, second response) -> the prompt of the rating.
-    Reads: outcome, texts. Samples: a group for each pair. Writes: cell; the ratings of a response
-      into its grade.
+    Samples: a group for each pair. Writes: the ratings of a response into its grade.
     Metrics: rated_pairs (per group), unreadable_ratings (fraction), rating_reward (mean).
     """
 

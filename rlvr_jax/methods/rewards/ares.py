@@ -107,7 +107,7 @@ def mark_triggers(words: Sequence[str]) -> Stage:
     A word counts in lower case and capitalized, with and without a space before it, in each
     spelling that is one token.
 
-    Writes: trigger. Scores: each response once. Metrics: triggers (per row).
+    Scores: each response once. Metrics: triggers (per row).
     Raises:
       ValueError: no words; in a run, words of which none is one token of the tokenizer.
     """

@@ -32,7 +32,7 @@ from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_max, group_spread
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, MaxLength, NonNegative
 from rlvr_jax.types.parts import Function, part
 
 CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
@@ -107,7 +107,7 @@ def linear(max_length: int) -> Shaping:
 
 
 def length_rewards(
-    max_length: Count = 3584,
+    max_length: MaxLength = 3584,
     form: Callable[[int], Shaping] = cosine,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -116,7 +116,6 @@ def length_rewards(
     """GRPO on the token mean, with a reward that depends on the length.
 
     Args:
-      max_length: budget of response tokens (L).
       form: `cosine`, `relative`, `overlong` or `linear`.
     """
     return Recipe(

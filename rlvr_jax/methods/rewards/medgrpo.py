@@ -63,8 +63,7 @@ def by_start_quartiles(
     Args:
       cells: C, number of labels in `Rollouts.cell`; rows without one belong to the first.
       least: δ; equal quartiles would make the curve a step.
-    Reads: component_rewards, cell. Metrics: reward/metric (mean of x), reward/median (mean p50 of
-      the rows' cells).
+    Metrics: reward/metric (mean of x), reward/median (mean p50 of the rows' cells).
     """
 
     def init(prompts):

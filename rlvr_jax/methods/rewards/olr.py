@@ -67,10 +67,10 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
 
     It overwrites the verifier's outcome, reward and grades.
 
-    Reads: Grade.answer. Writes: outcome, reward. Metrics: relabelled_groups (fraction of the
-      groups), relabelled_rows (fraction of the rows whose outcome changed).
+    Metrics: relabelled_groups (fraction of the groups), relabelled_rows (fraction of the rows whose
+      outcome changed).
     Raises:
-      ValueError: when a run begins, a task whose grades name no answers.
+      ValueError: at the start of a run, a task whose grades name no answers.
     """
 
     def init(setting):

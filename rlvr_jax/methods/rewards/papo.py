@@ -68,7 +68,7 @@ def second_prompt(view: View) -> Stage:
         asks = [replace(ask, view=view) for ask in batch.asks]
         return with_second_prompts(batch, actor, asks, np.ones(len(batch), bool)), state, {}
 
-    return Stage(apply, reads=view.reads, views=(view,))
+    return Stage(apply, views=(view,))
 
 
 @part

@@ -38,13 +38,13 @@ from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
     ClipLow,
-    Count,
-    HalfWidth,
     KLCoefficient,
+    MaxLength,
     NonNegative,
     NonNegativeInt,
     TraceDecay,
     Unit,
+    ValueClip,
 )
 from rlvr_jax.types.parts import part
 
@@ -96,7 +96,7 @@ def decoupled_exploration(
 
 
 def rlsp(
-    max_length: Count = 4096,
+    max_length: MaxLength = 4096,
     scale: NonNegative | None = None,
     cap: Bound | None = 10.0,
     effort_weight: Unit = 0.0,
@@ -106,18 +106,16 @@ def rlsp(
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    value_clip: ValueClip = 0.2,
 ) -> Recipe:
     """PPO with a critic, on outcomes plus a reward for long reasoning.
 
     Args:
-      max_length: budget of response tokens.
       scale: length that costs 1 (C); None: a quarter of the budget.
       cap: the most that a short response costs; None: no cap.
       effort_weight: weight of the judge's effort (w).
       judge: column of the task's rewards with that effort; None: no judge.
       clip: bound of the reward on both sides; None: none.
-      value_clip: half-width of the critic's trust region.
     """
     reward = decoupled_exploration(
         max_length / 4 if scale is None else scale, cap, effort_weight, judge, clip

@@ -1,7 +1,11 @@
 """The first wrong step of incorrect responses."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
+from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.types import is_correct
 
@@ -30,6 +34,28 @@ def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.n
     return np.where(wrong >= 0, there.argmax(axis=1), 0)
 
 
+def asks_after(
+    batch: Batch, rows: Sequence[int], given: Sequence[list[int]], view: View, samples: int = 1
+) -> list[Ask]:
+    """Requests for continuations of some rows.
+
+    Args:
+      given: tokens of each row's beginning.
+      samples: continuations of each.
+    """
+    place = np.concatenate([np.arange(len(group)) for group in batch.groups])
+    return [
+        replace(
+            batch.asks[row],
+            view=view,
+            samples=samples,
+            given=ids,
+            first_sample=int(place[row]) * samples,
+        )
+        for row, ids in zip(rows, given, strict=True)
+    ]
+
+
 def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
     """Incorrect rows with a first wrong step, bool [B], and the tokens before it, int [B].
 
@@ -38,6 +64,8 @@ def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
       below: score below which a step is wrong.
     """
     rollouts = batch.rollouts
+    if rollouts.step is None or rollouts.process_reward is None:
+        raise ValueError("step scores: steps must be scored, put score_steps() first")
     first = first_wrong_step(rollouts.step, rollouts.process_reward, rollouts.mask, below)
     failed = batch.decided & ~is_correct(rollouts.outcome)
     return failed & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)

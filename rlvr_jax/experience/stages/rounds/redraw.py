@@ -71,7 +71,6 @@ def redraw(
 
     return Stage(
         apply,
-        reads=view.reads,
         views=(view,) if trained is None else (view, trained),
         writes=frozenset() if trained is None else frozenset({"off_policy"}),
         counts=plain > 0,

@@ -72,20 +72,19 @@ def rate_pairs(pairs: Count = 2, tolerance: Unit = 0.2, show: Show = ask_to_rate
     def apply(batch, actor, state, turn):
         random, texts = turn.random(), [response.text for response in batch.responses]
         correct = is_correct(np.asarray(batch.rollouts.outcome))
-        asks, compared, truths = [], [], []
+        asks, compared = [], []
         for rows in batch.groups:
             for first, second in _sampled_pairs(rows[batch.decided[rows]], correct, pairs, random):
                 ask = batch.asks[first]
                 shown = showing(show(ask.prompt.text, texts[first], texts[second]))
                 asks.append(replace(ask, view=shown, samples=turn.setting.samples, given=()))
                 compared.append((first, second))
-                truths.append((bool(correct[first]), bool(correct[second])))
         batch = batch.with_rollouts(cell=np.zeros(len(batch), np.int32))
         metrics = {"rated_pairs": len(asks) / len(batch.groups)}
         if not asks:
             return batch, state, metrics
         sampled = actor.draw(asks, turn.key)
-        rated, earned = _graded(sampled, truths, tolerance)
+        rated, earned = _graded(sampled, correct[np.array(compared)].tolist(), tolerance)
         unread = np.isnan(earned)
         metrics["unreadable_ratings"] = float(unread.mean())
         metrics["rating_reward"] = float(np.where(unread, 0, earned).mean())
@@ -114,24 +113,22 @@ def _graded(sampled: Batch, truths, tolerance: float) -> tuple[Batch, np.ndarray
     earned = np.full(len(sampled), np.nan)
     responses = sampled.responses
     for rows, truth in zip(sampled.groups, truths, strict=True):
-        for row in rows:
-            found = rating_reward(responses[row].text, truth, tolerance)
-            earned[row] = np.nan if found is None else found
+        earned[rows] = [rating_reward(responses[row].text, truth, tolerance) for row in rows]
     reward = np.where(np.isnan(earned), 0, earned).astype(sampled.rollouts.reward.dtype)
     cell = np.ones(len(sampled), np.int32)
     rated = sampled.with_rollouts(outcome=reward, reward=reward, cell=cell)
     return replace(rated, grades=[Grade(value) for value in reward.tolist()]), earned
 
 
-def rating_reward(words: str, correct: tuple[bool, bool], tolerance: float) -> float | None:
-    """The fraction of the two ratings near the truth; None if they cannot be read.
+def rating_reward(words: str, correct: tuple[bool, bool], tolerance: float) -> float:
+    """The fraction of the two ratings near the truth; NaN if they cannot be read.
 
     A rating, scaled to [0, 1], is near if it is within the tolerance of 1 for a correct response
     and of 0 for an incorrect one.
     """
     read = _ratings(words)
     if read is None:
-        return None
+        return np.nan
     scaled = [(value - LEAST) / (MOST - LEAST) for value in read]
     near = [abs(own - truth) <= tolerance for own, truth in zip(scaled, correct, strict=True)]
     return sum(near) / 2

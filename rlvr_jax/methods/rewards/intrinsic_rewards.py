@@ -56,15 +56,15 @@ class Certainty:
     """The certainty of the policy about each row.
 
     Fields:
-      of: (rollouts, old log-probs [B, T], mask) -> [B].
-      reads: statistics of the old policy and records that it reads.
       name: for labels.
+      reads: statistics of the old policy and records that it reads.
+      of: (rollouts, old log-probs [B, T], mask) -> [B].
       top_k: number of likeliest tokens that it reads; 0: none.
     """
 
-    of: Callable[[Rollouts, Array, Array], Array]
-    reads: frozenset[str]
     name: str
+    reads: frozenset[str]
+    of: Callable[[Rollouts, Array, Array], Array]
     top_k: int = 0
 
     def __repr__(self) -> str:
@@ -75,39 +75,31 @@ def _mean(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array,
     return masked_mean(values, mask, axis=1)
 
 
-def _of_distribution(rollouts, _, mask):
-    return _mean(self_certainty(rollouts.old_logsumexp, rollouts.old_mean_logit), mask)
-
-
-def _of_entropy(rollouts, _, mask):
-    return -_mean(rollouts.entropy, mask)
-
-
-def _of_response(_, old_logp, mask):
-    return _mean(old_logp, mask)
-
-
-def _of_probability(_, old_logp, mask):
-    return jnp.where(jnp.any(mask, axis=1), jnp.exp(masked_sum(old_logp, mask, axis=1)), 0)
-
-
-def _of_margin(rollouts, _, mask):
-    largest = rollouts.old_topk_logp
-    return _mean(jnp.exp(largest[..., 0]) - jnp.exp(largest[..., 1]), mask)
-
-
 certainty_of_distribution = Certainty(
-    _of_distribution, frozenset({"old_logsumexp", "old_mean_logit"}), "certainty_of_distribution"
+    "certainty_of_distribution",
+    frozenset({"old_logsumexp", "old_mean_logit"}),
+    lambda own, _, mask: _mean(self_certainty(own.old_logsumexp, own.old_mean_logit), mask),
 )
 certainty_of_entropy = Certainty(
-    _of_entropy, frozenset({"sampled_entropy"}), "certainty_of_entropy"
+    "certainty_of_entropy",
+    frozenset({"sampled_entropy"}),
+    lambda own, _, mask: -_mean(own.entropy, mask),
 )
-certainty_of_response = Certainty(_of_response, frozenset({"logp"}), "certainty_of_response")
+certainty_of_response = Certainty(
+    "certainty_of_response", frozenset({"logp"}), lambda _, old_logp, mask: _mean(old_logp, mask)
+)
 certainty_of_probability = Certainty(
-    _of_probability, frozenset({"logp"}), "certainty_of_probability"
+    "certainty_of_probability",
+    frozenset({"logp"}),
+    lambda _, old, mask: jnp.where(has_tokens(mask), jnp.exp(masked_sum(old, mask, axis=1)), 0),
 )
 certainty_of_margin = Certainty(
-    _of_margin, frozenset({"topk_ids", "old_topk_logp"}), "certainty_of_margin", top_k=2
+    "certainty_of_margin",
+    frozenset({"topk_ids", "old_topk_logp"}),
+    lambda own, _, mask: _mean(
+        jnp.exp(own.old_topk_logp[..., 0]) - jnp.exp(own.old_topk_logp[..., 1]), mask
+    ),
+    top_k=2,
 )
 """In training for one update per batch only: the likeliest tokens are known in an update's own
 pass."""

@@ -93,45 +93,27 @@ def hide_words(share: Unit, filler: str) -> View:
 
 
 @part(writes={"penalty"})
-def second_prompt_divergence(coefficient: Finite, trained: bool = False) -> Transform:
-    """penalty' = penalty + c · k3(logp, logp'), logp' after the second prompt.
+def second_prompt_terms(divergence: Finite, entropy: Finite, trained: bool = False) -> Transform:
+    """penalty' = penalty - γ k3(logp, logp') - η_m logp', logp' after the second prompt.
 
     Args:
-      coefficient: c; below 0 the divergence is maximised.
-      trained: logp' is the current policy's, with gradient; else that of the policy that sampled.
+      divergence, entropy: γ and η_m; without γ there is no metric.
+      trained: logp' is the current policy's, with gradient; else that of the policy that sampled,
+        and the last term is a constant, which changes the loss but no gradient.
     Metrics: second_prompt_divergence (mean over the tokens).
     """
+    record = "second_prompt_logp" if trained else "old_second_prompt_logp"
 
     def apply(signals, context, state):
-        other = _second_logp(context, trained)
-        divergence = k3_clamped(context.stats.logp, other, context.old_logp)
-        metrics = {"second_prompt_divergence": masked_mean(divergence, signals.mask)}
-        signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
-        return signals, state, metrics
+        other = getattr(context.stats if trained else context.rollouts, record)
+        penalty, metrics = signals.penalty, {}
+        if divergence:
+            distance = k3_clamped(context.stats.logp, other, context.old_logp)
+            metrics["second_prompt_divergence"] = masked_mean(distance, signals.mask)
+            penalty = penalty - divergence * distance
+        return replace(signals, penalty=penalty - entropy * other), state, metrics
 
-    return Transform(apply, reads={"logp", _second_record(trained)})
-
-
-@part(writes={"penalty"})
-def second_prompt_logp_penalty(coefficient: Finite, trained: bool = False) -> Transform:
-    """penalty' = penalty + c · logp', the log-prob after the second prompt.
-
-    Without `trained` it is a constant, which changes the loss but no gradient.
-    """
-
-    def apply(signals, context, state):
-        penalty = signals.penalty + coefficient * _second_logp(context, trained)
-        return replace(signals, penalty=penalty), state, {}
-
-    return Transform(apply, reads={_second_record(trained)})
-
-
-def _second_logp(context, trained):
-    return getattr(context.stats if trained else context.rollouts, _second_record(trained))
-
-
-def _second_record(trained):
-    return "second_prompt_logp" if trained else "old_second_prompt_logp"
+    return Transform(apply, reads={"logp", record})
 
 
 def papo(
@@ -160,10 +142,10 @@ def papo(
     regularizers = []
     if kl_coefficient:
         regularizers.append(kl_penalty(kl_coefficient, k3_clamped))
-    if dependence_coefficient:
-        regularizers.append(second_prompt_divergence(-dependence_coefficient, train_hidden))
-    if hidden_entropy_coefficient:
-        regularizers.append(second_prompt_logp_penalty(-hidden_entropy_coefficient, train_hidden))
+    if dependence_coefficient or hidden_entropy_coefficient:
+        regularizers.append(
+            second_prompt_terms(dependence_coefficient, hidden_entropy_coefficient, train_hidden)
+        )
     if entropy_coefficient:
         regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
     return Recipe(

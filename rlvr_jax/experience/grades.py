@@ -144,6 +144,13 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
         )
 
 
+def check_task(label: str, needs: Collection[str], task: Task) -> None:
+    """Refuses a task without the fields that a part reads ("answers", "score_steps")."""
+    for need in sorted({*needs} - {"rewards"}):
+        if not getattr(task, need):
+            raise ValueError(f"{label}: task must have Task.{need}, got {task.name!r} without it")
+
+
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
 

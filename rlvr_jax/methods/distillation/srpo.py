@@ -21,7 +21,6 @@ are another method; failures leave the policy gradient, not the mean
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, show_sibling
 from rlvr_jax.objectives import (
@@ -39,13 +38,17 @@ from rlvr_jax.objectives.surrogates.distillation import Distance
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, NonNegative
 from rlvr_jax.types.parts import Function, part
-from rlvr_jax.types.rollouts import Rollouts
 
 
-def taught_failures(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B T"]:
-    """Tokens of incorrect rows with a correct row among the others of their group."""
-    route = (rollouts.outcome < success) & has_right_sibling(rollouts, success)
-    return jnp.broadcast_to(route[:, None], rollouts.mask.shape)
+@part
+def failures(success: Finite) -> Function:
+    """Tokens of incorrect rows with a correct row among the others of their group, bool [B, T]."""
+
+    def taught(rollouts):
+        route = (rollouts.outcome < success) & has_right_sibling(rollouts, success)
+        return jnp.broadcast_to(route[:, None], rollouts.mask.shape)
+
+    return taught
 
 
 @part(reads={"teacher_entropy", "batch_statistics"}, writes={"weight"})
@@ -56,7 +59,7 @@ def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform
     """
 
     def apply(signals, context, state):
-        taught = signals.mask & taught_failures(context.rollouts, success)
+        taught = signals.mask & failures(success)(context.rollouts)
         entropy = context.stats.teacher_entropy
         raw = jnp.where(taught, jnp.exp(-beta * entropy), 0)
         mean = masked_mean(raw, taught)
@@ -69,12 +72,6 @@ def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform
         return replace(signals, weight=weight), state, metrics
 
     return apply
-
-
-@part
-def failures(success: Finite) -> Function:
-    """`taught_failures` as a function of the rollouts, bool [B, T]."""
-    return lambda rollouts: taught_failures(rollouts, success)
 
 
 @part

@@ -28,6 +28,7 @@ import numpy as np
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.donors.traces import fewer_rows
 from rlvr_jax.objectives import (
     group_normalized,
     importance_weighted,
@@ -57,14 +58,6 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
       ValueError: at the start of a run, groups without an unguided row.
     """
 
-    def size(samples):
-        if samples <= rows:
-            raise ValueError(
-                f"guide_first_rows: rows must be below the {samples} rollouts of a group, got"
-                f" {rows}"
-            )
-        return samples - rows
-
     def init(setting):
         return Guidance(np.int32(longest), np.int32(0), np.zeros(WINDOW))
 
@@ -92,7 +85,7 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
             state = guidance_after(state, float(accuracy.mean()), longest)
         return state, {}
 
-    return Stage(apply, init, observe, size=size)
+    return Stage(apply, init, observe, size=fewer_rows("guide_first_rows: rows", rows))
 
 
 class Guidance(NamedTuple):

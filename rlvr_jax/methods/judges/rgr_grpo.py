@@ -31,7 +31,7 @@ from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.rewards.parts import Shaping
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, scored, weighted_share
-from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import GIVES, fewer_rows, own_rows
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import (
     by_origin,
@@ -66,7 +66,7 @@ def all_factual_or_share(least: Unit = 0.5) -> Function:
     return all_factual_or_share_of
 
 
-@part(by_row=True)
+@part(by_row=True, writes=GIVES, of_task=frozenset({"rewards"}))
 def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> Stage:
     """Samples the last response of a group as a revision of its best one.
 
@@ -80,13 +80,8 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
     Metrics: refined_share (of the groups), refined_gain (mean reward of revised responses minus
       that of the responses that they revise).
     Raises:
-      ValueError: groups of one; when a run begins, a task with fewer rewards than criteria.
+      ValueError: groups of one; at the start of a run, a task with fewer rewards than criteria.
     """
-
-    def size(samples):
-        if samples < 2:
-            raise ValueError(f"refine: groups must have at least 2 rollouts, got {samples}")
-        return samples - 1
 
     def init(setting):
         if len(setting.task.rewards) < len(rubric):
@@ -138,9 +133,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
             metrics["refined_gain"] = float(np.mean(gain))
         return batch, state, metrics
 
-    gives = frozenset({"off_policy", "origin"})
-    of_task = frozenset({"rewards"})
-    return Stage(apply, init=init, size=size, writes=gives, of_task=of_task)
+    return Stage(apply, init=init, size=fewer_rows("refine: revised rows", 1))
 
 
 def ask_to_revise(task: Task, prompt: Prompt, answer: str, lacking: Sequence[str]) -> str:

@@ -69,15 +69,9 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
 
     Metrics: relabelled_groups (fraction of the groups), relabelled_rows (fraction of the rows whose
       outcome changed).
-    Raises:
-      ValueError: at the start of a run, a task whose grades name no answers.
     """
 
     def init(setting):
-        if not setting.task.answers:
-            raise ValueError(
-                f"relabel: task must name answers (Task.answers), got {setting.task.name!r}"
-            )
         prompts = len(setting.task.train)
         return Labels(
             np.full((prompts, visits), NONE, np.int32),

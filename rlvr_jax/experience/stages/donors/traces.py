@@ -1,6 +1,6 @@
 """Worked solutions in the groups of the policy: rows of a teacher."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,14 +35,6 @@ def add_traces(per_group: Count = 1) -> Stage:
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
 
-    def size(samples):
-        if samples <= per_group:
-            raise ValueError(
-                f"add_traces: per_group must be below the {samples} rollouts of a group, got"
-                f" {per_group}"
-            )
-        return samples - per_group
-
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
         traces, fit = solutions(actor, batch.asks_of(every), per_group, turn)
@@ -51,7 +43,20 @@ def add_traces(per_group: Count = 1) -> Stage:
             batch = batch.with_groups(fit, traces, "append")
         return batch, state, trace_metrics(traces, fit)
 
-    return Stage(apply, size=size)
+    return Stage(apply, size=fewer_rows("add_traces: per_group", per_group))
+
+
+def fewer_rows(argument: str, number: int) -> Callable[[int], int]:
+    """The size of sampled groups without the rows that a stage adds to them (`Stage.size`)."""
+
+    def size(samples):
+        if samples <= number:
+            raise ValueError(
+                f"{argument} must be below the {samples} rollouts of a group, got {number}"
+            )
+        return samples - number
+
+    return size
 
 
 def off_policy_rows(batch: Batch) -> Batch:

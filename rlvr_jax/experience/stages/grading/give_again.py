@@ -26,17 +26,9 @@ def give_again() -> Stage:
     Samples: a response for every different answer.
     Metrics: shown_answers, answers_given_again (counts); info/again.
     Raises:
-      ValueError: at the start of a run, a task whose grades name no answers, or one that shows
-        answers in words that the policy does not know.
+      ValueError: at the start of a run, a task that shows answers in words that the policy does not
+        know.
     """
-
-    def init(setting):
-        if not setting.task.answers:
-            raise ValueError(
-                "give_again: task must name final answers (Task.answers), got"
-                f" {setting.task.name!r}, which does not"
-            )
-        return ()
 
     def apply(batch, actor, state, turn):
         asked = batch.decided & [not ask.rating for ask in batch.asks]
@@ -70,4 +62,4 @@ def give_again() -> Stage:
         numbers = [again[key] if own else np.nan for key, own in zip(keys, asked, strict=True)]
         return with_info(batch, [{NAME: number} for number in numbers]), state, counts
 
-    return Stage(apply, init=init)
+    return apply

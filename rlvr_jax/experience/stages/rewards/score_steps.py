@@ -12,7 +12,7 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.types.parts import part
 
 
-@part(by_row=True)
+@part(by_row=True, writes={"step", "process_reward"}, of_task=frozenset({"score_steps"}))
 def score_steps() -> Stage:
     """Records the steps of every response and their scores by the task (`Task.score_steps`).
 
@@ -20,17 +20,7 @@ def score_steps() -> Stage:
     has its score, so the score is the sum over the tokens. Existing records do not change.
 
     Metrics: steps (per row), step_score (mean over steps).
-    Raises:
-      ValueError: at the start of a run, a task that does not score steps.
     """
-
-    def init(setting):
-        if setting.task.score_steps is None:
-            raise ValueError(
-                f"score_steps: task must say how steps are scored (Task.score_steps), got"
-                f" {setting.task.name!r}, which does not"
-            )
-        return ()
 
     def apply(batch, actor, state, turn):
         rollouts = batch.rollouts
@@ -41,8 +31,7 @@ def score_steps() -> Stage:
         metrics = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
         return batch.with_rollouts(step=step, process_reward=reward), state, metrics
 
-    gives, of_task = frozenset({"step", "process_reward"}), frozenset({"score_steps"})
-    return Stage(apply, init=init, writes=gives, of_task=of_task)
+    return apply
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:

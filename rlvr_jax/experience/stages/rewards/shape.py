@@ -22,8 +22,8 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
         `component_rewards`; 0: none.
     Metrics: those of a `Shaping`, and rows_without_reward where there are any.
     Raises:
-      ValueError: at the start of a run, a task with another number of rewards, with fewer than a
-        `Shaping` reads, or without the answers that it reads; in a run, a reward that is infinite.
+      ValueError: at the start of a run, a task with another number of rewards, or with fewer than a
+        `Shaping` reads; in a run, a reward that is infinite.
     """
     own = as_shaping(reward)
     label = f"shape({label_of(reward)})"
@@ -68,8 +68,4 @@ def _check(label, own, rewards, task):
         raise ValueError(
             f"{label}: reads {own.columns} rewards of a task (Task.rewards), got"
             f" {len(given)} of task {task.name!r} ({', '.join(given)})"
-        )
-    if "answer" in own.reads and not task.answers:
-        raise ValueError(
-            f"{label}: reads answers, which task {task.name!r} does not give (Task.answers)"
         )

@@ -22,14 +22,11 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, concatenate, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, imitate
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative

@@ -28,17 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import experience, shuffled_epochs
-from rlvr_jax.experience.asks import Ask, View
-from rlvr_jax.experience.parts import Curriculum, Stage
+from rlvr_jax.experience import Ask, Curriculum, Stage, View, experience, shuffled_epochs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, imitate, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,

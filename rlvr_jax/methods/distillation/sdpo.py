@@ -27,11 +27,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, show_sibling
-from rlvr_jax.objectives import distilled, no_advantage, objective, token_mean
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Distance, Transform, distilled, no_advantage, objective, token_mean
 from rlvr_jax.objectives.statistics.groups import has_right_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.distillation import Distance
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Unit
 from rlvr_jax.types.parts import part

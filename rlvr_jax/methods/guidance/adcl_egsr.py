@@ -25,12 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import PLAIN, View
+from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_wrong, experience
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates
-from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint

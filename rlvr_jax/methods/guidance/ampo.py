@@ -26,14 +26,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience import Actor, Ask, Stage, Turn, all_wrong, experience
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
-from rlvr_jax.experience.parts import Actor, Stage, Turn
-from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
-from rlvr_jax.objectives import clamped_token_ratio, ppo_clip, shaped_probability
-from rlvr_jax.objectives.compositions import mixed_objective
+from rlvr_jax.objectives import clamped_token_ratio, mixed_objective, ppo_clip, shaped_probability
 from rlvr_jax.tasks.base import Prompt
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import (

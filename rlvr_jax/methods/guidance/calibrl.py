@@ -27,10 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import drop_off_policy
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, drop_off_policy, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace

@@ -23,12 +23,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.donors.traces import solutions
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import imitate, objective_of_terms
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.parts import part

@@ -24,10 +24,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.experience.curricula.history import outcomes_by
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe

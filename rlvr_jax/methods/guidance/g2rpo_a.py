@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.donors.traces import fewer_rows
 from rlvr_jax.objectives import (
     group_normalized,

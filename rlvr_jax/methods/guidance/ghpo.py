@@ -24,8 +24,7 @@ on the plain hard prompt; hints lengthen prompts; an all-wrong group still train
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import all_wrong, experience, redraw, shape
-from rlvr_jax.experience.rewards.outcomes import weighted
+from rlvr_jax.experience import all_wrong, experience, redraw, shape, weighted
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import group_normalized, importance_weighted, objective, token_mean
 from rlvr_jax.types import Method, Recipe

@@ -26,20 +26,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.batch import GroupTest
-from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.traces import GIVES, own_rows, solutions, trace_metrics
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.regularizers.imitation import imitate
-from rlvr_jax.objectives.regularizers.token_penalties import statistic_term
+from rlvr_jax.objectives import Transform, imitate, objective, rollout_advantage, statistic_term
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     EntropyCoefficient,
     MaxLength,
@@ -47,7 +42,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
 )
 from rlvr_jax.types.parts import Function, part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part

@@ -25,16 +25,12 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.experience.asks import PLAIN, View
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import PLAIN, Batch, Stage, View, experience, score_steps
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import imitate, objective_of_terms
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Count, Finite, Unit

@@ -22,8 +22,7 @@ over rows, so a larger batch is a larger step; set max_length to the run's budge
 """
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import shaped_probability
-from rlvr_jax.objectives.compositions import mixed_objective
+from rlvr_jax.objectives import mixed_objective, shaped_probability
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, Positive
 

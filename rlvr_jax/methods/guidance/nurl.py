@@ -19,10 +19,8 @@ Traps: hints before GRPO has converged gain less, and hints near the answer are 
 contains the answer is not shown; the failure of the plain row raises hinted rows
 """
 
-from rlvr_jax.experience import all_wrong, experience, redraw
-from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience import Curriculum, Shown, View, all_wrong, experience, redraw
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task

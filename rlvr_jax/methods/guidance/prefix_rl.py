@@ -24,9 +24,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.curricula.history import outcomes_by
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.objectives import group_centered, objective, reinforce, token_mean
 from rlvr_jax.types import Method, Recipe

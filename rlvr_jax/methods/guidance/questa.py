@@ -25,11 +25,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View, shows_nothing
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_centered
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, group_centered
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import augment
 from rlvr_jax.types import Method, Recipe

@@ -27,9 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.experience import experience, shape, shuffled_epochs
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.rewards.parts import Shaping, shaping
+from rlvr_jax.experience import Curriculum, Shaping, experience, shape, shaping, shuffled_epochs
 from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives import (
     critic_of,

@@ -26,10 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Batch, Stage, View, experience, score_steps
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint

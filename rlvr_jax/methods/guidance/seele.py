@@ -32,8 +32,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.optimize import least_squares
 
-from rlvr_jax.experience import experience, shuffled_epochs
-from rlvr_jax.experience.parts import Curriculum, Stage
+from rlvr_jax.experience import Curriculum, Stage, experience, shuffled_epochs
 from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives import (
     Context,
@@ -46,7 +45,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.types import Method, Recipe, Signals
+from rlvr_jax.types import Method, Recipe, Rollouts, Signals
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -56,7 +55,6 @@ from rlvr_jax.types.hyperparameters import (
     OpenUnit,
 )
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 UNKNOWN = -1.0
 """The hint fraction of a prompt before its first visit."""

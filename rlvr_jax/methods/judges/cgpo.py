@@ -32,21 +32,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import add_traces, experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, shaping
+from rlvr_jax.experience import Shaping, add_traces, experience, shape, shaping
+from rlvr_jax.objectives import Transform, group_rank, log_ratio_sum, objective_of_terms, reinforce
 from rlvr_jax.objectives.algebra.core import Objective, objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum
-from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import Bound, NonNegative, NonNegativeInt, Positive
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Judges = Sequence[NonNegativeInt]
 READS = frozenset({"logp", "reference_logp", "off_policy", "component_rewards", "batch_statistics"})

@@ -18,11 +18,8 @@ Traps: unbalanced pairs pay the verdict of the majority; a problem whose solutio
 or all incorrect reveals the verdict
 """
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.composition import total
-from rlvr_jax.experience.rewards.outcomes import signed_outcome
-from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import experience, shape, signed_outcome, total
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, ValueClip
 

@@ -29,11 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import ask_verdict, experience
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import Stage, ask_verdict, experience
+from rlvr_jax.objectives import Transform, clipped_objective, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
     finished_rows,
     group_all_equal,

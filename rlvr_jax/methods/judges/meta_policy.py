@@ -25,10 +25,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.rubrics import by_rubric, share_of_rubric
-from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import by_rubric, experience, shape, share_of_rubric
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, TraceDecay, ValueClip
 

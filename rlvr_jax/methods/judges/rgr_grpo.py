@@ -26,10 +26,8 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Shaping, Stage, experience, shape
 from rlvr_jax.experience.grades import with_grades
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.rewards.parts import Shaping
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, scored, weighted_share
 from rlvr_jax.experience.stages.donors.traces import GIVES, fewer_rows, own_rows
 from rlvr_jax.experience.views import showing

@@ -23,11 +23,7 @@ are refused
 import jax.numpy as jnp
 
 from rlvr_jax.experience import ask_verdict, experience
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import finished_rows
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Transform, finished_rows, group_centered, masked_mean, objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, is_correct, replace

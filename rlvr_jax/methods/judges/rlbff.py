@@ -23,10 +23,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Stage, bounded, column, experience, shape, total
 from rlvr_jax.experience.grades import with_info
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.rewards.composition import bounded, column, total
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe

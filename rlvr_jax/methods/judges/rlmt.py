@@ -18,10 +18,8 @@ Traps: the policy overfits the reward after half of the run; without the tag the
 judge, unless strict; the first tag counts, even a quoted one; only the budget limits a thought
 """
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import entropy_bonus, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import column, experience, shape, total
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

@@ -20,11 +20,8 @@ responses are ungraded, so training is on short and algebraic ones; a group with
 teaches nothing
 """
 
-from rlvr_jax.experience import experience, grade_also, shape
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import column, experience, grade_also, plain_outcome, shape, total
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite
 from rlvr_jax.verifiers.checks import Check

@@ -25,16 +25,11 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience import Batch, Stage, concatenate, experience
 from rlvr_jax.experience.heard import Heard, with_heard
-from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_sum
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
+from rlvr_jax.objectives import Transform, clipped_objective, group_sum, masked_count, masked_sum
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit

@@ -20,10 +20,8 @@ miss; thinking first made the authors' model worse (66.5 against 68.4)
 
 from collections.abc import Mapping
 
-from rlvr_jax.experience import experience, grade_also, shape
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import column, experience, grade_also, shape, total
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegative
 from rlvr_jax.verifiers.checks import Check

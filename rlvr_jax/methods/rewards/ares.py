@@ -40,21 +40,14 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
+from rlvr_jax.objectives import masked_count, masked_mean, masked_quantile, masked_rank, masked_sum
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
-from rlvr_jax.objectives.statistics.masked import (
-    masked_count,
-    masked_mean,
-    masked_quantile,
-    masked_rank,
-    masked_sum,
-)
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -66,7 +59,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
 )
 from rlvr_jax.types.parts import check_arguments, part
-from rlvr_jax.types.rollouts import Rollouts
 
 Percentile = Annotated[float, Range(0, 100)]
 Keep = Annotated[float, Range(0, 1, open_high=True)]

@@ -24,10 +24,8 @@ nothing
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, shaping
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_max
+from rlvr_jax.experience import Shaping, experience, shape, shaping
+from rlvr_jax.objectives import clipped_objective, group_max
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
 from rlvr_jax.types.parts import part

@@ -25,10 +25,8 @@ Traps: a frequent incorrect answer is paid like a correct one; groups that all a
 teach nothing; answers are compared as texts, so two spellings of a number are two answers
 """
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.consensus import agreement
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import agreement, experience, shape
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Unit
 

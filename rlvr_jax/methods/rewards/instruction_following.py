@@ -23,12 +23,9 @@ generated checks in the trainer, where one exception makes a batch's rewards -1
 
 from collections.abc import Mapping
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Shaping, experience, plain_outcome, shape
 from rlvr_jax.experience.rewards.composition import Part, column, combined
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.experience.rewards.parts import Shaping
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegativeInt
 from rlvr_jax.types.parts import part

@@ -31,13 +31,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.consensus import agreement
-from rlvr_jax.experience.rewards.parts import Shaping
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.experience import Shaping, agreement, experience, shape
+from rlvr_jax.objectives import Transform, group_normalized, rollout_mean_token_mean, self_certainty
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.divergences import self_certainty
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -45,10 +41,9 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,12 +25,9 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.composition import total
-from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
+from rlvr_jax.experience import experience, overlong_excess, plain_outcome, shape, total
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_max, group_spread
+from rlvr_jax.objectives import clipped_objective, group_max, group_spread
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, MaxLength, NonNegative
 from rlvr_jax.types.parts import Function, part

@@ -26,8 +26,7 @@ import numpy as np
 
 from rlvr_jax.experience import cells_by_kind, experience, shape, shuffled_epochs
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.group_order import group_quantile
+from rlvr_jax.objectives import clipped_objective, group_quantile
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

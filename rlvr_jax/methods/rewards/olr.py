@@ -27,9 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import slopes
 from rlvr_jax.types import Method, Recipe

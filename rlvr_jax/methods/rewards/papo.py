@@ -33,15 +33,10 @@ import zlib
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Shown, Stage, View, experience
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_mean
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
-from rlvr_jax.objectives.statistics.divergences import k3_clamped
-from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (

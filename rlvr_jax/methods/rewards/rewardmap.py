@@ -24,12 +24,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience, grade_also, shape
+from rlvr_jax.experience import Curriculum, Setting, column, experience, grade_also, shape, total
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum, Setting
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part

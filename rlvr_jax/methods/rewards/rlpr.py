@@ -28,12 +28,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_std
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.experience import Actor, Batch, Stage, experience
+from rlvr_jax.objectives import clipped_objective, group_std, masked_mean
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit

@@ -29,10 +29,8 @@ on length
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_rows, shaping
-from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import Shaping, experience, judged_rows, shape, shaping
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,

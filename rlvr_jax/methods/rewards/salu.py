@@ -24,8 +24,7 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, shaping
+from rlvr_jax.experience import Shaping, experience, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from rlvr_jax.types import Criterion
+from rlvr_jax.types.parts import check_arguments
 
 
 def check_rubric(rubric: Sequence[Criterion]) -> None:
@@ -50,10 +51,7 @@ def read_rubric(path: Path) -> list[Criterion]:
             )
         if not isinstance(one["name"], str) or not isinstance(one.get("text", ""), str):
             raise ValueError(f"rubric: name and text must be texts, got {one!r}")
-        for name in ("weight", "maximum"):
-            value = one.get(name, 1.0)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise ValueError(f"rubric: {name} must be a number, got {value!r}")
+        check_arguments(Criterion, one)
         rubric.append(Criterion(**one))
     check_rubric(rubric)
     return rubric

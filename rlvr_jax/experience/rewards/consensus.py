@@ -10,10 +10,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives.choice import answer_clusters, first_of_largest
+from rlvr_jax.objectives import answer_clusters, first_of_largest, masked_mean, semantic_entropy
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_sum
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
 from rlvr_jax.types import is_correct
 from rlvr_jax.types.hyperparameters import Finite, Unit
 from rlvr_jax.types.parts import part

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience.rewards.outcomes import Reward
-from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import group_has_tokens, masked_mean
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.parts import Part, part
 

@@ -1,8 +1,7 @@
 """Stages: changes of a batch between sampling and training."""
 
 from rlvr_jax.experience.stages.choices.groups import all_wrong, outside, uniform
-from rlvr_jax.experience.stages.choices.masks import mask_truncated
-from rlvr_jax.experience.stages.choices.rows import select_rows
+from rlvr_jax.experience.stages.choices.rows import mask_truncated, select_rows
 from rlvr_jax.experience.stages.donors.imitate_turns import imitate_turns
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
 from rlvr_jax.experience.stages.donors.siblings import show_sibling

@@ -1,4 +1,4 @@
-"""Choice of the rows of a group for training, before the advantage is estimated."""
+"""Choice of the rows for training, before the advantage is estimated."""
 
 from collections.abc import Callable
 
@@ -44,3 +44,13 @@ def select_rows(
         return chosen, state, metrics
 
     return Stage(apply, size=lambda samples: drawn * samples)
+
+
+@part
+def mask_truncated() -> Stage:
+    """Removes truncated responses from the loss; their rewards stay in their groups."""
+
+    def apply(batch, actor, state, turn):
+        return batch.without(batch.rollouts.truncated), state, {}
+
+    return apply

@@ -10,7 +10,7 @@ Models", of which the abstract was read.
 
 The second term has gradient on the tokens of M only; nothing is shown at test time. GRPO is PPO's
 clip on the token mean with A = (R_i - mean) / (std + 1e-6). λ and one pair per group are ours; the
-paper's values are not known. Imitating its own text sharpens the policy: watch the entropy.
+paper's values are not known.
 
 Reports: models of 4B, 8B and 14B: pass@1 3.92 to 4.73 % above GRPO
 Traps: without mixed groups, or if no response with a note is correct, it is GRPO; responses with

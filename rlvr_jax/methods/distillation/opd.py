@@ -6,11 +6,11 @@ Distillation", of which the abstract was read, with formulas of a public re-impl
     r_t  = log π_T(a_t) - log π(a_t), without gradient, |r_t| ≤ 20
     loss = mean_t -r_t log π(a_t)
 
-The gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which seeks modes. No
-reward is read; grades are only metrics. The estimate is biased after the first update of a batch,
-as there is no ratio to the policy that sampled. With whole distributions it is exact:
-`no_advantage()`, `no_policy_loss()` and `statistic_penalty(1.0, "kl")`. Without a baseline, the
-probability of almost every token falls at first. The bound is ours.
+The gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which seeks modes. The
+estimate is biased after the first update of a batch, as there is no ratio to the policy that
+sampled. With whole distributions it is exact: `no_advantage()`, `no_policy_loss()` and
+`statistic_penalty(1.0, "kl")`. Without a baseline, the probability of almost every token falls at
+first. The bound is ours.
 
 Left out: a baseline; teachers of another shape
 Reports: robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little

@@ -9,8 +9,8 @@ https://github.com/TIGER-AI-Lab/One-Shot-CFT
 
 There is no reward. `rlvr_jax.tasks.critiques.critique_prompts` makes the train prompts from
 (problem, candidate, critique) and leaves out critiques that are truncated or disagree with the
-verifier. The test prompts are problems to solve. Choose the step by held-out accuracy, not by the
-loss. Run it with one sample per prompt: responses are sampled and graded for metrics only.
+verifier. The test prompts are problems to solve. Run it with one sample per prompt: responses are
+sampled and graded for metrics only.
 
 Left out: sampling the candidates and their critiques from other models
 Reports: Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 GPU

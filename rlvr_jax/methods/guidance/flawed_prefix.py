@@ -10,7 +10,7 @@ the abstract was read.
 
 The planted text is context and is never trained on. Evaluate on clean and on flawed prompts; the
 curves report both. Fractions, truncation and clip are ours. Tasks have the beginnings as
-`Prompt.meta["flawed"]`, as `partial_sums` does; a prompt without one is shown unchanged.
+`Prompt.meta["flawed"]`, as `partial_sums` does.
 
 Reports: Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL;
 reasoning errors help more

@@ -8,11 +8,11 @@ https://github.com/T-Lab-CUHKSZ/G2RPO-A
     A_i  = (R_i - mean) / (std + 1e-4) over all rows, std with n - 1
     loss = mean_i (1/n_i) Σ_t [-A π / sg(π) + β k3(π ‖ π_ref)]
 
-Given tokens count as the row's own and have its advantage, so a guided row that fails lowers the
-probability of the solution. With a mask on them this is PrefixRL's loss. ℓ is in 1 … ℓ_max and does
-not change while the accuracy is 0. The release has 2 guided rows in every 12, independent of the
-group's size; here they are the first rows of every group. β is that of their trainer's base class.
-With a budget below 3072 tokens, a guided row begins with all that fits before its last token.
+Given tokens count as the row's own and have its advantage. With a mask on them this is PrefixRL's
+loss. ℓ is in 1 … ℓ_max and does not change while the accuracy is 0. The release has 2 guided rows
+in every 12, independent of the group's size; here they are the first rows of every group. β is that
+of their trainer's base class. With a budget below 3072 tokens, a guided row begins with all that
+fits before its last token.
 
 Left out: a linear decay of the length, their other script
 Reports: small models in maths and code: far above GRPO; guidance of a fixed length gains little

@@ -13,8 +13,7 @@ https://github.com/hkgc-1/GHPO
 New responses replace the old ones and are trained under the prompt with the hint, so the ratio is
 1, and nothing removes the hint later. A group that fails four times stays. Each stage samples again
 only the groups that are still all wrong. The released code discards the hints of earlier stages: a
-group that 25 % helped is trained under its plain prompt if another group needed 50 %. A group that
-is all wrong may still differ in format.
+group that 25 % helped is trained under its plain prompt if another group needed 50 %.
 
 Reports: Qwen2.5-Math-7B, mean of six maths benchmarks: about 5 % over on-policy RL and a curriculum
 (abstract)

@@ -9,11 +9,10 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
 
 The demonstration is the worked solution, marked `off_policy`. It replaces one rollout of the group,
 and the others are masked. There is no clip, no standard deviation and no division by the number of
-rows: the first term grows with the unmasked rows and the second does not. The authors take both per
-micro-batch, we over the batch, and limit the gradient norm at 80. γ is 0 of 8 (Qwen) or 2 of 8
-(Llama); c is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses:
-reference policy in the denominator, advantage, stability mask. Soft gates and a third band with
-off-policy RL on demonstrations are disabled in the scripts and not part of this recipe.
+rows. The authors take both per micro-batch, we over the batch, and limit the gradient norm at 80. c
+is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses: reference
+policy in the denominator, advantage, stability mask. Soft gates and a third band with off-policy RL
+on demonstrations are disabled in the scripts and not part of this recipe.
 
 Reports: Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths sets
 and two others

@@ -7,10 +7,10 @@
     3. GRPO over the group; each row is trained under the prompt it was sampled from, ratio 1
 
 The plain row lowers the baseline, so that hinted successes gain. The policy writes the hints once,
-from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`), and a
-hint that contains the answer is not shown. Abstract knowledge works best, a partial solution worse,
-the answer worst. The step of the switch, the test for leaks and the rule for solved prompts are
-ours; GRPO is PPO's clip on the token mean. A group that stays all wrong has no gradient.
+from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`).
+Abstract knowledge works best, a partial solution worse, the answer worst. The step of the switch,
+the test for leaks and the rule for solved prompts are ours; GRPO is PPO's clip on the token mean. A
+group that stays all wrong has no gradient.
 
 Left out: writing the hints, by the policy before training
 Reports: six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 on

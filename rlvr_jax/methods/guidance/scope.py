@@ -10,10 +10,9 @@ the abstract was read; the loss is LUFFY's with the origin of each token instead
     teacher's:      -A f(π),  f(π) = π / (π + γ)
     loss = Σ over all tokens / Σ n_i
 
-The beginning is the policy's own and gains from a response that had failed. A response that is
-wrong from the first step does not change. One incorrect response of a group stays, as otherwise all
-advantages would be 0. Step scores locate the error and are not a reward. The teacher is the policy
-that is shown the worked solution. Bound, number of responses, teacher and shaping are ours.
+The beginning is the policy's own and gains from a response that had failed. Step scores locate the
+error and are not a reward. The teacher is the policy that is shown the worked solution. Bound,
+number of responses, teacher and shaping are ours.
 
 Left out: another model as teacher, which rectifies step by step
 Reports: 46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher

@@ -8,8 +8,8 @@
 
 The outcome is the correctness of the preference. A reward of the task (`column`) is 1 where the
 format is correct. One malformed response squeezes the difference between correct and incorrect to a
-hundredth of a standard deviation: the first phase learns the format alone. `malformed=-2` does not
-do that. Randomize the order of the two responses for every prompt (`present`).
+hundredth of a standard deviation: the first phase learns the format alone. Randomize the order of
+the two responses for every prompt (`present`).
 
 A reconstruction: the authors' environment was not available. `rlvr_jax.verifiers.texts.br_rm` has
 the rule on the two turns and a comparison in two turns (`preferred`).

@@ -6,10 +6,9 @@
     PPO with a critic: Â by GAE, whitened; loss = Σ PPO clip / Σ n_i
 
 The prompts of the task are pairs of a problem and a solution. The outcome is the truth of the
-verdict. Leave out problems whose solutions are all correct or all incorrect: the problem would
-reveal the verdict. To choose among N answers with M verdicts each, use `choose` with the rule
-`lower_bound`, a lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected.
-The constants of PPO were not found; they are those of `ppo`.
+verdict. To choose among N answers with M verdicts each, use `choose` with the rule `lower_bound`, a
+lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected. The constants of
+PPO were not found; they are those of `ppo`.
 
 Left out: the pairs of problems and solutions
 Reports: verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as

@@ -9,7 +9,6 @@
 The reward is one of the task (`number`): a judge's, which reads `verifiers.texts.rlmt.visible`, or
 one that the task computes. A response without a score leaves its group. The authors sample at
 temperature 0.7 (`--temperature`) and score at 1; here log-probs are at the sampling temperature.
-Their best checkpoint is from half of the run, as the policy overfits the reward afterwards.
 
 Left out: the reward model (`--judge` brings one); the warm start on thoughts of a larger model
 Reports: Llama-3.1-8B and Qwen2.5-7B: 3 to 7 points on AlpacaEval2, WildBench and ArenaHardV2 over

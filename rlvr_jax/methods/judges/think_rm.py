@@ -9,9 +9,8 @@ https://github.com/IlgeeHong/Think-RM
 
 If d_ij = r_i - r_j, that is GRPO's advantage with ε inside the root. Contradictory strengths shrink
 it, as cycles cancel above the root and not below. An unreadable comparison is a draw. A response
-without any readable comparison leaves the loss. Each pair is compared in one order. The judge
-(`compare`) gives two scores with difference d. Its default is the verifier's outcome; the authors
-use a model that RL trained to think before its verdict.
+without any readable comparison leaves the loss. The judge (`compare`) gives two scores with
+difference d. The authors use a model that RL trained to think before its verdict.
 
 Left out: the authors' judge (`--judge` brings one) and its training
 Reports: its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better policies

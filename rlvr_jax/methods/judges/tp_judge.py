@@ -6,11 +6,10 @@
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1, over the graded rows
     loss = mean_i (1/n_i) Σ_t PPO clip
 
-The use as a reward is ours. The paper allocates solutions to imitation and to preference pairs
+The paper allocates solutions to imitation and to preference pairs
 (`verifiers.texts.tp_judge.allocation`), and has a model formalise steps for the prover
-(`autoformalise`). The prover here is exact arithmetic on the lines of a response. Steps that hold
-and lead nowhere are paid; `outcome_weight` adds the task's verifier. Unreadable responses tend to
-be long and wordy rather than incorrect, so the policy trains on short and algebraic ones.
+(`autoformalise`). The prover here is exact arithmetic on the lines of a response. Unreadable
+responses tend to be long and wordy rather than incorrect.
 
 Left out: the formaliser; a theorem prover; the allocation to imitation and preferences
 Reports: 3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B GSM8K

@@ -7,9 +7,9 @@
     loss = mean_i (1/n_i) Σ_t PPO clip
 
 The answer is in <answer>, words separated by commas; the reference is `Prompt.answer`.
-`verifiers.texts.affectgpt_r1` defines how words are read. Without the price a policy learns to list
-synonyms. The paper tried three further rewards; all five together were the worst. The formula of
-the price was not found. The price, w and the constants of RL (GRPO's) are ours.
+`verifiers.texts.affectgpt_r1` defines how words are read. The paper tried three further rewards;
+all five together were the worst. The formula of the price was not found. The price, w and the
+constants of RL (GRPO's) are ours.
 
 Left out: pictures and sound; the cold start; the rewards that did not help
 Reports: OV-MERD+ 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length;

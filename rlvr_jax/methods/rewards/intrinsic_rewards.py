@@ -12,7 +12,6 @@
 
 The reward rises and then accuracy falls: certainty sharpens the initial policy.
 - Probability pays short responses. That of a long response is far below 1e-6 and teaches nothing.
-- Entropy and likelihood pay repetition.
 - A vote gives no signal once all answers agree. A tie goes to the answer that comes first.
 
 TTRL votes with 64 responses and trains on 32. Here all responses vote. β is Intuitor's.

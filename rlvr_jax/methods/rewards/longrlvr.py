@@ -11,7 +11,7 @@ https://github.com/real-absolute-AI/LongRLVR
 An incorrect response (a = 0) earns η at most, a correct one 1 + F. β = 2 tolerates citing too much.
 P, R and the format are rewards of the task (`columns`); `rlvr_jax.verifiers.texts.longrlvr` reads
 the cited chunks of a response. The authors drop groups of mixed outcomes and equal total rewards.
-Here all groups stay, as equal rewards teach nothing. The authors judge answers by a model.
+Here all groups stay, as equal rewards teach nothing.
 
 Left out: the judge of answers; the filter of groups
 Reports: a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5

@@ -9,7 +9,7 @@
 The median of the initial policy earns ½ on every data set. Data sets are the kinds of the task's
 prompts. The paper measures the quartiles once before training. Here they are those of the first
 batch in which a kind occurs, and stay. Within a group the division by the deviation removes any
-scale; the curvature of the map remains. The paper compares captions by a model.
+scale; the curvature of the map remains.
 
 Left out: the judge of captions (`--judge` brings one); the factor of the format
 Reports: Qwen2.5-VL-7B: collapse without the map (CVS 0.896 to 0.020); with it STG 0.177 to 0.202,

@@ -8,9 +8,7 @@ Learning", https://github.com/fscdc/RewardMap
     loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
 
 `verifiers.texts.rewardmap` defines the format of `Prompt.answer`. All questions of one kind come
-before those of the next (`kinds`). w is equal within a group, so the division by the deviation
-cancels it. The authors' detail term charges the only leg of a direct route. Their average of the
-clipped loss was not found; it is GRPO's.
+before those of the next (`kinds`). Their average of the clipped loss was not found; it is GRPO's.
 
 Left out: the maps, which are pictures
 Reports: Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps; stages and

@@ -8,8 +8,7 @@
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 A mean of probabilities, because one improbable token destroys a product. The filter of groups
-begins at step 11; the authors sample further prompts in place of the dropped groups. The authors
-round p to bfloat16. Without the tags, the answer is scored at the end of the response.
+begins at step 11. Without the tags, the answer is scored at the end of the response.
 
 Left out: further prompts for groups that are dropped; the penalty for repetition
 Reports: Qwen2.5-7B: 7.6 points on TheoremQA and 7.5 on Minerva over VeriFree, 1.6 over

@@ -30,10 +30,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import Shaping, add_traces, experience, shape, shaping
-from rlvr_jax.objectives import Transform, group_rank, log_ratio_sum, objective_of_terms, reinforce
+from rlvr_jax.objectives import (
+    Transform,
+    first_of_largest,
+    log_ratio_sum,
+    objective_of_terms,
+    reinforce,
+)
 from rlvr_jax.objectives.algebra.core import Objective, objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
@@ -152,25 +158,11 @@ def feasible_preference_choice(
     """
     group, rollout_id = rollouts.group, rollouts.rollout_id
     written = has_tokens(rollouts.mask)
-    better = best_of_group(rewards.calibrated, group, written & rewards.feasible, rollout_id)
+    better = first_of_largest(rewards.calibrated, group, rollout_id, written & rewards.feasible)
     takes_part = written & (group_count(group, better) > 0)
     rejected = group_count(group, written & ~rewards.feasible) > 0
     candidates = takes_part & (~rewards.feasible | ~rejected)
-    return better, best_of_group(-rewards.calibrated, group, candidates, rollout_id)
-
-
-def best_of_group(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    where: Bool[Array, "B"],
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B"]:
-    """The row of largest value in each group, of equal ones that of the smallest id.
-
-    Args:
-      where: rows that count; groups without any have no best row.
-    """
-    return where & (group_rank(jnp.where(where, -values, jnp.inf), group, rollout_id) == 0)
+    return better, first_of_largest(-rewards.calibrated, group, rollout_id, candidates)
 
 
 @part(reads=READS, writes={"term"})
@@ -188,7 +180,7 @@ def feasible_imitation(kl_max: Bound, judges: Judges) -> Transform:
         near = feasible & (log_ratio <= kl_max)
         none_near = group_count(group, near) == 0
         candidates = jnp.where(none_near, feasible & rollouts.off_policy, near)
-        best = best_of_group(rewards.calibrated, group, candidates, rollouts.rollout_id)
+        best = first_of_largest(rewards.calibrated, group, rollouts.rollout_id, candidates)
         loss = -rewards.calibrated * masked_sum(context.stats.logp, rollouts.mask, axis=1)
         return replace(signals, term=signals.term + masked_mean(loss, best)), state, {}
 

@@ -43,8 +43,8 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import Stage, experience
 from rlvr_jax.objectives import masked_count, masked_mean, masked_quantile, masked_rank, masked_sum
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
 from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
@@ -261,8 +261,7 @@ def hesitation_target(
     """
     mean = group_mean(count.astype(dtype), group, where)
     # One row represents each prompt: a sum over all rows would round differently.
-    place = group_rank(jnp.where(where, rollout_id, jnp.iinfo(jnp.int32).max), group, rollout_id)
-    one = where & (place == 0)
+    one = first_of_largest(jnp.zeros_like(mean), group, rollout_id, where)
     of_level = jnp.stack(
         [masked_mean(mean, one & (level == kind)) for kind in (EASY, MEDIUM, HARD)]
     )

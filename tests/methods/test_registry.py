@@ -15,6 +15,7 @@ import pytest
 
 from rlvr_jax import methods
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.grades import check_task
 from rlvr_jax.methods import __main__ as printed
 from rlvr_jax.methods import method, names, recipe
 from rlvr_jax.methods._untrained import UNTRAINED
@@ -134,9 +135,10 @@ def test_what_a_method_reads_of_a_task_is_said_of_it():
         for stage in chain.stages.values() if chain else ():
             own = numpy_actor.setting(experience(), task=chain.graded(bare))
             try:
+                check_task(stage.label, stage.of_task, own.task)
                 stage.init(own)
             except ValueError as error:
-                wanted = re.findall(r"\(Task\.(\w+)\)", str(error))
+                wanted = re.findall(r"Task\.(\w+)", str(error))
                 refused |= {(name, field) for field in wanted}
                 assert not wanted or f"Task.{wanted[0]}" in printed.needs(name), name
     assert {("empo", "answers"), ("rubric_rewards", "rewards")} <= refused

@@ -33,7 +33,7 @@ from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import Transform, clipped_objective, imitate, rollout_advantage
+from rlvr_jax.objectives import Transform, clipped_objective, imitate, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -45,7 +45,6 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 EXPERTS = (
     "Answer as a textbook does, step by step.",

@@ -22,10 +22,9 @@ second update on a batch is biased; tokenizer and template must be the teacher's
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives import Transform, masked_mean, objective, reinforce, token_mean
+from rlvr_jax.objectives import Transform, masked_mean, objective, part, reinforce, token_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "teacher_logp"}, writes={"advantage"})

@@ -8,11 +8,10 @@
     D     = (1 - α) KL(s ‖ m) + α KL(t ‖ m),  m = (1 - α) s + α t
     loss  = Σ min(ρ, 2) D / Σ n_i over the rows with a teacher, ρ without gradient
 
-Neither advantage nor reward enters the loss; outcomes only select rows. α = 0 is the forward KL(t ‖
-s), α = 1 the reverse KL(s ‖ t). k is 100 in their experiments, and 20 with feedback in words; here
-it is at most 64. This recipe has no feedback in words, does not remove a think block from the shown
-response, and has no teacher between reference and policy. Their code also has the whole vocabulary
-and the sampled token.
+Neither advantage nor reward enters the loss; outcomes only select rows. α = 0 is the forward
+KL(t ‖ s), α = 1 the reverse KL(s ‖ t). k is 100 in their experiments, and 20 with feedback in words;
+here it is at most 64. This recipe does not remove a think block from the shown response. Their code
+also has the whole vocabulary and the sampled token.
 
 Left out: feedback in words; a teacher between reference and policy
 Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples
@@ -26,13 +25,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, show_sibling
+from rlvr_jax.experience import experience, part, show_sibling
 from rlvr_jax.objectives import Distance, Transform, distilled, no_advantage, objective, token_mean
 from rlvr_jax.objectives.statistics.groups import has_right_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"mask"})

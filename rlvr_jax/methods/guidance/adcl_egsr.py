@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_wrong, experience
+from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_wrong, experience, part
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
@@ -34,7 +34,6 @@ from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
-from rlvr_jax.types.parts import part
 
 
 class _State(NamedTuple):

@@ -26,13 +26,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import add_traces, experience
+from rlvr_jax.experience import add_traces, experience, part
 from rlvr_jax.objectives import Transform, clipped_objective, drop_off_policy, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 
 @part

@@ -26,10 +26,9 @@ import numpy as np
 from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.donors.traces import solutions
-from rlvr_jax.objectives import imitate, objective_of_terms
+from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"solution"}, writes={"supervised"}, by_row=True)

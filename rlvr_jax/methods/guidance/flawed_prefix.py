@@ -24,14 +24,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, part, shuffled_epochs
 from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
 from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
-from rlvr_jax.types.parts import part
 
 
 @part

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import Stage, experience
+from rlvr_jax.experience import Stage, experience, part
 from rlvr_jax.experience.stages.donors.traces import fewer_rows
 from rlvr_jax.objectives import (
     group_normalized,
@@ -39,7 +39,6 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import part
 
 WINDOW = 2
 """Number of accuracies that the next one is compared with."""

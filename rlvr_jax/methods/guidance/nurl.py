@@ -19,7 +19,7 @@ Traps: hints before GRPO has converged gain less, and hints near the answer are 
 contains the answer is not shown; the failure of the plain row raises hinted rows
 """
 
-from rlvr_jax.experience import Curriculum, Shown, View, all_wrong, experience, redraw
+from rlvr_jax.experience import Curriculum, Shown, View, all_wrong, experience, part, redraw
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -27,7 +27,6 @@ from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import gives_away
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part

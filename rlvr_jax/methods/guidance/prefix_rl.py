@@ -27,10 +27,9 @@ import numpy as np
 from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.experience.views import begin_with
-from rlvr_jax.objectives import group_centered, objective, reinforce, token_mean
+from rlvr_jax.objectives import group_centered, objective, part, reinforce, token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"solution"})

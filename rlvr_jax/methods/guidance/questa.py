@@ -27,12 +27,11 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View, shows_nothing
-from rlvr_jax.objectives import clipped_objective, group_centered
+from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import augment
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
-from rlvr_jax.types.parts import part
 
 
 @part

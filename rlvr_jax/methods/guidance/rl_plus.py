@@ -24,11 +24,10 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import Surrogate, Transform, masked_mean, mixed_objective
+from rlvr_jax.objectives import Surrogate, Transform, masked_mean, mixed_objective, part
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens, unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "off_policy"}, writes={"weight"})

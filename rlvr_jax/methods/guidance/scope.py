@@ -25,7 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import Batch, Stage, View, experience, score_steps
+from rlvr_jax.experience import Batch, Stage, View, experience, part, score_steps
 from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint
@@ -40,7 +40,6 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.surrogates.by_origin import TEACHER
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"off_policy", "origin"}, by_row=True)

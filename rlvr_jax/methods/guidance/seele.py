@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.optimize import least_squares
 
-from rlvr_jax.experience import Curriculum, Stage, experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, Stage, experience, part, shuffled_epochs
 from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives import (
     Context,
@@ -54,7 +54,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     OpenUnit,
 )
-from rlvr_jax.types.parts import part
 
 UNKNOWN = -1.0
 """The hint fraction of a prompt before its first visit."""

@@ -28,10 +28,9 @@ from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.views import with_two_answers
-from rlvr_jax.objectives import objective_of_terms, statistic_penalty
+from rlvr_jax.objectives import objective_of_terms, part, statistic_penalty
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 REQUEST = "Explain, step by step and so that nothing is left open, how to answer rightly."
 

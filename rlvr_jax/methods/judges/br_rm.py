@@ -22,7 +22,7 @@ not); randomize the order of the two responses of each prompt, and swap its labe
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import Shaping, experience, shape, shaping
+from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -33,7 +33,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 
 @part

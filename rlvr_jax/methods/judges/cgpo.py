@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.experience import Shaping, add_traces, experience, shape, shaping
+from rlvr_jax.experience import Shaping, add_traces, experience, part, shape, shaping
 from rlvr_jax.objectives import (
     Transform,
     first_of_largest,
@@ -46,7 +46,6 @@ from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import Bound, NonNegative, NonNegativeInt, Positive
-from rlvr_jax.types.parts import part
 
 Judges = Sequence[NonNegativeInt]
 READS = frozenset({"logp", "reference_logp", "off_policy", "component_rewards", "batch_statistics"})

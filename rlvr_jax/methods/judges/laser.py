@@ -30,7 +30,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Stage, ask_verdict, experience
-from rlvr_jax.objectives import Transform, clipped_objective, rollout_advantage
+from rlvr_jax.objectives import Transform, clipped_objective, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
     finished_rows,
     group_all_equal,
@@ -50,7 +50,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(writes=frozenset({"self_reward"}), by_row=True)

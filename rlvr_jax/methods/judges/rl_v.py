@@ -22,13 +22,12 @@ are refused
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import ask_verdict, experience
+from rlvr_jax.experience import ask_verdict, experience, part
 from rlvr_jax.objectives import Transform, finished_rows, group_centered, masked_mean, objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"verdict_logp"}, writes={"term"})

@@ -23,13 +23,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import Stage, bounded, column, experience, shape, total
+from rlvr_jax.experience import Stage, bounded, column, experience, part, shape, total
 from rlvr_jax.experience.grades import with_info
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 ODDS = "odds"  # name of the reward
 

@@ -25,7 +25,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import Batch, Stage, concatenate, experience
+from rlvr_jax.experience import Batch, Stage, concatenate, experience, part
 from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
@@ -33,7 +33,6 @@ from rlvr_jax.objectives import Transform, clipped_objective, group_sum, masked_
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
-from rlvr_jax.types.parts import part
 
 LEAST, MOST = 1, 10  # ends of the scale of ratings
 

@@ -25,10 +25,9 @@ nothing
 import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, shape, shaping
-from rlvr_jax.objectives import clipped_objective, group_max
+from rlvr_jax.objectives import clipped_objective, group_max, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
-from rlvr_jax.types.parts import part
 
 
 @part

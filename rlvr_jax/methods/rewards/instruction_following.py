@@ -25,10 +25,9 @@ from collections.abc import Mapping
 
 from rlvr_jax.experience import Shaping, experience, plain_outcome, shape
 from rlvr_jax.experience.rewards.composition import Part, column, combined
-from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
+from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.experience import Shaping, agreement, experience, shape
+from rlvr_jax.experience import Shaping, agreement, experience, part, shape
 from rlvr_jax.objectives import Transform, group_normalized, rollout_mean_token_mean, self_certainty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import (
@@ -42,7 +42,6 @@ from rlvr_jax.objectives.statistics.groups import (
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import part
 
 
 @dataclass(frozen=True, repr=False)

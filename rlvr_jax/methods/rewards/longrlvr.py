@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import Shaping, experience, shape, shaping
+from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -35,7 +35,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
 

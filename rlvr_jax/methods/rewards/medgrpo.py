@@ -26,7 +26,7 @@ import numpy as np
 
 from rlvr_jax.experience import cells_by_kind, experience, shape, shuffled_epochs
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives import clipped_objective, group_quantile
+from rlvr_jax.objectives import clipped_objective, group_quantile, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -36,7 +36,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 class QuartileState(NamedTuple):

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import Stage, experience
+from rlvr_jax.experience import Stage, experience, part
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import slopes
@@ -41,7 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 NONE = -1  # in place of a majority: there is no unique one
 

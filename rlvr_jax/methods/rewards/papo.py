@@ -35,7 +35,7 @@ import numpy as np
 
 from rlvr_jax.experience import Shown, Stage, View, experience
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
-from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_mean
+from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_mean, part
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe, replace
@@ -48,7 +48,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(writes=GIVES)

@@ -24,10 +24,9 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, Setting, column, experience, grade_also, shape, total
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
+from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.checks import Check
 
 

@@ -28,11 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import Actor, Batch, Stage, experience
-from rlvr_jax.objectives import clipped_objective, group_std, masked_mean
+from rlvr_jax.objectives import clipped_objective, group_std, masked_mean, part
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 
 class Spliced(NamedTuple):

@@ -30,7 +30,7 @@ on length
 import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, judged_rows, shape, shaping
-from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, part, whitened
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,
@@ -44,7 +44,6 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
     ValueClip,
 )
-from rlvr_jax.types.parts import part
 
 NO_ANSWER = -0.5  # outcome of a response without an answer
 

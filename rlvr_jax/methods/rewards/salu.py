@@ -24,11 +24,10 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import Shaping, experience, shape, shaping
+from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part

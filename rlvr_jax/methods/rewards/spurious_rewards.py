@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import Reward, Shaping, experience, shape
+from rlvr_jax.experience import Reward, Shaping, experience, part, shape
 from rlvr_jax.objectives import (
     group_normalized,
     importance_weighted,
@@ -36,7 +36,6 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.types import Method, Recipe, Rollouts
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
-from rlvr_jax.types.parts import part
 
 
 @part

@@ -9,9 +9,9 @@
     loss  = Σ min(ρ, 2) D / Σ n_i over the rows with a teacher, ρ without gradient
 
 Neither advantage nor reward enters the loss; outcomes only select rows. α = 0 is the forward
-KL(t ‖ s), α = 1 the reverse KL(s ‖ t). k is 100 in their experiments, and 20 with feedback in words;
-here it is at most 64. This recipe does not remove a think block from the shown response. Their code
-also has the whole vocabulary and the sampled token.
+KL(t ‖ s), α = 1 the reverse KL(s ‖ t). k is 100 in their experiments, and 20 with feedback in
+words; here it is at most 64. This recipe does not remove a think block from the shown response.
+Their code also has the whole vocabulary and the sampled token.
 
 Left out: feedback in words; a teacher between reference and policy
 Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples

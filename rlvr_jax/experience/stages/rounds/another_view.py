@@ -13,16 +13,16 @@ from rlvr_jax.experience.stages.donors.traces import own_rows
 GIVES = frozenset({"second_tokens", "second_length"})
 
 
-def under_another_view(drawn: Batch, actor: Actor, view: View) -> Batch:
+def under_another_view(sampled: Batch, actor: Actor, view: View) -> Batch:
     """Rows that are trained under another view of their prompts than that of their sampling."""
-    tokens, length = actor.prompts([replace(ask, view=view) for ask in drawn.asks])
-    rollouts = drawn.rollouts
-    return own_rows(drawn).with_rollouts(
+    tokens, length = actor.prompts([replace(ask, view=view) for ask in sampled.asks])
+    rollouts = sampled.rollouts
+    return own_rows(sampled).with_rollouts(
         prompt_tokens=tokens,
         prompt_length=length,
         shown_tokens=rollouts.prompt_tokens,
         shown_length=rollouts.prompt_length,
-        off_policy=np.ones(len(drawn), bool),
+        off_policy=np.ones(len(sampled), bool),
     )
 
 

@@ -61,13 +61,13 @@ def redraw(
         metrics["redrawn_as_it_was"] = float(
             np.mean([shows_nothing(replace(ask, view=view), turn.setting.task) for ask in chosen])
         )
-        drawn = actor.grade(actor.draw(asks, turn.key))
+        sampled = actor.grade(actor.draw(asks, turn.key))
         if plain:
             group = np.repeat(np.arange(len(sizes[again]), dtype=np.int32), sizes[again])
-            drawn = drawn.with_rollouts(group=group).renumbered()
+            sampled = sampled.with_rollouts(group=group).renumbered()
         if trained is not None:
-            drawn = under_another_view(drawn, actor, trained)
-        return batch.with_groups(again, drawn, place), state, metrics
+            sampled = under_another_view(sampled, actor, trained)
+        return batch.with_groups(again, sampled, place), state, metrics
 
     return Stage(
         apply,
@@ -155,27 +155,27 @@ def refilled(
     """
     wanted = turn.setting.prompts
     batch = changed(batch)
-    drawn = [batch]
+    sampled = [batch]
     kept, spare = _sorted(batch, 0, when)
-    while len(kept) < wanted and len(drawn) < rounds:
+    while len(kept) < wanted and len(sampled) < rounds:
         asks = turn.more(pool(wanted - len(kept), len(kept), len(kept) + len(spare)))
         if not asks:
             break
-        drawn.append(changed(actor.grade(actor.draw(asks))))
-        more = _sorted(drawn[-1], len(drawn) - 1, when)
+        sampled.append(changed(actor.grade(actor.draw(asks))))
+        more = _sorted(sampled[-1], len(sampled) - 1, when)
         kept, spare = kept + more[0], spare + more[1]
     metrics = {
-        "refill/rounds": len(drawn),
+        "refill/rounds": len(sampled),
         "refill/kept_share": len(kept) / (len(kept) + len(spare)),
         "refill/filled_with_dropped": max(0, wanted - len(kept)),
     }
-    if len(drawn) == 1 and len(batch.groups) <= wanted:
+    if len(sampled) == 1 and len(batch.groups) <= wanted:
         dropped = [row for _, rows in spare for row in rows]
         return batch.without(np.isin(np.arange(len(batch)), dropped)), metrics
-    parts = [drawn[number].take(rows) for number, rows in kept[:wanted]]
+    parts = [sampled[number].take(rows) for number, rows in kept[:wanted]]
     for number, rows in spare[: wanted - len(parts)]:
-        part = drawn[number].take(rows)
-        parts.append(part.without(np.ones(len(part), bool)))
+        dropped = sampled[number].take(rows)
+        parts.append(dropped.without(np.ones(len(dropped), bool)))
     return concatenate(parts).renumbered(), metrics
 
 

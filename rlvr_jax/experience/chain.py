@@ -17,7 +17,7 @@ from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch, given_tokens
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
-from rlvr_jax.experience.grades import grade_answers
+from rlvr_jax.experience.grades import check_task, grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
 from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
 from rlvr_jax.rollout import named_key
@@ -74,8 +74,12 @@ class Experience(Part):
 
     @property
     def reads(self) -> dict[str, frozenset[str]]:
-        """Fields of prompts that parts read, by the part's label."""
-        return {one.label: one.reads for one in self.parts.values() if one.reads}
+        """Fields of prompts that parts and their views read, by the part's label."""
+        known = {
+            one.label: one.reads.union(*(view.reads for view in one.views))
+            for one in self.parts.values()
+        }
+        return {label: reads for label, reads in known.items() if reads}
 
     @property
     def writes(self) -> frozenset[str]:
@@ -129,6 +133,7 @@ class Experience(Part):
         states = {}
         for name, one in self.parts.items():
             with names_own(f"{one.label}: init"):
+                check_task(one.label, getattr(one, "of_task", ()), setting.task)
                 states[name] = one.init(setting)
         return {name: state for name, state in states.items() if jax.tree.leaves(state)}
 

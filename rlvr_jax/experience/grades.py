@@ -1,7 +1,7 @@
 """What grades say, as arrays beside rollouts."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -144,6 +144,13 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
         )
 
 
+def check_task(label: str, needs: Collection[str], task: Task) -> None:
+    """Refuses a task without the fields that a part reads ("answers", "score_steps")."""
+    for need in sorted({*needs} - {"rewards"}):
+        if not getattr(task, need):
+            raise ValueError(f"{label}: task must have Task.{need}, got {task.name!r} without it")
+
+
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
 
@@ -172,6 +179,12 @@ def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     if "component_rewards" in needs:
         known["component_rewards"] = component_rewards(batch, task)
     return replace(batch, rollouts=replace(rollouts, **known))
+
+
+def with_info(batch: Batch, info: Iterable[Mapping[str, float]]) -> Batch:
+    """The batch with further numbers in the grades of its rows."""
+    pairs = zip(batch.grades, info, strict=True)
+    return replace(batch, grades=[replace(one, info={**one.info, **new}) for one, new in pairs])
 
 
 def component_rewards(batch: Batch, task: Task) -> np.ndarray:

@@ -218,7 +218,7 @@ class Curriculum(Part):
       events: (state, step) -> what the loop does before the step, of "restart" (the weights the run
         began with), "reset" (the optimizer) and "refresh" (the weights as they are become the
         reference of a KL).
-      reads: fields of prompts that it reads.
+      reads: fields of prompts that it reads, in addition to those of its views.
       views: that it may show.
       writes: records of `Rollouts` that its asks fill ("cell").
       refreshes: its events may have "refresh", so that a run keeps a reference of its own.

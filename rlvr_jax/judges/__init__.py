@@ -1,11 +1,11 @@
-"""Judges: models that grade what no verifier can.
+"""Judges: models that grade responses which no verifier can grade.
 
-A `Judge` puts texts into a prompt, asks a `Call` (a server, the policy itself, another folder, a
-function of one's own), and reads numbers from its words. What it cannot read, and what fails, is no
-verdict, and is counted. Replies and failures are kept in a file beside the run (`Replies`), so that
-a run that is killed and resumed gives the same bytes without asking again.
+A `Judge` puts texts into a prompt, sends it to a `Call` (a server, the policy itself, another
+folder, a custom function), and reads numbers from the reply. Unreadable and failed replies are no
+verdict and are counted. A file of the run stores replies and failures (`Replies`), so a resumed run
+gives the same bytes without new requests.
 
-This room knows no policy and no rows: `experience.judge` asks for the rows of a batch.
+This subpackage has no policy and no rows: `experience.judge` judges the rows of a batch.
 """
 
 from rlvr_jax.judges.calls import Call, Question, Reply, Spending, by_function, one_by_one

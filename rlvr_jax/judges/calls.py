@@ -1,4 +1,4 @@
-"""Who answers a judge's questions: a call takes questions and gives a reply to each."""
+"""Calls: functions that take a judge's questions and give a reply to each."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -6,19 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rlvr_jax.types.hyperparameters import Bound, Count
+from rlvr_jax.types.parts import check_arguments
+
 Message = Mapping[str, str]
 """{"role": "system", "user" or "assistant", "content": text}."""
 
 OVER_BUDGET = "over budget"
-"""The failure of a question that nobody was asked."""
+"""The failure of a question that was not asked."""
 
 
 class Question(NamedTuple):
-    """What is asked.
+    """A chat and the number of the try.
 
     Fields:
       messages: a chat that ends with the user's.
-      attempt: number of the try, from 0; a judge that samples answers another one differently.
+      attempt: number of the try, from 0; a judge that samples may reply differently to each.
     """
 
     messages: tuple[Message, ...]
@@ -26,13 +29,13 @@ class Question(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back.
+    """A judge's reply or failure.
 
     Fields:
-      text: the judge's words; None if it failed.
-      failure: why, a word or two that names no address; "" if it did not.
-      tokens: of prompt and reply, as far as they are known.
-      calls: that it took, retries included.
+      text: reply; None if it failed.
+      failure: reason, a word or two without an address; "" without a failure.
+      tokens: of prompt and reply, if known.
+      calls: number of calls, including retries.
     """
 
     text: str | None
@@ -43,10 +46,10 @@ class Reply(NamedTuple):
 
 @dataclass
 class Spending:
-    """What may still be spent; threads share it.
+    """The rest of a budget, which threads share.
 
     Fields:
-      calls, tokens: that are left; None: as many as one likes.
+      calls, tokens: that are left; None: without a bound.
     """
 
     calls: int | None = None
@@ -54,7 +57,7 @@ class Spending:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def take(self) -> bool:
-        """Takes one call; False if none is left, or no tokens are."""
+        """Takes one call; False if no call or no token is left."""
         with self._lock:
             if (self.tokens is not None and self.tokens <= 0) or self.calls == 0:
                 return False
@@ -63,7 +66,7 @@ class Spending:
             return True
 
     def spend(self, tokens: int) -> None:
-        """Takes tokens, once it is known how many they were."""
+        """Takes tokens, once their number is known."""
         with self._lock:
             if self.tokens is not None:
                 self.tokens -= tokens
@@ -71,15 +74,14 @@ class Spending:
 
 @dataclass(frozen=True)
 class Call:
-    """Somebody who answers.
+    """A source of replies.
 
     Fields:
       ask: (questions, spending) -> a reply to each, in order. It takes each call from the spending,
         and raises nothing: a question that fails is a `Reply` without text.
-      identity: who that is and how it samples; the same identity gives replies that may stand for
-        each other. It names no key.
-      together: all processes ask everything at the same time, for they answer with one program;
-        else each question is asked by one of them.
+      identity: model and sampling, without a key. Replies of one identity are interchangeable.
+      together: all processes ask all questions together, as they run one compiled function; else
+        one process asks each question.
     """
 
     ask: Callable[[Sequence[Question], Spending], Sequence[Reply]]
@@ -88,19 +90,15 @@ class Call:
 
 
 def one_by_one(
-    reply: Callable[[Question, Spending], Reply], identity: str, at_once: int = 32
+    reply: Callable[[Question, Spending], Reply], identity: str, at_once: Count = 32
 ) -> Call:
-    """A call that answers questions by themselves, several at the same time.
+    """A call that replies to each question separately, in threads.
 
     Args:
-      reply: answers one, in a thread; raises nothing.
-      identity: of the call.
+      reply: replies to one question, in a thread; raises nothing.
       at_once: threads.
-    Raises:
-      ValueError: no thread.
     """
-    if at_once < 1:
-        raise ValueError(f"one_by_one: at_once must be at least 1, got {at_once}")
+    check_arguments(one_by_one, {"at_once": at_once})
 
     def ask(questions, spending):
         if not questions:
@@ -115,39 +113,36 @@ def by_function(
     function: Callable[[Sequence[Message]], str],
     identity: str,
     at_once: int = 1,
-    seconds: float | None = None,
+    seconds: Bound | None = None,
 ) -> Call:
-    """A function of one's own: messages in, text out.
+    """A custom function: messages in, text out.
 
-    What it raises, and what is no text, is a failure.
+    An exception or another result is a failure.
 
     Args:
-      identity: a name that changes when its answers do.
+      identity: a name that changes when its replies do.
       at_once: threads that call it at the same time.
-      seconds: until it is given up, and left alone in a thread that ends with the process; None: it
-        is waited for.
-    Raises:
-      ValueError: no thread, or seconds that are not positive.
+      seconds: time limit, after which a thread of its own runs on until the process ends; None:
+        without a limit.
     """
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"by_function: seconds must be positive, got {seconds}")
+    check_arguments(by_function, {"seconds": seconds})
 
     def reply(question, spending):
         if not spending.take():
             return Reply(None, OVER_BUDGET, calls=0)
-        told: list[Reply] = []
+        found: list[Reply] = []
         thread = threading.Thread(
-            target=lambda: told.append(_told_by(function, question)), daemon=True
+            target=lambda: found.append(_reply_of(function, question)), daemon=True
         )
         thread.start()
         thread.join(seconds)
-        return told[0] if told else Reply(None, "time-out")
+        return found[0] if found else Reply(None, "time-out")
 
     return one_by_one(reply, f"function {identity}", at_once)
 
 
-def _told_by(function: Callable[[Sequence[Message]], str], question: Question) -> Reply:
-    # Whatever a stranger's function raises is a judge that failed.
+def _reply_of(function: Callable[[Sequence[Message]], str], question: Question) -> Reply:
+    # Any exception of a third-party function is a failure of the judge.
     try:
         text = function(question.messages)
     except BaseException as error:

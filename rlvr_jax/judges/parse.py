@@ -1,8 +1,8 @@
-"""What a judge's words say: numbers of the last line that is not empty, or None.
+"""Parsers of judges' replies: numbers of the last line that is not empty, or None.
 
-A judge that cannot be read is no verdict, never a 0: two numbers where one is wanted, a number out
-of range, prose, nothing. Digits are 0 to 9, a dash right before them is a minus; the language of
-the words before the last line does not matter.
+An unreadable reply is no verdict, never a 0: two numbers for one, a number out of range, prose, an
+empty text. Digits are 0 to 9; a dash directly before them is a minus. Lines before the last one may
+be in any language.
 """
 
 import re
@@ -12,7 +12,7 @@ from rlvr_jax.types import Criterion
 from rlvr_jax.verifiers.texts.words import last_line
 
 Parse = Callable[[str], "tuple[float, ...] | None"]
-"""(words) -> numbers, NaN for one that is not told; None: they cannot be read."""
+"""(reply) -> numbers, NaN for one that is missing; None: unreadable."""
 
 _NUMBER = re.compile(r"(?<![0-9.])[-−–]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?!\.?[0-9])")
 _MINUS = str.maketrans("−–", "--")
@@ -22,35 +22,29 @@ def _numbers(line: str) -> list[float]:
     return [float(found.translate(_MINUS)) for found in _NUMBER.findall(line)]
 
 
+def _of_most(most: float) -> re.Pattern[str]:
+    """The end of "7/10", where 10 is the largest number."""
+    return re.compile(rf"/\s*{re.escape(f'{most:g}')}(?![0-9.])")
+
+
 def number(low: float = 0.0, high: float = 10.0) -> Parse:
-    """The one number of the last line, in [low, high]; "7/10" says 7 where 10 is `high`.
-
-    Raises:
-      ValueError: low is not below high.
-    """
-    if not low < high:
-        raise ValueError(f"number: low must be below high, got {low} and {high}")
-    of_most = re.compile(rf"/\s*{re.escape(f'{high:g}')}(?![0-9.])")
-
-    def parse(words):
-        found = _numbers(of_most.sub("", last_line(words)))
-        return tuple(found) if len(found) == 1 and low <= found[0] <= high else None
-
-    return parse
+    """The one number of the last line, in [low, high]; "7/10" is 7 if 10 is `high`."""
+    of_most = _of_most(high)
+    return _last_numbers("number", 1, low, high, lambda line: of_most.sub("", line))
 
 
 def two_numbers(low: float = 1.0, high: float = 10.0) -> Parse:
-    """The two numbers of the last line, both in [low, high].
+    """The two numbers of the last line, both in [low, high]."""
+    return _last_numbers("two_numbers", 2, low, high, lambda line: line)
 
-    Raises:
-      ValueError: low is not below high.
-    """
+
+def _last_numbers(function, count, low, high, cleaned) -> Parse:
     if not low < high:
-        raise ValueError(f"two_numbers: low must be below high, got {low} and {high}")
+        raise ValueError(f"{function}: low must be below high, got {low} and {high}")
 
     def parse(words):
-        found = _numbers(last_line(words))
-        inside = len(found) == 2 and all(low <= value <= high for value in found)
+        found = _numbers(cleaned(last_line(words)))
+        inside = len(found) == count and all(low <= value <= high for value in found)
         return tuple(found) if inside else None
 
     return parse
@@ -60,8 +54,8 @@ def yes_or_no() -> Parse:
     """1 for a last line YES, 0 for NO, in any case, a full stop allowed."""
 
     def parse(words):
-        said = last_line(words).rstrip(".").strip().lower()
-        return {"yes": (1.0,), "no": (0.0,)}.get(said)
+        found = last_line(words).rstrip(".").strip().lower()
+        return {"yes": (1.0,), "no": (0.0,)}.get(found)
 
     return parse
 
@@ -69,9 +63,9 @@ def yes_or_no() -> Parse:
 def points(rubric: Sequence[Criterion]) -> Parse:
     """A line "name: number" for each criterion, anywhere; the last one counts.
 
-    A criterion without a line, or with a number outside of [0, maximum], is NaN; None if all are.
+    A criterion without a line, or with a number outside [0, maximum], is NaN; None if all are.
     """
-    # Blanks, and no ends of lines: what stands on the next line is said of another criterion.
+    # Blanks, not ends of lines: the next line is about another criterion.
     lines = [
         re.compile(
             rf"^[ \t*\-#]*{re.escape(criterion.name)}[ \t*]*[:=][ \t*]*(.*)$",
@@ -79,27 +73,25 @@ def points(rubric: Sequence[Criterion]) -> Parse:
         )
         for criterion in rubric
     ]
+    of_most = [_of_most(criterion.maximum) for criterion in rubric]
 
     def parse(words):
-        told = []
-        for criterion, line in zip(rubric, lines, strict=True):
-            of_most = re.compile(rf"/\s*{re.escape(f'{criterion.maximum:g}')}(?![0-9.])")
-            found = [_numbers(of_most.sub("", text)) for text in line.findall(words)]
+        values = []
+        for criterion, line, most in zip(rubric, lines, of_most, strict=True):
+            found = [_numbers(most.sub("", text)) for text in line.findall(words)]
             own = found[-1] if found else []
             inside = len(own) == 1 and 0 <= own[0] <= criterion.maximum
-            told.append(own[0] if inside else float("nan"))
-        return tuple(told) if any(value == value for value in told) else None
+            values.append(own[0] if inside else float("nan"))
+        return tuple(values) if any(value == value for value in values) else None
 
     return parse
 
 
 def as_shares(parse: Parse, most: Sequence[float]) -> Parse:
-    """What another parse reads, each number divided by the most that it can be."""
+    """The numbers of another parser, each divided by its largest value."""
 
     def shares(words):
         found = parse(words)
-        if found is None:
-            return None
-        return tuple(value / top for value, top in zip(found, most, strict=True))
+        return found and tuple(value / top for value, top in zip(found, most, strict=True))
 
     return shares

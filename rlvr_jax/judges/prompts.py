@@ -1,8 +1,7 @@
-"""What judges are shown: functions from texts to messages."""
+"""Prompts of judges: functions from texts to messages."""
 
 import string
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rlvr_jax.judges.calls import Message
 from rlvr_jax.judges.rubric import check_rubric
@@ -38,14 +37,18 @@ Rate both answers from 1 to 10. Write on the last line the rating of the first, 
 rating of the second."""
 
 
+def _user(text: str) -> tuple[Message]:
+    return ({"role": "user", "content": text},)
+
+
 def question(template: str = GRADE) -> PromptOf:
     """A template with names in braces, in one message of the user.
 
     Args:
-      template: such as "{prompt} … {response}"; {reference} is the right answer. A brace of the
+      template: such as "{prompt} … {response}"; {reference} is the correct answer. A brace of the
         text is written twice.
     Raises:
-      ValueError: a template that does not show the response, or that names what there is not.
+      ValueError: a template without the response, or with unknown names.
     """
     try:
         names = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
@@ -58,48 +61,39 @@ def question(template: str = GRADE) -> PromptOf:
             f" {sorted(names)}"
         )
 
-    def prompt_of(**texts: Any):
-        return ({"role": "user", "content": template.format(**texts)},)
-
-    return prompt_of
+    return lambda **texts: _user(template.format(**texts))
 
 
 def comparison(template: str = COMPARE) -> PromptOf:
-    """A template that shows two answers, {response} and {other}."""
+    """A template that shows two responses, {response} and {other}."""
     return question(template)
 
 
 def constraints_question(name: str = "soft") -> PromptOf:
-    """Asks whether an answer keeps all constraints of its prompt that no rule can check; nothing
-    where it has none.
+    """Asks whether a response satisfies all constraints of its prompt that no rule can check.
+
+    There is no question about a prompt without such constraints.
 
     Args:
       name: of a list of texts in `Prompt.meta`.
     Source: VerIF, https://github.com/THU-KEG/VerIF.
     """
 
-    def prompt_of(*, prompt, response, meta, **others):
-        del others
+    def prompt_of(*, prompt, response, meta, **_):
         constraints = meta.get(name, ())
         if not constraints:
             return ()
         listed = "\n".join(f"- {constraint}" for constraint in constraints)
-        text = (
+        return _user(
             f"Request:\n{prompt}\n\nAnswer:\n{response}\n\nDoes the answer keep all of these?\n"
             f"{listed}\n\nThink it through, then write YES or NO alone on the last line."
         )
-        return ({"role": "user", "content": text},)
 
     return prompt_of
 
 
 def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
-    """Shows what a function makes of responses, such as the answer without the thought; of both
-    where two are compared.
-
-    Args:
-      show: (response) -> text.
-    """
+    """Shows the result of a function of each response, such as the answer without the thought."""
 
     def shown(**texts):
         own = {name: show(texts[name]) for name in ("response", "other") if name in texts}
@@ -109,23 +103,17 @@ def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
 
 
 def rubric_question(rubric: Sequence[Criterion]) -> PromptOf:
-    """Asks for the points of every criterion in one call, a line "name: number" for each.
-
-    Raises:
-      ValueError: as `check_rubric`.
-    """
+    """Asks for the points of every criterion in one call, a line "name: number" for each."""
     check_rubric(rubric)
     criteria = "\n".join(
         f"{one.name} (0 to {one.maximum:g}): {one.text or one.name}" for one in rubric
     )
     form = "\n".join(f"{one.name}: …" for one in rubric)
 
-    def prompt_of(*, prompt, response, **others):
-        del others
-        text = (
+    def prompt_of(*, prompt, response, **_):
+        return _user(
             f"Question:\n{prompt}\n\nAnswer:\n{response}\n\nGive points for each criterion:\n"
             f"{criteria}\n\nThink it through, then end with these lines:\n{form}"
         )
-        return ({"role": "user", "content": text},)
 
     return prompt_of

@@ -1,4 +1,4 @@
-"""Replies of judges on disk, so that nobody is asked twice, and a resumed run is told the same."""
+"""Replies of judges on disk, so a resumed run gets the same replies without new requests."""
 
 import hashlib
 import json
@@ -10,32 +10,32 @@ from rlvr_jax.judges.calls import Question, Reply
 
 
 class Known(NamedTuple):
-    """A reply with the step in which it came."""
+    """A reply and its step."""
 
     step: int
     reply: Reply
 
 
 def key_of(identity: str, question: Question) -> str:
-    """The hash of who is asked, what is asked, and the number of the try."""
-    told = json.dumps([identity, [dict(m) for m in question.messages], question.attempt])
-    return hashlib.sha256(told.encode()).hexdigest()
+    """The hash of a call's identity, a chat and the number of the try."""
+    text = json.dumps([identity, [dict(m) for m in question.messages], question.attempt])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Replies:
     """Replies by their keys, in memory and in a file of JSON lines that only grows.
 
-    A reply is used from its step on. A failure is used in its own step alone: later ones ask again,
-    and what they are told does not change what the earlier step was told. What nobody was asked, as
-    the budget was used up, is written down only where some of it is left behind the step, of
-    processes that had a share each: else a resumed run finds it used up, too. The file holds no
-    address and no key of a server, and no prompt: hashes stand for them.
+    A reply is used from its step on, a failure only in its step: later steps ask again, which does
+    not change the reply of the earlier step. A question that was not asked, as the budget was used
+    up, is written only if some budget is left after the step (processes have equal parts of it);
+    else a resumed run also finds it used up. The file has hashes instead of addresses, keys and
+    prompts.
 
     Args:
-      path: of the file; None: memory alone.
+      path: of the file; None: only in memory.
       writes: False on processes that only read it.
     Raises:
-      ValueError: a line that is not of such a file. A last line that was cut off is left out.
+      ValueError: a line of another form. An incomplete last line is ignored.
     """
 
     def __init__(self, path: Path | None = None, writes: bool = True):
@@ -50,18 +50,14 @@ class Replies:
             path.write_bytes(whole)
 
     def find(self, key: str, step: int) -> Known | None:
-        """What a step is told; None: it has to ask."""
-        found = None
-        for known in self._known.get(key, ()):
-            if known.step <= step:
-                found = known
-        if found is not None and found.reply.text is None and found.step < step:
+        """The reply that a step uses; None: it has to ask."""
+        known = [one for one in self._known.get(key, ()) if one.step <= step]
+        if not known or (known[-1].reply.text is None and known[-1].step < step):
             return None
-        return found
+        return known[-1]
 
     def counted(self, key: str, step: int) -> bool:
-        """Whether what a step is told of a question came before it, or was told of by this function
-        already: what a reply has cost is counted once."""
+        """Whether an earlier step, or an earlier call of this, has counted the cost of a reply."""
         if self._counted[0] != step:
             self._counted = (step, set())
         known, counted = self.find(key, step), self._counted[1]
@@ -77,10 +73,10 @@ class Replies:
         budget: tuple[int | None, int | None] = (None, None),
         shares: int = 1,
     ) -> None:
-        """Remembers the replies of a step, on disk when this returns.
+        """Stores the replies of a step, on disk when this returns.
 
         Args:
-          budget, shares: of which questions were left over; see `left`.
+          budget, shares: as for `left`.
         """
         for key, reply in zip(keys, replies, strict=True):
             self._add(key, Known(step, reply))
@@ -106,14 +102,14 @@ class Replies:
         self.tokens += known.reply.tokens
 
     def _read(self, path: Path) -> bytes:
-        """Takes in all whole lines, and gives them."""
+        """Reads all complete lines, and returns them."""
         text = path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                told = json.loads(line)
-                reply = Reply(*(told[name] for name in Reply._fields))
-                self._add(told["key"], Known(told["step"], reply))
+                record = json.loads(line)
+                reply = Reply(*(record[name] for name in Reply._fields))
+                self._add(record["key"], Known(record["step"], reply))
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(
                     f"Replies: {path} must hold replies of judges, got line {number} {line[:80]!r}"
@@ -121,7 +117,7 @@ class Replies:
         return whole
 
     def left(self, calls: int | None, tokens: int | None, shares: int = 1) -> dict[str, int | None]:
-        """What is left of a budget, of which each of some processes has a share."""
+        """The rest of a budget for one of several processes with equal parts."""
 
         def share(most, spent):
             return None if most is None else max(0, most - spent) // shares

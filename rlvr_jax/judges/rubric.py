@@ -1,20 +1,20 @@
-"""Rubrics from files: criteria that a judge gives points for."""
+"""Rubrics from files: criteria for the points of a judge."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from rlvr_jax.types import Criterion
-
-_FIELDS = ("name", "text", "weight", "maximum", "kind")
+from rlvr_jax.types.parts import check_arguments
 
 
 def check_rubric(rubric: Sequence[Criterion]) -> None:
-    """Refuses a rubric that nobody can score.
+    """Refuses a rubric that cannot be scored.
 
     Raises:
-      ValueError: no criteria, one without a name or with a colon in it, or two of one name,
-        capitals apart.
+      ValueError: no criteria, a name that is empty or has a colon, or two names that differ at most
+        in case.
     """
     names = [criterion.name for criterion in rubric]
     if not names:
@@ -29,8 +29,7 @@ def check_rubric(rubric: Sequence[Criterion]) -> None:
 
 
 def read_rubric(path: Path) -> list[Criterion]:
-    """The criteria of a JSON file: a list of objects with a name, and if wanted text, weight,
-    maximum, kind (`Criterion`).
+    """The criteria of a JSON file: a list of objects with the fields of `Criterion`.
 
     Raises:
       ValueError: no such file, no JSON, other fields, values that do not fit, no criteria.
@@ -38,23 +37,21 @@ def read_rubric(path: Path) -> list[Criterion]:
     if not path.is_file():
         raise ValueError(f"rubric: must be a file, got {str(path)!r}")
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        listed = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"rubric: {path} must be JSON, got {error}") from None
-    if not isinstance(told, list):
-        raise ValueError(f"rubric: {path} must be a list of criteria, got {type(told).__name__}")
+    if not isinstance(listed, list):
+        raise ValueError(f"rubric: {path} must be a list of criteria, got {type(listed).__name__}")
     rubric = []
-    for one in told:
-        if not isinstance(one, dict) or not {"name"} <= one.keys() <= {*_FIELDS}:
+    for one in listed:
+        known = [each.name for each in fields(Criterion)]
+        if not isinstance(one, dict) or not {"name"} <= one.keys() <= {*known}:
             raise ValueError(
-                f"rubric: criteria must have a name and none but {', '.join(_FIELDS)}, got {one!r}"
+                f"rubric: criteria must have a name and none but {', '.join(known)}, got {one!r}"
             )
         if not isinstance(one["name"], str) or not isinstance(one.get("text", ""), str):
             raise ValueError(f"rubric: name and text must be texts, got {one!r}")
-        for name in ("weight", "maximum"):
-            value = one.get(name, 1.0)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise ValueError(f"rubric: {name} must be a number, got {value!r}")
+        check_arguments(Criterion, one)
         rubric.append(Criterion(**one))
     check_rubric(rubric)
     return rubric

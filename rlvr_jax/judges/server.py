@@ -1,6 +1,6 @@
-"""A server that speaks OpenAI's chat completions, whoever made it (vLLM, llama.cpp, a company).
+"""Any server with OpenAI's chat completions (vLLM, llama.cpp, a company).
 
-Address and key come from the environment and are written nowhere.
+Address and key come from the environment and are not written.
 """
 
 import http.client
@@ -19,6 +19,8 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from rlvr_jax.judges.calls import OVER_BUDGET, Call, Question, Reply, Spending, one_by_one
+from rlvr_jax.types.hyperparameters import Bound, Count, NonNegative, NonNegativeInt
+from rlvr_jax.types.parts import check_arguments
 
 __all__ = ["ADDRESS", "KEY", "server"]
 
@@ -27,10 +29,10 @@ KEY = "OPENAI_API_KEY"
 """Names in the environment, those of OpenAI's own client."""
 
 LARGEST = 4 << 20
-"""Bytes of a reply that are read."""
+"""Largest size of a reply, bytes."""
 
 LONGEST_WAIT = 30.0
-"""Seconds between two calls, whatever a server asks for."""
+"""Longest time between two calls, seconds."""
 
 _VISIBLE = re.compile("[!-~]+")
 _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
@@ -40,46 +42,37 @@ _LOST = (OSError, http.client.HTTPException)
 def server(
     model: str,
     *,
-    temperature: float = 0.0,
-    tokens: int = 512,
-    at_once: int = 32,
-    seconds: float = 60.0,
-    retries: int = 4,
-    wait: float = 0.5,
+    temperature: NonNegative = 0.0,
+    tokens: Count = 512,
+    at_once: Count = 32,
+    seconds: Bound = 60.0,
+    retries: NonNegativeInt = 4,
+    wait: NonNegative = 0.5,
     environment: Mapping[str, str] = os.environ,
 ) -> Call:
-    """Asks a server, several questions at a time over connections that stay open.
+    """Asks a server several questions at a time, over connections that stay open.
 
-    A time-out, a lost connection and the statuses that say so (429, 5xx) are tried again, after
-    `wait`, 2 `wait`, 4 `wait` … seconds, or as long as the server asks for. Other statuses, and
-    what is no reply of this kind (an error page), are failures at once. The number of the try is
-    the seed of the reply.
+    Time-outs, lost connections and the statuses for them (429, 5xx) are tried again after `wait`,
+    2 `wait`, 4 `wait` … seconds, or after the time that the server requests. Other statuses and
+    other replies (an error page) are failures at once. The number of the try is the seed of the
+    reply.
 
     Args:
       model: name on the server.
       temperature: of its sampling.
-      tokens: of a reply at most.
-      at_once: questions that are under way at a time.
-      seconds: until a call is given up, whether nothing comes or too slowly.
-      retries: calls that are made again for one question, at most.
+      tokens: largest number of tokens of a reply.
+      at_once: questions at the same time.
+      seconds: time limit of a call.
+      retries: most repeated calls for one question.
       wait: seconds before the first of them.
-      environment: holds `OPENAI_BASE_URL` (such as http://127.0.0.1:8000/v1) and, where the server
-        wants one, `OPENAI_API_KEY`.
+      environment: has `OPENAI_BASE_URL` (such as http://127.0.0.1:8000/v1) and, if the server
+        requires it, `OPENAI_API_KEY`.
     Raises:
-      ValueError: numbers out of range; no address, or one that is no http(s); a key that no header
-        can hold.
+      ValueError: numbers out of range; no http(s) address; a key that a header cannot hold.
     """
-    for name, value, least in (
-        ("temperature", temperature, 0),
-        ("retries", retries, 0),
-        ("wait", wait, 0),
-        ("tokens", tokens, 1),
-        ("at_once", at_once, 1),
-    ):
-        if not value >= least:
-            raise ValueError(f"server: {name} must be at least {least}, got {value}")
-    if not seconds > 0:
-        raise ValueError(f"server: seconds must be positive, got {seconds}")
+    numbers = {"temperature": temperature, "tokens": tokens, "at_once": at_once}
+    numbers |= {"seconds": seconds, "retries": retries, "wait": wait}
+    check_arguments(server, numbers)
     if not model:
         raise ValueError("server: model must be a name, got ''")
     address = environment.get(ADDRESS, "").rstrip("/")
@@ -92,7 +85,7 @@ def server(
         )
     headers = {"Content-Type": "application/json"}
     if key := environment.get(KEY):
-        # What a header cannot hold would be told with the key in it.
+        # The error of a header would print the key.
         if not _VISIBLE.fullmatch(key):
             raise ValueError(
                 f"server: {KEY} must be visible ASCII characters in the environment, got a text"
@@ -103,9 +96,8 @@ def server(
     body = {"model": model, "temperature": temperature, "max_tokens": tokens}
 
     def reply(question: Question, spending: Spending) -> Reply:
-        told = json.dumps(
-            {**body, "messages": list(question.messages), "seed": question.attempt}
-        ).encode()
+        request = {**body, "messages": list(question.messages), "seed": question.attempt}
+        sent = json.dumps(request).encode()
         made, failure = 0, OVER_BUDGET
         for again in range(retries + 1):
             if not spending.take():
@@ -113,7 +105,7 @@ def server(
             made += 1
             pause = wait * 2**again
             try:
-                status, found, text = pool.post(f"{parts.path}/chat/completions", told, headers)
+                status, found, text = pool.post(f"{parts.path}/chat/completions", sent, headers)
             except TimeoutError:
                 failure = "time-out"
             except _LOST:
@@ -136,10 +128,10 @@ def server(
 
 
 def _parts(address: str) -> SplitResult | None:
-    """An address in parts; None if nothing can be reached there."""
+    """An address in parts; None if it is not valid."""
     try:
         parts = urlsplit(address)
-        # Both raise where they are no host and no port.
+        # Both raise if they are not a host and a port.
         reached = parts.port != 0 and (parts.hostname or "").encode("idna")
     except ValueError:
         return None
@@ -148,7 +140,7 @@ def _parts(address: str) -> SplitResult | None:
 
 
 class _Connections:
-    """Open connections to one server; a thread takes one, or makes it, and gives it back."""
+    """Open connections to one server; a thread takes or makes one, and returns it."""
 
     def __init__(self, parts: Any, seconds: float):
         self._parts, self._seconds = parts, seconds
@@ -160,21 +152,21 @@ class _Connections:
         """Status, headers and text of a reply.
 
         Raises:
-          TimeoutError: it is not there in time.
+          TimeoutError: it is late.
           OSError, HTTPException: there is none.
         """
         end = time.monotonic() + self._seconds
         with self._lock:
-            owner, kept = self._idle.pop() if self._idle else (0, None)
-        if kept is not None and owner != os.getpid():
-            kept.close()  # a copy: what a process had open when it was forked is still its own
-        elif kept is not None:
+            owner, idle = self._idle.pop() if self._idle else (0, None)
+        if idle is not None and owner != os.getpid():
+            idle.close()  # a copy: a fork does not own the connections of its parent
+        elif idle is not None:
             try:
-                return self._exchange(kept, path, body, headers, end)
+                return self._exchange(idle, path, body, headers, end)
             except TimeoutError:
                 raise
             except _LOST:
-                # The server has closed what it had left open; that says nothing about it.
+                # The server may close an idle connection: that is not a failure.
                 pass
         return self._exchange(self._new(), path, body, headers, end)
 
@@ -195,17 +187,15 @@ class _Connections:
             connection.response_class = partial(_Response, end=end)
             connection.request("POST", path, body, dict(headers))
             response = connection.getresponse()
-            pieces, size = [], 0
-            while piece := response.read1(1 << 16):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGEST:
+            content = bytearray()
+            while chunk := response.read1(1 << 16):
+                content += chunk
+                if len(content) > LARGEST:
                     raise http.client.HTTPException(f"more than {LARGEST} bytes")
             if response.length == 0:
                 response.close()  # Python 3.11 leaves it open, and so the connection busy
             whole = response.isclosed() and not response.length and not response.will_close
-            text = b"".join(pieces).decode("utf-8", "replace")
-            return response.status, response.headers, text
+            return response.status, response.headers, content.decode("utf-8", "replace")
         finally:
             if whole:
                 with self._lock:
@@ -220,8 +210,7 @@ def _close(connections: Iterable[tuple[int, http.client.HTTPConnection]]) -> Non
 
 
 class _Response(http.client.HTTPResponse):
-    """A reply of which all is there by some time: a server that sends a byte a minute is stopped,
-    in its headers, too."""
+    """A reply with a time limit for all its bytes, also of the headers, from a slow server."""
 
     def __init__(self, sock, *others, end: float, **named):
         super().__init__(sock, *others, **named)
@@ -229,7 +218,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Timed(io.RawIOBase):
-    """What a socket gives until some time."""
+    """The bytes of a socket until a time."""
 
     def __init__(self, raw: io.RawIOBase, sock, end: float):
         self._raw, self._sock, self._end = raw, sock, end
@@ -254,7 +243,7 @@ def _until(end: float) -> float:
 
 
 def _asked_for(headers: Headers) -> float:
-    """Seconds that a server wants to be left alone."""
+    """Seconds until the next call that a server requests."""
     try:
         return max(0.0, float(headers.get("Retry-After", "0")))
     except ValueError:
@@ -262,11 +251,11 @@ def _asked_for(headers: Headers) -> float:
 
 
 def _read(text: str) -> Reply:
-    """The words of a reply of the server."""
+    """The reply in the text of a server."""
     try:
-        told = json.loads(text)
-        words = told["choices"][0]["message"]["content"]
-        used = told.get("usage") or {}
+        found = json.loads(text)
+        words = found["choices"][0]["message"]["content"]
+        used = found.get("usage") or {}
         tokens = used.get("total_tokens", 0)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return Reply(None, "no chat completion")

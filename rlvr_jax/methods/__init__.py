@@ -71,7 +71,7 @@ def method(name: str) -> Method:
             f"method: name must be a method, got {name!r}: {why}. It is here as {here}"
         )
     if name not in themes():
-        # Of some two hundred names a reader finds none in a list.
+        # A list of some two hundred names does not help.
         close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
         hint = f"closest: {', '.join(close)}; " if close else ""
         raise ValueError(

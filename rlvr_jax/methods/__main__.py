@@ -61,7 +61,7 @@ def _changes(name: str) -> list[str]:
 
 def first(name: str) -> str:
     """The first line of a method's file: what the method does."""
-    return (inspect.getdoc(inspect.getmodule(method(name).recipe)) or "").partition("\n")[0]
+    return method(name).definition.partition("\n")[0]
 
 
 def table(chosen: Sequence[str], width: int | None = None) -> str:
@@ -133,8 +133,9 @@ def _row(name: str) -> str:
 def card(name: str) -> str:
     """One method: its page, hyperparameters with defaults and ranges, parts, conditions."""
     about = method(name)
-    source = about.recipe if about.evidence == "own" else inspect.getmodule(about.recipe)
-    lines = [text for text in (f"{name}: {about.title}", about.url, inspect.getdoc(source)) if text]
+    own = about.evidence == "own"
+    page = inspect.getdoc(about.recipe) if own else about.definition
+    lines = [text for text in (f"{name}: {about.title}", about.url, page) if text]
     theme = f"theme {themes()[name]}; " if name in themes() else ""
     lines += ["", f"{theme}changes {about.changes or '–'}; {about.evidence}"]
     lines += _paragraph("left out", about.left_out)

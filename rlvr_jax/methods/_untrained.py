@@ -1,15 +1,15 @@
-"""What is published and has no method, and why: `experiments.train` refuses these names."""
+"""Published papers without a method: `experiments.train` refuses these names."""
 
 from typing import NamedTuple
 
 
 class Untrained(NamedTuple):
-    """A paper whose parts are functions.
+    """A paper without a recipe.
 
     Fields:
       title: of the paper.
-      here: where its parts are, and what they do.
-      why: it has no method.
+      here: its parts in the library.
+      why: reason why it has no method.
     """
 
     title: str
@@ -49,4 +49,4 @@ UNTRAINED = {
         "decoding with three models; nothing is trained",
     ),
 }
-"""By the name that a method of it would have."""
+"""Papers by the name of a method of theirs."""

@@ -2,22 +2,40 @@
 
 from collections.abc import Sequence
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized, no_advantage
+from rlvr_jax.objectives.advantages.group_relative import (
+    group_centered,
+    group_normalized,
+    no_advantage,
+)
 from rlvr_jax.objectives.algebra.core import Objective, objective
-from rlvr_jax.objectives.algebra.parts import Aggregation, Transform
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.algebra.parts import Aggregation, Surrogate, Transform
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_term
 from rlvr_jax.objectives.statistics.ratios import Ratio, token_ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss, ppo_clip
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, KLCoefficient
+from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum, token_mean
+from rlvr_jax.objectives.surrogates.by_origin import by_origin
+from rlvr_jax.objectives.surrogates.policy_gradient import (
+    importance_weighted,
+    no_policy_loss,
+    ppo_clip,
+)
+from rlvr_jax.types.hyperparameters import (
+    ClipHigh,
+    ClipLow,
+    DualClip,
+    EntropyCoefficient,
+    Epsilon,
+    KLCoefficient,
+    MaxLength,
+)
 
-__all__ = ["clipped_objective", "objective_of_terms"]
+__all__ = ["clipped_objective", "mixed_objective", "objective_of_terms"]
 
 
 def clipped_objective(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     *,
+    epsilon: Epsilon = 1e-6,
     advantage: Transform | None = None,
     transforms: Sequence[Transform] = (),
     ratio: Ratio = token_ratio,
@@ -31,18 +49,44 @@ def clipped_objective(
         loss = Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ_i n_i
 
     Args:
-      advantage: None: `group_normalized()`.
+      advantage: None: `group_normalized(epsilon)`.
       transforms, ratio, regularizers: as for `objective` and `ppo_clip`.
       kl_coefficient: of a k3 penalty to the reference; 0 adds none, and no reference is needed.
       aggregation: None: `token_mean()`.
     """
     penalties = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return objective(
-        advantage=group_normalized() if advantage is None else advantage,
+        advantage=group_normalized(epsilon) if advantage is None else advantage,
         transforms=transforms,
         surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=ratio, dual=dual_clip),
         regularizers=[*regularizers, *penalties],
         aggregation=token_mean() if aggregation is None else aggregation,
+    )
+
+
+def mixed_objective(
+    foreign: Surrogate,
+    max_length: MaxLength,
+    entropy_coefficient: EntropyCoefficient,
+    *,
+    own: Surrogate | None = None,
+    transforms: Sequence[Transform] = (),
+) -> Objective:
+    """LUFFY's objective: centered rewards on own tokens and on those of another policy.
+
+        loss = Σ over all tokens / L - c_H mean H
+
+    Args:
+      foreign: loss of the tokens of the other policy.
+      own: loss of own tokens; None: `importance_weighted()`.
+    """
+    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
+    return objective(
+        advantage=group_centered(),
+        transforms=transforms,
+        surrogate=by_origin(importance_weighted() if own is None else own, foreign),
+        regularizers=bonus,
+        aggregation=fixed_length_sum(max_length),
     )
 
 

@@ -59,8 +59,7 @@ def method_page(name: str, curve: Sequence[str] = ()) -> str:
       curve: lines about what it came to in runs that were kept.
     """
     about = methods.method(name)
-    module = inspect.getmodule(about.recipe)
-    title, *rest = (inspect.getdoc(module) or about.title).splitlines()
+    title, *rest = (about.definition or about.title).splitlines()
     lines = [f"# {name}", "", title, ""]
     lines += [f"[{about.title}]({about.url}). {_EVIDENCE[about.evidence]}", ""]
     lines += [f"It changes: {about.changes or '–'}."]

@@ -41,6 +41,7 @@ __all__ = [
     "Finite",
     "HalfWidth",
     "KLCoefficient",
+    "MaxLength",
     "MaxTurns",
     "NonNegative",
     "NonNegativeInt",
@@ -53,6 +54,7 @@ __all__ = [
     "ToolNames",
     "TraceDecay",
     "Unit",
+    "ValueClip",
 ]
 
 
@@ -64,10 +66,12 @@ DualClip = Annotated[
     "bound of the loss of a token with negative advantage, in units of -A (c)",
 ]
 Epsilon = Annotated[Positive, "added to a denominator"]
+MaxLength = Annotated[Count, "budget of response tokens (L)"]
 KLCoefficient = Annotated[NonNegative, "weight of the KL divergence (β)"]
 EntropyCoefficient = Annotated[Finite, "weight of the entropy"]
 Temperature = Annotated[Positive, "sampling temperature"]
 Discount = Annotated[Unit, "discount per token (γ)"]
+ValueClip = Annotated[HalfWidth, "half-width of the critic's trust region"]
 TraceDecay = Annotated[Unit, "decay of generalized advantage estimation (λ)"]
 
 ToolNames = Annotated[

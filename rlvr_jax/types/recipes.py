@@ -1,5 +1,7 @@
-"""A published method: what it changes of a step, and the card that tells of it."""
+"""A published method: its recipe and its card."""
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,9 +32,16 @@ class Recipe:
     teacher: str | None = None
 
 
+_SECTION = re.compile(r"^(Left out|Reports|Traps): ", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Method:
     """The card of a method.
+
+    The docstring of the method's file gives texts that are not arguments: its first quoted text is
+    the title, followed by the address in the same paragraph ("" if there is none), and its last
+    paragraphs may be "Left out: …", "Reports: …" and "Traps: …".
 
     Fields:
       recipe: the factory.
@@ -61,8 +70,8 @@ class Method:
     """
 
     recipe: Callable[..., Recipe]
-    title: str
-    url: str
+    title: str = ""
+    url: str = ""
     changes: str = ""
     evidence: str = "exact"
     left_out: str = ""
@@ -75,3 +84,21 @@ class Method:
     rewards: Literal["any", "binary"] = "any"
     random: bool = False
     small: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        head, *sections = _SECTION.split(self._docstring())
+        found = dict(zip(sections[::2], sections[1::2], strict=True))
+        texts = {name.lower().replace(" ", "_"): text for name, text in found.items()}
+        if not self.title and (title := re.search(r'"([^"]+)"((?:.|\n(?!\n))*)', head)):
+            url = re.search(r"https://[^\s,)]+", title[2])
+            texts |= {"title": title[1], "url": url[0] if url else ""}
+        for name, text in texts.items():
+            object.__setattr__(self, name, getattr(self, name) or " ".join(text.split()))
+
+    def _docstring(self) -> str:
+        return sys.modules[self.recipe.__module__].__doc__ or ""
+
+    @property
+    def definition(self) -> str:
+        """The docstring of the method's file without the texts of the card."""
+        return _SECTION.split(self._docstring())[0].strip()

@@ -54,5 +54,5 @@ def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():
 def test_a_task_without_final_answers_is_refused():
     task = replace(numbered_task(), answers=False)
     chain = experience(stages=[give_again()])
-    with pytest.raises(ValueError, match=r"task must name final answers .* got 'numbered'"):
+    with pytest.raises(ValueError, match=r"task must have Task.answers, got 'numbered'"):
         chain.init(numpy_actor.setting(chain, task))

@@ -108,7 +108,7 @@ def test_the_prompts_of_rows_and_a_state_are_told():
             column(5),
             r"shape\(column\(number=5\)\): reads 6 rewards of a task.*got 2 of task 'numbered'",
         ),
-        (agreement(), r"shape\(agreement.*reads answers, which task 'numbered' does not give"),
+        (agreement(), r"shape\(reward=agreement.*task must have Task.answers, got 'numbered'"),
     ],
 )
 def test_a_task_that_does_not_give_what_is_read_is_refused(reward, message):

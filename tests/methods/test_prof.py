@@ -92,5 +92,5 @@ def test_a_task_that_scores_no_steps_is_refused():
     chain = recipe("prof").experience
     task = numbered_task()
     plain = Task("plain", task.train, task.test, None)
-    with pytest.raises(ValueError, match=r"task must say how steps are scored .* got 'plain'"):
+    with pytest.raises(ValueError, match=r"task must have Task.score_steps, got 'plain'"):
         chain.init(numpy_actor.setting(chain, plain))

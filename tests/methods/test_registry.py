@@ -6,6 +6,7 @@ import subprocess
 import sys
 import typing
 from pathlib import Path
+from types import ModuleType
 
 import golden_vectors as golden
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from rlvr_jax import methods
 from rlvr_jax.experience import experience
+from rlvr_jax.experience.grades import check_task
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods import __main__ as printed
@@ -21,6 +23,7 @@ from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs import parse_config
 from rlvr_jax.training.update import check_needs
+from rlvr_jax.types import Method
 
 # Numbers that are read beside another hyperparameter only.
 BESIDE = {
@@ -73,6 +76,25 @@ def test_a_file_without_a_card_is_refused(registry):
         sys.modules.pop(name, None)
 
 
+def test_the_docstring_of_a_file_gives_the_texts_of_its_card(monkeypatch):
+    file = ModuleType("paper", 'Paper: a line.\n\n"Its\ntitle", https://a.b/c, d\n\nTraps: a,\nb\n')
+    monkeypatch.setitem(sys.modules, "paper", file)
+
+    def paper():
+        pass
+
+    paper.__module__ = "paper"
+    card, other = Method(paper, reports="r"), Method(paper, "Another title", traps="c")
+    assert (card.title, card.url, card.traps, card.reports) == (
+        "Its title",
+        "https://a.b/c",
+        "a, b",
+        "r",
+    )
+    assert (other.title, other.url, other.traps, other.left_out) == ("Another title", "", "c", "")
+    assert card.definition.endswith("https://a.b/c, d")
+
+
 def test_an_unknown_method_is_refused_with_the_closest_names():
     with pytest.raises(ValueError, match=r"closest: clip_cov.*got 'clipcov'"):
         method("clipcov")
@@ -112,9 +134,10 @@ def test_what_a_method_reads_of_a_task_is_said_of_it():
         for stage in chain.stages.values() if chain else ():
             own = numpy_actor.setting(experience(), task=chain.graded(bare))
             try:
+                check_task(stage.label, stage.of_task, own.task)
                 stage.init(own)
             except ValueError as error:
-                wanted = re.findall(r"\(Task\.(\w+)\)", str(error))
+                wanted = re.findall(r"Task\.(\w+)", str(error))
                 refused |= {(name, field) for field in wanted}
                 assert not wanted or f"Task.{wanted[0]}" in printed.needs(name), name
     assert {("empo", "answers"), ("rubric_rewards", "rewards")} <= refused

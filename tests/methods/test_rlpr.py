@@ -10,11 +10,11 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.methods.rewards.rlpr import (
+    NO_SPREAD,
     at_last_word,
     behind_tags,
     likelihoods,
     likely_answers,
-    spread_floor,
 )
 from rlvr_jax.runs.composition import check_prompts_suffice
 from rlvr_jax.tasks import Grade, Prompt, Response
@@ -72,13 +72,12 @@ def test_the_number_0_is_an_answer_and_none_is_not():
             check_prompts_suffice(dataclasses.replace(task, train=train), chain)
 
 
-def test_a_step_without_deviations_does_not_move_the_floor():
-    filtering = spread_floor(share=1.0, keep=0.5, start=2)
-    state = filtering.init()
-    for deviations in ([np.nan], [0.2, 0.4], [], [0.5], [np.nan]):
-        state = filtering.observe(state, np.array(deviations))
-    assert filtering.floor(state) == pytest.approx(0.4)
-    assert filtering.floor(filtering.observe(state, np.array([0.6]))) == pytest.approx(0.5)
+def test_a_step_without_deviations_does_not_move_the_running_mean():
+    state, means = NO_SPREAD, []
+    for deviations in ([np.nan], [0.2, 0.4], [], [0.5], [np.nan], [0.6]):
+        state = state.after(np.array(deviations), keep=0.5, start=2)
+        means.append(float(state.mean))
+    np.testing.assert_allclose(means, [0, 0, 0, 0.4, 0.4, 0.5])
 
 
 class Letters(numpy_actor.NumpyActor):

@@ -106,7 +106,7 @@ def test_steps_must_be_scored_first():
     chain = recipe("scope").experience
     stage = chain.stages["salvage"]
     batch = numpy_actor.walk(recipe("prefix_rl").experience, steps=1)[0][0].batch
-    with pytest.raises(ValueError, match=r"salvage: steps must be scored, put score_steps\(\)"):
+    with pytest.raises(ValueError, match=r"steps must be scored, put score_steps\(\)"):
         stage.apply(batch, None, (), None)
 
 

@@ -24,15 +24,15 @@ from rlvr_jax.types import Rollouts, TokenStats
         ("5, 5", (True, True), 0.0),
         ("8, 2", (True, True), 0.0),
         ("9, 10", (True, True), 1.0),
-        ("9", (True, False), None),
-        ("9.5, 2", (True, False), None),
-        ("0, 2", (True, False), None),
-        ("9, 2, 1", (True, False), None),
-        ("", (True, False), None),
+        ("9", (True, False), np.nan),
+        ("9.5, 2", (True, False), np.nan),
+        ("0, 2", (True, False), np.nan),
+        ("9, 2, 1", (True, False), np.nan),
+        ("", (True, False), np.nan),
     ],
 )
 def test_a_rating_is_paid_if_it_is_near_the_truth(words, right, reward):
-    assert rating_reward(words, right, 0.2) == reward
+    np.testing.assert_equal(rating_reward(words, right, 0.2), reward)
 
 
 def test_pairs_have_a_right_answer_and_are_groups_of_their_own():

@@ -9,11 +9,11 @@ from rlvr_jax.methods.baselines.w_grpo_pairing import penalized_outcome
 from rlvr_jax.methods.entropy.lp_reg import low_probability_candidates, min_p_proxy
 from rlvr_jax.methods.judges.cgpo import (
     ConstrainedReward,
-    best_of_group,
     constrained_reward,
     feasible_preference_choice,
     where_judged,
 )
+from rlvr_jax.objectives import first_of_largest
 from rlvr_jax.types import Rollouts
 
 GROUP = array([4, 4, 4, 1, 1], np.int32)
@@ -22,7 +22,7 @@ IDS = array([2, 1, 0, 4, 3], np.int32)
 
 def chosen(feasible, reward=(0.3, 0.3, 0.1, 0.5, 0.9), written=(1, 1, 1, 1, 1)):
     reward, feasible = array(reward, np.float64), array(feasible, bool)
-    given = ConstrainedReward(reward, feasible, jnp.where(feasible, reward, 0))
+    given = ConstrainedReward(reward, feasible)
     batch = Rollouts.of_responses(
         np.zeros((5, 1), int), np.array(written, bool)[:, None], reward, GROUP, rollout_id=IDS
     )
@@ -73,7 +73,7 @@ def test_a_row_about_which_no_judge_has_a_verdict_has_no_reward():
 
 def test_groups_without_candidates_have_no_best_row():
     none = array(np.zeros(5), bool)
-    assert not np.asarray(best_of_group(jnp.ones(5), GROUP, none, IDS)).any()
+    assert not np.asarray(first_of_largest(jnp.ones(5), GROUP, IDS, none)).any()
 
 
 def test_dropped_entries_have_no_proxy_and_kept_ones_gain_what_was_dropped():

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from rlvr_jax.experience import play, round_robin
+from rlvr_jax.experience import round_robin
+from rlvr_jax.experience.rewards import tournaments
 from rlvr_jax.methods.judges.arena_rl import (
     anchor,
     anchor_scores,
@@ -23,6 +24,11 @@ from rlvr_jax.methods.judges.arena_rl import (
 from rlvr_jax.methods.judges.think_rm import difference_advantage, difference_table
 
 ROUNDED = 1e-6  # the examples have six digits
+
+
+def play(players, schedule, judge):
+    """The rounds of one group."""
+    return tournaments.play([range(players)], schedule, judge)[0]
 
 
 def by_strength(strength):

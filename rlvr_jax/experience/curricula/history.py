@@ -1,7 +1,7 @@
 """What is known of each train prompt from its visits: the state that several curricula share."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -122,6 +122,17 @@ def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
             ask = batch.asks[rows[0]]
             if ask.rating and ask.number < prompts and not np.isnan(told).all():
                 found[ask.number] = float(np.nanmean(told))
+    return found
+
+
+def outcomes_by(seen: Sequence[Batch], label: Callable[[Ask], str]) -> dict[str, list[float]]:
+    """Mean outcomes of the graded groups that do not only rate, by a label of their requests."""
+    found: dict[str, list[float]] = {}
+    for batch in seen:
+        for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
+            ask = batch.asks[rows[0]]
+            if not ask.rating and not np.isnan(outcomes).all():
+                found.setdefault(label(ask), []).append(float(np.nanmean(outcomes)))
     return found
 
 

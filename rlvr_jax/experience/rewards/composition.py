@@ -1,4 +1,4 @@
-"""Rewards made of rewards: sums, gates, bounds, factors that change with the step."""
+"""Rewards made of rewards: sums, bounds, columns of the task's rewards."""
 
 from collections.abc import Mapping
 
@@ -18,15 +18,15 @@ Part = Reward | Shaping
 
 @part
 def total(parts: Mapping[str, Part], weights: Mapping[str, Finite] | None = None) -> Shaping:
-    """R = Σ_k w_k r_k; each part has a curve of its own before it is weighed.
+    """R = Σ_k w_k r_k; each part is a metric before its weight.
 
     Args:
-      parts: r, by the name of the curve.
-      weights: w, of some parts; the others have 1. One of 0 leaves the curve alone: where that part
-        is unknown (NaN) the reward is not.
-    Metrics: reward/<name>, the mean of each part, and what the parts tell.
+      parts: r, by the name of the metric.
+      weights: w, of some parts; the others have 1. A part of weight 0 is a metric only, and NaN in
+        it does not change the reward.
+    Metrics: reward/<name>, the mean of each part, and the metrics of the parts.
     Raises:
-      ValueError: no parts; weights of others, or that are not finite.
+      ValueError: no parts; weights of other parts.
     """
     weights = dict(weights or {})
     if not parts or not weights.keys() <= parts.keys():
@@ -49,8 +49,6 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, Finite] | None = None
 def bounded(reward: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shaping:
     """The reward within [low, high].
 
-    Args:
-      low, high: floor and ceiling; infinite: none.
     Raises:
       ValueError: low above high, or NaN.
     """
@@ -67,20 +65,12 @@ def bounded(reward: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shapi
 
 @part
 def column(number: NonNegativeInt) -> Shaping:
-    """One of the task's rewards, `component_rewards[:, number]`.
-
-    Args:
-      number: from 0.
-    """
-
-    def reward(rollouts):
-        return rollouts.component_rewards[:, number]
-
-    return shaping(reward, columns=number + 1)
+    """One of the task's rewards, `component_rewards[:, number]`."""
+    return shaping(lambda rollouts: rollouts.component_rewards[:, number], columns=number + 1)
 
 
 def combined(parts: Mapping[str, Part], combine) -> Shaping:
-    """Several shapings as one, each with a part of the state and a key of its own."""
+    """Several shapings as one, each with its part of the state and its own key."""
     own = [as_shaping(one) for one in parts.values()]
 
     def init(prompts):
@@ -90,17 +80,12 @@ def combined(parts: Mapping[str, Part], combine) -> Shaping:
         values, states, metrics = [], [], {}
         for number, (name, one) in enumerate(zip(parts, own, strict=True)):
             own_state = state[number] if state else ()
-            value, after, told = one.apply(rollouts, own_state, _for(moment, number))
+            now = moment and moment._replace(key=jax.random.fold_in(moment.key, number))
+            value, after, found = one.apply(rollouts, own_state, now)
             values.append(value)
             states.append(after)
-            metrics |= {**told, f"reward/{name}": judged_mean(value, rollouts)}
+            metrics |= {**found, f"reward/{name}": judged_mean(value, rollouts)}
         return combine(values), tuple(states), metrics
 
     reads = frozenset().union(*(one.reads for one in own))
     return Shaping(apply, init, reads, max(one.columns for one in own))
-
-
-def _for(moment, number):
-    if moment is None:
-        return None
-    return moment._replace(key=jax.random.fold_in(moment.key, number))

@@ -1,7 +1,7 @@
 """Rewards made from outcomes: functions (rollouts) -> reward [B].
 
-They read `rollouts.outcome` (or the rewards of which it is one) and leave it alone: filters and
-pass rates keep seeing what the verifier said.
+They read `rollouts.outcome` (or the rewards of which it is one) and do not change it, so filters
+and pass rates still see the verifier's outcome.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,6 @@ from rlvr_jax.types.parts import Function, part
 
 __all__ = [
     "Reward",
-    "check_overlong",
     "overlong_excess",
     "overlong_penalty",
     "overlong_shaping",
@@ -26,6 +25,7 @@ __all__ = [
 ]
 
 Reward = Callable[[Rollouts], Array]
+Rate = Float[Array, "..."]
 
 
 def plain_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
@@ -34,14 +34,14 @@ def plain_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
 
 
 def signed_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
-    """2 · outcome - 1: right is +1, wrong is -1."""
+    """2 · outcome - 1: +1 for correct responses, -1 for incorrect ones."""
     return 2 * rollouts.outcome - 1
 
 
 def overlong_penalty(
     length: Int[Array, "B"], max_length: int, cache_length: int, factor: float = 1.0
 ) -> Float[Array, "B"]:
-    """What a long response loses: 0 up to L_max - L_cache, then linearly down to -f at L_max.
+    """The penalty of a long response: 0 up to L_max - L_cache, then linear down to -f at L_max.
 
     P(n) = -f · clip((n - (L_max - L_cache)) / L_cache, 0, 1)
 
@@ -50,46 +50,60 @@ def overlong_penalty(
       max_length: L_max, the budget of response tokens.
       cache_length: L_cache, in which the penalty grows; in (0, max_length].
       factor: f, the full penalty, at least 0.
-    Raises:
-      ValueError: cache_length outside (0, max_length], or a negative factor.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476.
     """
-    check_overlong("overlong_penalty", max_length, cache_length, factor)
+    _check_overlong(max_length, cache_length, factor)
     excess = (length - (max_length - cache_length)).astype(float) / cache_length
     return -factor * jnp.clip(excess, 0, 1)
+
+
+def _check_overlong(max_length: int, cache_length: int, factor: float) -> None:
+    check_at_least(0, "overlong_penalty", factor=factor)
+    if not 0 < cache_length <= max_length:
+        raise ValueError(
+            f"overlong_penalty: cache_length must be in (0, max_length {max_length}], got"
+            f" {cache_length}"
+        )
+
+
+@part
+def overlong_excess(max_length: int, cache_length: int, factor: float = 1.0) -> Function:
+    """`overlong_penalty` without a reward, as a part of a `total`."""
+    _check_overlong(max_length, cache_length, factor)
+
+    def reward(rollouts):
+        penalty = overlong_penalty(rollouts.length, max_length, cache_length, factor)
+        return penalty.astype(rollouts.outcome.dtype)
+
+    return reward
 
 
 @part
 def overlong_shaping(
     max_length: int, cache_length: int, factor: float = 1.0, base: Reward = plain_outcome
 ) -> Function:
-    """Adds the soft overlong penalty to a reward.
+    """Adds `overlong_penalty` to a reward.
 
     Args:
-      max_length, cache_length, factor: as in `overlong_penalty`.
       base: the reward before the penalty.
-    Raises:
-      ValueError: cache_length outside (0, max_length], or a negative factor.
     """
-    check_overlong("overlong_shaping", max_length, cache_length, factor)
+    penalty = overlong_excess(max_length, cache_length, factor)
 
     def reward(rollouts):
         value = base(rollouts)
-        penalty = overlong_penalty(rollouts.length, max_length, cache_length, factor)
-        return value + penalty.astype(value.dtype)
+        return value + penalty(rollouts).astype(value.dtype)
 
     return reward
 
 
 @part
 def weighted(weights: Sequence[Finite]) -> Function:
-    """The weighted sum of a rollout's rewards, Σ_k w_k x_k, where one that does not apply is 0.
+    """The weighted sum of a rollout's rewards, Σ_k w_k x_k; a reward of NaN counts as 0.
 
     Args:
-      weights: w, one for each column of `component_rewards`.
-    Reads: component_rewards [B, K], NaN where one does not apply.
+      weights: w, one for each column of `component_rewards` [B, K].
     Raises:
-      ValueError: no weights, or one that is not finite; when called, another number of rewards.
+      ValueError: no weights; when called, another number of rewards.
     """
     if not len(weights):
         raise ValueError("weighted: weights must be at least one number, got none")
@@ -105,36 +119,3 @@ def weighted(weights: Sequence[Finite]) -> Function:
         return jnp.sum(known * jnp.asarray(weights, known.dtype)[None], axis=1)
 
     return reward
-
-
-def check_overlong(function: str, max_length: int, cache_length: int, factor: float) -> None:
-    """Refuses lengths and a factor that make no overlong penalty."""
-    check_at_least(0, function, factor=factor)
-    if not 0 < cache_length <= max_length:
-        raise ValueError(
-            f"{function}: cache_length must be in (0, max_length {max_length}], got {cache_length}"
-        )
-
-
-Rows = Float[Array, "B"]
-
-
-@part
-def overlong_excess(max_length: int, cache_length: int, factor: float = 1.0) -> Function:
-    """`overlong_penalty` alone, to be a part of a `total`.
-
-    Args:
-      max_length, cache_length, factor: as there.
-    Raises:
-      ValueError: cache_length outside (0, max_length], or a negative factor.
-    """
-    check_overlong("overlong_excess", max_length, cache_length, factor)
-
-    def reward(rollouts):
-        penalty = overlong_penalty(rollouts.length, max_length, cache_length, factor)
-        return penalty.astype(rollouts.outcome.dtype)
-
-    return reward
-
-
-Rate = Float[Array, "..."]

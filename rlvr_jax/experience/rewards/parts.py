@@ -1,10 +1,9 @@
-"""What a reward may be besides a function of rollouts: one with a state, a step, a name for curves.
+"""Rewards with more than a function of rollouts: a state, the step, metrics.
 
-A plain `Reward`, (rollouts) -> [B], is enough for most. A `Shaping` declares what it reads, keeps a
-state between steps, knows the step and has a key, and tells numbers of its parts. Who composes
-rewards takes either. A reward of NaN is none: the row leaves its group and the loss, as one without
-a verdict does. Rows without a verdict come in groups of their own, without tokens: what compares
-rows of the batch counts those of `judged_rows`.
+A plain `Reward`, (rollouts) -> [B], is enough for most papers. A `Shaping` declares its records,
+stores a state between steps, knows the step and has a random key. Compositions take either. A
+reward of NaN is none: the row leaves its group and the loss, as an ungraded row does. Ungraded rows
+are groups of their own, without tokens: statistics of the batch count the rows of `judged_rows`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,8 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience.rewards.outcomes import Reward
-from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import group_has_tokens, masked_mean
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.parts import Part, part
 
@@ -26,13 +24,13 @@ Metrics = Mapping[str, Any]
 
 
 class Moment(NamedTuple):
-    """When rewards are made, and of what.
+    """Step and prompts of the rewards.
 
     Fields:
       step: of the run, from 0.
       key: of jax.random, of this part and step, to be used once.
-      prompt: int [B], the number of each row's prompt in its task; one that a run made itself has
-        a number behind those.
+      prompt: int [B], the number of each row's prompt in its task; prompts that a run made have
+        numbers after those.
     """
 
     step: int
@@ -41,20 +39,19 @@ class Moment(NamedTuple):
 
 
 def _no_state(prompts: int) -> tuple[()]:
-    del prompts
     return ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shaping(Part):
-    """A reward that says what it reads.
+    """A reward that declares its records.
 
     Fields:
       apply: (rollouts, state, moment) -> (reward [B], state, metrics); NaN is no reward.
       init: (number of the task's prompts) -> state, a pytree of numpy arrays whose shapes and
         dtypes never change.
       reads: optional records of the rollouts that it reads, such as "answer".
-      columns: how many of `component_rewards` there must be at least; 0: it reads none.
+      columns: smallest number of `component_rewards`; 0: it reads none.
     """
 
     apply: Callable[[Rollouts, Any, Moment], tuple[Array, Any, Metrics]]
@@ -63,22 +60,25 @@ class Shaping(Part):
     columns: int = 0
 
     def __call__(self, rollouts: Rollouts) -> Float[Array, "B"]:
-        """The reward of a shaping that knows neither a state nor when it is."""
+        """The reward of a shaping that needs neither a state nor the step."""
         return self.apply(rollouts, (), None)[0]
 
 
 @part
 def shaping(reward: Reward, reads: Iterable[str] = (), columns: int = 0) -> Shaping:
-    """The shaping of a plain reward.
+    """The shaping of a reward without state.
 
     Args:
-      reward: (rollouts) -> [B].
-      reads, columns: as in `Shaping`.
+      reward: (rollouts) -> [B], or -> ([B], values [B] by the name of the metric that is their
+        `judged_mean`).
+      reads, columns: as in `Shaping`; with columns, "component_rewards" need not be named.
     """
 
     def apply(rollouts, state, moment):
-        del moment
-        return reward(rollouts), state, {}
+        value = reward(rollouts)
+        value, parts = value if isinstance(value, tuple) else (value, {})
+        metrics = {name: judged_mean(values, rollouts) for name, values in parts.items()}
+        return value, state, metrics
 
     reads = {*reads, *(("component_rewards",) if columns else ())}
     return Shaping(apply, reads=frozenset(reads), columns=columns)
@@ -95,5 +95,5 @@ def judged_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
 
 
 def judged_mean(values: Float[Array, "B"], rollouts: Rollouts) -> Float[Array, ""]:
-    """The mean over `judged_rows`, for curves; what is NaN does not count."""
+    """The mean over `judged_rows` without NaN, for metrics."""
     return masked_mean(values, judged_rows(rollouts) & ~jnp.isnan(values))

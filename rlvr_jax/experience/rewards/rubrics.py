@@ -1,7 +1,7 @@
 """Rubrics: scores of several criteria as one reward.
 
-A table of scores [B, K] is in [0, 1]; NaN is a criterion that nobody could score. It leaves a mean,
-and a row without any score has no reward (NaN). Who scores (a judge, a check) is not known here.
+Scores [B, K] are in [0, 1], or NaN for a criterion without a score. Such a criterion leaves the
+mean, and a row without any score has no reward (NaN). A judge or a check makes the scores.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
+from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.types import Criterion
 from rlvr_jax.types.hyperparameters import NonNegativeInt
@@ -18,20 +18,11 @@ from rlvr_jax.types.parts import part
 __all__ = ["by_rubric", "reached_share", "scored", "share_of_rubric", "vetoed", "weighted_share"]
 
 Scores = Float[Array, "B K"]
-
-
 Rows = Float[Array, "B"]
 
 
 def scored(points: Scores, rubric: Sequence[Criterion]) -> Scores:
-    """Points as scores in [0, 1]; NaN where they are outside of [0, maximum].
-
-    Args:
-      points: of each criterion.
-      rubric: one criterion a column.
-    Raises:
-      ValueError: another number of columns, or no criteria.
-    """
+    """Points of the criteria as scores in [0, 1]; NaN where they are outside [0, maximum]."""
     if not rubric or points.shape[1] != len(rubric):
         raise ValueError(
             f"scored: rubric must have a criterion for each of the {points.shape[1]} columns, at"
@@ -42,14 +33,7 @@ def scored(points: Scores, rubric: Sequence[Criterion]) -> Scores:
 
 
 def weighted_share(scores: Scores, weights: Sequence[float]) -> Rows:
-    """Σ w s / Σ w over the criteria that have a score; NaN without any.
-
-    Args:
-      scores: in [0, 1].
-      weights: w, of the criteria.
-    Raises:
-      ValueError: not one positive weight per criterion.
-    """
+    """Σ w s / Σ w over the criteria that have a score; NaN without any."""
     if len(weights) != scores.shape[1] or not len(weights):
         raise ValueError(
             f"weighted_share: weights must be {scores.shape[1]} numbers, one per criterion, at"
@@ -64,7 +48,7 @@ def weighted_share(scores: Scores, weights: Sequence[float]) -> Rows:
 
 
 def vetoed(reward: Rows, scores: Scores, columns: Sequence[int], least: float) -> Rows:
-    """0 where one of some criteria has less than `least`; one without a score vetoes nothing."""
+    """0 where one of some criteria has a score below `least`; NaN vetoes nothing."""
     failed = jnp.any(scores[:, list(columns)] < least, axis=1)
     return jnp.where(failed & ~jnp.isnan(reward), 0, reward)
 
@@ -75,18 +59,16 @@ def reached_share(
     entities: Mapping[str, str | None] | None = None,
     start: str = "E0",
 ) -> float:
-    """Share of the rubrics that are reached from the answer over rubrics that are supported.
+    """Fraction of the rubrics that are reached from the answer over supported rubrics.
 
-    Two entities are linked by a supported rubric that mentions both. A rubric with an entity that
-    has no name does not count, nor does one that is not reached.
+    A supported rubric links the entities that it mentions. A rubric with an entity without a name
+    does not count.
 
     Args:
       rubrics: the entities of each.
-      supported: whether the evidence shows it.
-      entities: names that were found, None for those that were not; None: all have one.
+      supported: whether the evidence shows a rubric.
+      entities: names that were found, None for the others; None: all entities have one.
       start: the answer.
-    Raises:
-      ValueError: no rubrics, or not one verdict per rubric.
     Source: CaRR, https://github.com/THUDM/CaRR.
     """
     if not rubrics or len(rubrics) != len(supported):
@@ -114,7 +96,7 @@ Combine = Callable[[Array, Sequence[Criterion]], Array]
 
 
 def share_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
-    """Σ w s / Σ w; criteria that are vetoes take everything where they fail (a score below ½)."""
+    """Σ w s / Σ w; 0 where a criterion of kind "veto" has a score below ½."""
     share = weighted_share(scores, [criterion.weight for criterion in rubric])
     vetoes = criteria_of_kind(rubric, "veto")
     return vetoed(share, scores, vetoes, 0.5) if vetoes else share
@@ -124,36 +106,32 @@ def share_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
 def by_rubric(
     rubric: Sequence[Criterion], combine: Combine = share_of_rubric, first: NonNegativeInt = 0
 ) -> Shaping:
-    """The combined scores of a rubric; each criterion has a curve of its own.
+    """The combined scores of a rubric; each criterion is a metric.
 
     Args:
-      rubric: its criteria, whose points are columns of the task's rewards.
+      rubric: criteria, whose points are columns of the task's rewards.
       combine: (scores, rubric) -> reward.
       first: column of the first criterion.
-    Reads: component_rewards. Metrics: criterion/<name>, the mean score, and veto/<name>, the share
-      of rows that a criterion of kind "veto" scores below ½.
+    Metrics: criterion/<name>, the mean score, and veto/<name>, the fraction of rows with a score
+      below ½ for a criterion of kind "veto".
     Raises:
-      ValueError: no criteria, two of one name, or a negative column.
+      ValueError: no criteria, or two with the same name.
     """
     names = [criterion.name for criterion in rubric]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"by_rubric: rubric must have criteria of different names, got {names}")
 
-    def apply(rollouts, state, moment):
-        del moment
-        points = rollouts.component_rewards[:, first : first + len(rubric)]
-        scores = scored(points, rubric)
-        metrics = {}
-        for number, criterion in enumerate(rubric):
-            own = scores[:, number]
-            metrics[f"criterion/{criterion.name}"] = judged_mean(own, rollouts)
+    def reward(rollouts):
+        scores = scored(rollouts.component_rewards[:, first : first + len(rubric)], rubric)
+        parts = {}
+        for criterion, own in zip(rubric, scores.T, strict=True):
+            parts[f"criterion/{criterion.name}"] = own
             if criterion.kind == "veto":
                 low = jnp.where(jnp.isnan(own), jnp.nan, (own < 0.5).astype(own.dtype))
-                metrics[f"veto/{criterion.name}"] = judged_mean(low, rollouts)
-        return combine(scores, rubric), state, metrics
+                parts[f"veto/{criterion.name}"] = low
+        return combine(scores, rubric), parts
 
-    reads = frozenset({"component_rewards"})
-    return Shaping(apply, reads=reads, columns=first + len(rubric))
+    return shaping(reward, columns=first + len(rubric))
 
 
 def criteria_of_kind(rubric, kind):

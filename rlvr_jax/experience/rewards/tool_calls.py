@@ -1,8 +1,8 @@
-"""Rewards of a turn with tool calls, of which some solve what was open."""
+"""Rewards of turns with tool calls."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -11,7 +11,6 @@ from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.types import Rollouts
 
 __all__ = [
-    "CallCounts",
     "argument_f1",
     "call_reward",
     "counted_calls",
@@ -20,29 +19,22 @@ __all__ = [
 ]
 
 
-class CallCounts(NamedTuple):
-    """The calls of a turn, and how many of them solved something that was open."""
-
-    calls: int
-    solved: int
-
-
 def counted_calls(
     calls: Sequence[str],
     results: Sequence[str],
     unsolved: dict[str, Sequence[str]],
     equal: Callable[[str, str], bool] = str.__eq__,
-) -> CallCounts:
-    """Which calls solve an answer that is still open, in their order.
+) -> tuple[int, int]:
+    """The number of calls, and of those that solve an open answer, in their order.
 
-    A call solves the first open answer of its own tool that its result is equal to; each answer is
+    A call solves the first open answer of its tool that is equal to its result; each answer is
     solved once.
 
     Args:
-      calls: name of the tool of each call.
-      results: what the tools gave.
+      calls: tool of each call.
+      results: reply of each tool.
       unsolved: open answers, by tool.
-      equal: (result, answer) -> whether they are the same.
+      equal: (result, answer) -> whether they are equal.
     """
     left = {tool: list(answers) for tool, answers in unsolved.items()}
     solved = 0
@@ -51,12 +43,14 @@ def counted_calls(
         if hit is not None:
             left[tool].remove(hit)
             solved += 1
-    return CallCounts(len(calls), solved)
+    return len(calls), solved
 
 
 def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:
-    """How many replies of an environment each row has read: half its last turn's number, as turns
-    of the policy are numbered 0, 2, … and replies between them."""
+    """Number of replies of an environment in each row.
+
+    It is half the number of the last turn: turns of the policy are 0, 2, …, replies are between.
+    """
     turn = jnp.asarray(rollouts.turn)
     places = jnp.arange(turn.shape[1], dtype=jnp.int32)[None]
     inside = places < jnp.asarray(rollouts.length)[:, None]
@@ -69,7 +63,7 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 def argument_f1(arguments: Mapping[str, Any], reference: Mapping[str, Any]) -> float:
-    """F1 over (argument, value) pairs; 1 if neither call has any."""
+    """F1 over (argument, value) pairs; 1 if neither call has arguments."""
     if not (arguments or reference):
         return 1.0
     same = sum(name in reference and reference[name] == arguments[name] for name in arguments)
@@ -79,12 +73,10 @@ def argument_f1(arguments: Mapping[str, Any], reference: Mapping[str, Any]) -> f
 def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float = 0.5) -> float:
     """α · 1[the same functions are called] + (1 - α) · mean F1 of the matched calls' arguments.
 
-    A call takes the first unused one of its name in the reference; one without a match is in the
-    first term alone. Where none has a match the mean is 0, and 1 where none is made nor wanted.
+    A call takes the first unused call of its name in the reference; a call without a match is only
+    in the first term. Without any match the mean is 0; without calls on both sides it is 1.
 
     Args:
-      calls: that were made.
-      reference: that were to be made.
       share: α.
     Source: Fission-GRPO, from notes: a reconstruction.
     """
@@ -105,9 +97,9 @@ def trained_reward(form: float, right: float, length: float, progress: float) ->
     """(w_f R_format + w_c R_right + R_length) / 3, w_f from 2 down to 1 and w_c from 1 up to 2.
 
     Args:
-      form, right, length: R_format, R_right and R_length; 0 for what is not graded.
-      progress: share of the training that is done, in [0, 1].
-    Source: Fission-GRPO, from notes; that the weights move linearly is ours.
+      form, right, length: R_format, R_right and R_length; 0 where ungraded.
+      progress: fraction of the training that is done, in [0, 1].
+    Source: Fission-GRPO, from notes; the linear change of the weights is ours.
     """
     check_finite("trained_reward", form=form, right=right, length=length)
     check_within(0, 1, "trained_reward", progress=progress)

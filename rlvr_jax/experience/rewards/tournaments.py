@@ -1,39 +1,16 @@
-"""What is made of how players did in a tournament: scores, places, rewards, differences.
+"""Tournaments of the responses to a prompt: schedules and their matches.
 
-A round is a sequence of (first, second, score of the first, score of the second). A pair whose
-scores are NaN moves nobody up or down.
+A round is a sequence of `Met`. A pair whose scores are NaN has no result.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 __all__ = ["Met", "Schedule", "play", "round_robin"]
-
-Match = tuple[int, int, float, float]
-
-
-Rounds = Sequence[Sequence[Match]]
-
-
-Scores = Float[np.ndarray, "N"]
-
-
-def scored_matches(rounds):
-    """The matches of all rounds that have a result."""
-    for matches in rounds:
-        for match in matches:
-            if not np.isnan(match[2:]).any():
-                yield match
-
-
-Pairs = list[tuple[int, int]]
-
-
-Compare = Callable[[Pairs], np.ndarray]
-"""(pairs) -> [n, 2], the scores of both of each; NaN where nobody can say."""
 
 
 class Met(NamedTuple):
@@ -45,26 +22,46 @@ class Met(NamedTuple):
     second_score: float
 
 
+Rounds = Sequence[Sequence[Met]]
+Scores = Float[np.ndarray, "N"]
+Pairs = list[tuple[int, int]]
 Schedule = Callable[[int, Rounds], Pairs]
+"""(players, rounds) -> pairs of the next round; none after the last."""
 
 
-def play(players: int, schedule: Schedule, compare: Compare) -> list[list[Met]]:
-    """All rounds of a tournament.
+def scored_matches(rounds: Rounds) -> Iterator[Met]:
+    """The matches of all rounds that have a result."""
+    return (m for matches in rounds for m in matches if not np.isnan(m[2:]).any())
+
+
+def play(
+    players: Sequence[Sequence[int]], schedule: Schedule, compare: Callable[[Pairs], np.ndarray]
+) -> list[list[list[Met]]]:
+    """The rounds of one tournament per group; rounds with the same number are compared together.
 
     Args:
-      players: N; of less than two nobody meets.
-      schedule: of this module.
-      compare: asked once a round.
+      players: ids of the players of each group; in a group of one, nobody meets.
+      compare: (pairs of ids) -> [n, 2], the scores of both; NaN where they are unknown.
     """
-    rounds: list[list[Met]] = []
-    while players > 1 and (pairs := schedule(players, rounds)):
-        scores = np.asarray(compare(pairs), float).reshape(len(pairs), 2)
-        rounds.append([Met(*pair, *own) for pair, own in zip(pairs, scores.tolist(), strict=True)])
-    return rounds
+    rounds: list[list[list[Met]]] = [[] for _ in players]
+    while True:
+        asked = [
+            schedule(len(group), own) if len(group) > 1 else []
+            for group, own in zip(players, rounds, strict=True)
+        ]
+        pairs = [
+            (int(group[i]), int(group[j]))
+            for group, own in zip(players, asked, strict=True)
+            for i, j in own
+        ]
+        if not pairs:
+            return rounds
+        scores = iter(np.asarray(compare(pairs), float).tolist())
+        for own, new in zip(rounds, asked, strict=True):
+            if new:
+                own.append([Met(*pair, *next(scores)) for pair in new])
 
 
 def round_robin(players: int, rounds: Rounds) -> Pairs:
     """Everyone meets everyone once."""
-    if rounds:
-        return []
-    return [(i, j) for i in range(players) for j in range(i + 1, players)]
+    return [] if rounds else list(itertools.combinations(range(players), 2))

@@ -1,19 +1,15 @@
-"""Stages: what becomes of the answers before they are learned from."""
+"""Stages: changes of a batch between sampling and training."""
 
 from rlvr_jax.experience.stages.choices.groups import all_wrong, outside, uniform
-from rlvr_jax.experience.stages.choices.masks import mask_truncated
-from rlvr_jax.experience.stages.choices.rows import select_rows
+from rlvr_jax.experience.stages.choices.rows import mask_truncated, select_rows
 from rlvr_jax.experience.stages.donors.imitate_turns import imitate_turns
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
 from rlvr_jax.experience.stages.donors.traces import add_traces
-from rlvr_jax.experience.stages.grading import (
-    ask_verdict,
-    compare_with,
-    give_again,
-    grade_also,
-    judge,
-)
+from rlvr_jax.experience.stages.grading.give_again import give_again
+from rlvr_jax.experience.stages.grading.grade_also import grade_also
+from rlvr_jax.experience.stages.grading.judge import compare_with, judge
+from rlvr_jax.experience.stages.grading.verdicts import ask_verdict
 from rlvr_jax.experience.stages.rewards.embed import embed
 from rlvr_jax.experience.stages.rewards.score_steps import score_steps
 from rlvr_jax.experience.stages.rewards.shape import shape

@@ -10,7 +10,11 @@ Models", of which the abstract was read.
 
 The second term has gradient on the tokens of M only; nothing is shown at test time. GRPO is PPO's
 clip on the token mean with A = (R_i - mean) / (std + 1e-6). λ and one pair per group are ours; the
-paper's values are not known. Imitating its own text sharpens the policy: watch the entropy.
+paper's values are not known.
+
+Reports: models of 4B, 8B and 14B: pass@1 3.92 to 4.73 % above GRPO
+Traps: without mixed groups, or if no response with a note is correct, it is GRPO; responses with
+notes cost samples that are not trained on; imitation of its own text lowers the entropy
 """
 
 from dataclasses import replace
@@ -18,18 +22,14 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, concatenate, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
-from rlvr_jax.objectives import group_normalized, imitate
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, imitate, part
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative
-from rlvr_jax.types.parts import part
 
 REQUEST = (
     "Say where the two part, what is wrong with the second, and what to mind in such questions."
@@ -67,7 +67,7 @@ def reflect() -> Stage:
             return batch, state, metrics
         notes = notes.take(np.flatnonzero(useful))
         notes = replace(notes, grades=[Grade(None)] * len(notes))  # notes are not graded
-        rows = to_imitate(notes, np.ones(len(notes), bool))
+        rows = to_imitate(notes, True)
         metrics["kept_notes"] = len(notes) / len(batch.groups)
         return concatenate([batch, rows]), state, metrics
 
@@ -88,26 +88,10 @@ def mel(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=[imitate(imitation)],
+            clip_low, clip_high, epsilon=epsilon, regularizers=[imitate(imitation)]
         ),
         experience=experience(stages=[reflect()]),
     )
 
 
-METHOD = Method(
-    mel,
-    "Internalizing Meta-Experience into Memory for Guided Reinforcement Learning in Large Language"
-    " Models",
-    "",
-    changes="regularizer, sampling, guidance",
-    evidence="reconstruction",
-    reports="models of 4B, 8B and 14B: pass@1 3.92 to 4.73 % above GRPO",
-    traps=(
-        "without mixed groups, or if no response with a note is correct, it is GRPO; responses "
-        "with notes cost samples that are not trained on; imitation of its own text lowers the "
-        "entropy"
-    ),
-)
+METHOD = Method(mel, changes="regularizer, sampling, guidance", evidence="reconstruction")

@@ -6,22 +6,25 @@ Distillation", of which the abstract was read, with formulas of a public re-impl
     r_t  = log π_T(a_t) - log π(a_t), without gradient, |r_t| ≤ 20
     loss = mean_t -r_t log π(a_t)
 
-The gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which seeks modes. No
-reward is read; grades are only metrics. The estimate is biased after the first update of a batch,
-as there is no ratio to the policy that sampled. With whole distributions it is exact:
-`no_advantage()`, `no_policy_loss()` and `statistic_penalty(1.0, "kl")`. Without a baseline, the
-probability of almost every token falls at first. The bound is ours.
+The gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which seeks modes. The
+estimate is biased after the first update of a batch, as there is no ratio to the policy that
+sampled. With whole distributions it is exact: `no_advantage()`, `no_policy_loss()` and
+`statistic_penalty(1.0, "kl")`. Without a baseline, the probability of almost every token falls at
+first. The bound is ours.
+
+Left out: a baseline; teachers of another shape
+Reports: robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little
+forgetting
+Traps: the default teacher is the initial policy and teaches nothing new; no reward is read; a
+second update on a batch is biased; tokenizer and template must be the teacher's
 """
 
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives import objective, reinforce, token_mean
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Transform, masked_mean, objective, part, reinforce, token_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "teacher_logp"}, writes={"advantage"})
@@ -31,8 +34,6 @@ def teacher_log_ratio(bound: Positive = 20.0) -> Transform:
     There is no discounted sum over later tokens. The mean is below 0 until the policy is the
     teacher. Without the bound it is -∞ for tokens with teacher probability 0.
 
-    Args:
-      bound: of |A_t|, nats.
     Metrics: teacher_log_ratio (mean).
     """
 
@@ -66,20 +67,8 @@ def opd(teacher: str = "start", bound: Positive = 20.0) -> Recipe:
 
 METHOD = Method(
     opd,
-    "VLA-OPD: Bridging Offline SFT and Online RL for Vision-Language-Action Models via On-Policy"
-    " Distillation",
-    "",
     changes="advantage, surrogate, guidance",
     baseline="other",
     gradient="stopped",
     evidence="reconstruction",
-    left_out="a baseline; teachers of another shape",
-    reports=(
-        "robots (LIBERO, RoboTwin 2.0): far fewer samples than RL, more robust than SFT, little "
-        "forgetting"
-    ),
-    traps=(
-        "the default teacher is the initial policy and teaches nothing new; no reward is read; a "
-        "second update on a batch is biased; tokenizer and template must be the teacher's"
-    ),
 )

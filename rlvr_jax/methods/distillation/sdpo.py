@@ -9,33 +9,34 @@
     loss  = Σ min(ρ, 2) D / Σ n_i over the rows with a teacher, ρ without gradient
 
 Neither advantage nor reward enters the loss; outcomes only select rows. α = 0 is the forward
-KL(t ‖ s), α = 1 the reverse KL(s ‖ t). Correct rows are also distilled if another row is correct.
-k is 100 in their experiments, and 20 with feedback in words; here it is at most 64. This recipe has
-no feedback in words, does not remove a think block from the shown response, and has no teacher
-between reference and policy. Their code also has the whole vocabulary and the sampled token.
+KL(t ‖ s), α = 1 the reverse KL(s ‖ t). k is 100 in their experiments, and 20 with feedback in
+words; here it is at most 64. This recipe does not remove a think block from the shown response.
+Their code also has the whole vocabulary and the sampled token.
+
+Left out: feedback in words; a teacher between reference and policy
+Reports: science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples
+Traps: groups without a correct response have no gradient, nor has the only correct row; other
+correct rows are also distilled; the code's class defaults (α 0, threshold 1, no cap) are not those
+of its experiments; a rate of 0.01 in a script is not read; if updates are large, an average over 20
+of them follows the policy, which then unlearns (brackets): use a slower average, or start
 """
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, show_sibling
-from rlvr_jax.objectives import distilled, no_advantage, objective, token_mean
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.experience import experience, part, show_sibling
+from rlvr_jax.objectives import Distance, Transform, distilled, no_advantage, objective, token_mean
 from rlvr_jax.objectives.statistics.groups import has_right_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.distillation import Distance
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"mask"})
 def drop_untaught(success: Finite = 0.5) -> Transform:
     """Masks rows without a correct row among the others of their group.
 
-    Args:
-      success: smallest outcome of a correct row.
     Metrics: taught_share (fraction of the tokens).
     """
 
@@ -55,10 +56,6 @@ def over_likeliest(top_k: Count, alpha: Unit) -> Distance:
     With s and t the policy and the teacher over these k + 1 classes and m = (1 - α) s + α t:
     KL(t ‖ s) for α = 0, KL(s ‖ t) for α = 1, else (1 - α) KL(s ‖ m) + α KL(t ‖ m). The choice of
     tokens has no gradient; s has, also within m.
-
-    Args:
-      top_k: k.
-      alpha: α.
     """
 
     def relative(one, two):
@@ -117,19 +114,4 @@ def sdpo(
     )
 
 
-METHOD = Method(
-    sdpo,
-    "Reinforcement Learning via Self-Distillation",
-    "https://github.com/lasgroup/SDPO",
-    changes="mask, surrogate, guidance",
-    small={"top_k": 3},
-    left_out="feedback in words; a teacher between reference and policy",
-    reports="science, tool use and LiveCodeBench v6: better than GRPO, with fewer samples",
-    traps=(
-        "groups without a correct response have no gradient, nor has the only correct row; other "
-        "correct rows are also distilled; the code's class defaults (α 0, threshold 1, no cap) are "
-        "not those of its experiments; a rate of 0.01 in a script is not read; if updates are "
-        "large, an average over 20 of them follows the policy, which then unlearns (brackets): use "
-        "a slower average, or start"
-    ),
-)
+METHOD = Method(sdpo, changes="mask, surrogate, guidance", small={"top_k": 3})

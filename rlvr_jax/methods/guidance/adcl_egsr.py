@@ -13,6 +13,11 @@ Replaced rows have old log-probs under the prompt with the solution and are trai
 prompt, so that their ratio crosses prompts, as in `guide`. They are the policy's words, while
 `luffy_mixed` has the expert's. K, the responses of a rating, the number of replacements and this
 ratio are ours, as the paper does not state them.
+
+Reports: Qwen2.5-7B on AIME25: 33.33 % with both parts, 30.00 with either, 23.33 with a fixed
+curriculum, 16.67 by RL from the base
+Traps: with the solution in sight, the policy may reach the answer by incorrect reasoning, which
+nothing checks; ratings cost samples; a group whose guided responses fail has no gradient
 """
 
 from dataclasses import replace
@@ -20,21 +25,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import PLAIN, View
-from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience import PLAIN, Curriculum, Stage, View, all_wrong, experience, part
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates
-from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.experience.stages.choices.groups import all_wrong
-from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows, with_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
-from rlvr_jax.types.parts import part
 
 
 class _State(NamedTuple):
@@ -53,9 +52,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
     section rates its prompts, which stay in it. A section is passed once; its last step is filled
     from its beginning. The first section follows the last one.
 
-    Args:
-      number: K, sections, at most as many as prompts.
-      samples: responses per rated prompt.
     Metrics: piece (section, from 0), rated_prompts, piece_difficulty (mean of the rated prompts).
     Raises:
       ValueError: at the start of a run, more sections than prompts.
@@ -88,7 +84,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
         return pieces(state)[(piece + 1) % number] if last else np.zeros(0, int)
 
     def propose(asks, state, turn):
-        del asks
         setting = turn.setting
         piece, place, last = now(turn.step, setting, state)
         section = pieces(state)[piece] if turn.step else state.order
@@ -101,7 +96,6 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
         return [*(replace(ask, samples=samples, rating=True) for ask in ratings), *trained]
 
     def observe(state, turn, seen, learned):
-        del learned
         piece, _, last = now(turn.step, turn.setting, state)
         numbers = rated(turn.step, piece, last, state)
         metrics = {
@@ -134,8 +128,6 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
 
     Args:
       view: help, such as `hint(1.0)`, the whole worked solution.
-      samples: guided responses per prompt.
-      share: largest fraction of a group's rows that is replaced.
     Metrics: guided_groups (fraction of the groups), guided_right (correct fraction of the guided
       responses), replaced_rows (fraction of the rows).
     """
@@ -163,7 +155,7 @@ def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
         plain = under_another_view(guided, actor, PLAIN)
         return with_rows(batch, rows, plain, sources), state, metrics
 
-    return Stage(apply, reads=view.reads, views=(view,))
+    return Stage(apply, views=(view,))
 
 
 def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.ndarray:
@@ -182,19 +174,6 @@ def failure_sources(outcome: np.ndarray, guided: np.ndarray, most: int) -> np.nd
         correct = correct[: min(most, outcome.shape[1])]
         source[group, : len(correct)] = correct
     return source
-
-
-def with_rows(batch: Batch, rows: np.ndarray, others: Batch, sources: np.ndarray) -> Batch:
-    """The batch with some rows replaced by rows of another batch.
-
-    Args:
-      rows: int [n], replaced rows.
-      sources: int [n], their replacements in `others`.
-    """
-    order = np.arange(len(batch))
-    order[rows] = len(batch) + sources
-    group = batch.renumbered().rollouts.group
-    return concatenate([batch, others]).take(order).with_rollouts(group=group).renumbered()
 
 
 def adcl_egsr(
@@ -217,9 +196,7 @@ def adcl_egsr(
       shown: fraction of the worked solution that is shown.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             pieces_by_difficulty(pieces, rating_samples),
             stages=[replace_failures(hint(shown), guided_samples, replaced)],
@@ -227,19 +204,4 @@ def adcl_egsr(
     )
 
 
-METHOD = Method(
-    adcl_egsr,
-    "Learning Like Humans: Advancing LLM Reasoning Capabilities via Adaptive Difficulty Curriculum"
-    " Learning and Expert-Guided Self-Reformulation",
-    "",
-    changes="curriculum, sampling, guidance",
-    evidence="reconstruction",
-    reports=(
-        "Qwen2.5-7B on AIME25: 33.33 % with both parts, 30.00 with either, 23.33 with a fixed "
-        "curriculum, 16.67 by RL from the base"
-    ),
-    traps=(
-        "with the solution in sight, the policy may reach the answer by incorrect reasoning, which "
-        "nothing checks; ratings cost samples; a group whose guided responses fail has no gradient"
-    ),
-)
+METHOD = Method(adcl_egsr, changes="curriculum, sampling, guidance", evidence="reconstruction")

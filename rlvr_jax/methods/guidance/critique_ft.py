@@ -9,23 +9,26 @@ https://github.com/TIGER-AI-Lab/One-Shot-CFT
 
 There is no reward. `rlvr_jax.tasks.critiques.critique_prompts` makes the train prompts from
 (problem, candidate, critique) and leaves out critiques that are truncated or disagree with the
-verifier. The test prompts are problems to solve. Choose the step by held-out accuracy, not by the
-loss. Run it with one sample per prompt: responses are sampled and graded for metrics only.
+verifier. The test prompts are problems to solve. Run it with one sample per prompt: responses are
+sampled and graded for metrics only.
+
+Left out: sampling the candidates and their critiques from other models
+Reports: Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 GPU
+hours
+Traps: it reads no reward: on a task whose worked solutions are not critiques it is plain imitation;
+with 50 epochs over 600 examples, choose the step by held-out accuracy
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.donors.traces import solutions
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"solution"}, writes={"supervised"}, by_row=True)
@@ -45,10 +48,10 @@ def imitate_solutions() -> Stage:
             "solutions_too_long": float(np.sum(~fit)),
         }
         if traces is None:
-            return to_imitate(batch, np.zeros(len(batch), bool)), state, metrics
+            return to_imitate(batch, False), state, metrics
         traces = replace(traces, tokenizer=batch.tokenizer, further=batch.further)
         traces = traces.with_rollouts(off_policy=None, origin=None)
-        return to_imitate(traces, np.ones(len(traces), bool)), state, metrics
+        return to_imitate(traces, True), state, metrics
 
     return apply
 
@@ -65,18 +68,4 @@ def critique_ft(weight: NonNegative = 1.0) -> Recipe:
     )
 
 
-METHOD = Method(
-    critique_ft,
-    "Unleashing the Reasoning Potential of Pre-trained LLMs by Critique Fine-Tuning on One Problem",
-    "https://github.com/TIGER-AI-Lab/One-Shot-CFT",
-    changes="surrogate, guidance",
-    left_out="sampling the candidates and their critiques from other models",
-    reports=(
-        "Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 "
-        "GPU hours"
-    ),
-    traps=(
-        "it reads no reward: on a task whose worked solutions are not critiques it is plain "
-        "imitation; with 50 epochs over 600 examples, choose the step by held-out accuracy"
-    ),
-)
+METHOD = Method(critique_ft, changes="surrogate, guidance")

@@ -10,7 +10,12 @@ the abstract was read.
 
 The planted text is context and is never trained on. Evaluate on clean and on flawed prompts; the
 curves report both. Fractions, truncation and clip are ours. Tasks have the beginnings as
-`Prompt.meta["flawed"]`, as `partial_sums` does; a prompt without one is shown unchanged.
+`Prompt.meta["flawed"]`, as `partial_sums` does.
+
+Reports: Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL;
+reasoning errors help more
+Traps: prompts without flawed beginnings in `Prompt.meta` are shown unchanged, so it is GRPO there;
+a flaw that does not change the answer is not a flaw; report clean and flawed accuracy separately
 """
 
 import itertools
@@ -19,15 +24,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, part, shuffled_epochs
 from rlvr_jax.experience.asks import PLAIN, Shown, View, shows_nothing
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.experience.curricula.history import outcomes_by
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -55,7 +58,6 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
         )
 
     def propose(asks, state, turn):
-        del state
         random = turn.random().spawn(turn.round + 1)[-1]
         kinds = random.permutation(np.array(exact_shares(len(asks), shares), int))
         return [
@@ -64,23 +66,13 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
         ]
 
     def observe(state, turn, seen, learned):
-        del learned
-        means: dict[str, list[float]] = {}
-        for batch in seen:
-            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
-                ask = batch.asks[rows[0]]
-                if not ask.rating and not np.isnan(outcomes).all():
-                    bare = shows_nothing(ask, turn.setting.task)
-                    label = PLAIN.label if bare else ask.view.label
-                    means.setdefault(label, []).append(float(np.nanmean(outcomes)))
+        def label(ask):
+            return PLAIN.label if shows_nothing(ask, turn.setting.task) else ask.view.label
+
+        means = outcomes_by(seen, label)
         return state, {f"outcome/{name}": float(np.mean(x)) for name, x in means.items()}
 
-    return Curriculum(
-        propose,
-        observe=observe,
-        reads=frozenset().union(*(view.reads for view in views)),
-        views=tuple(views),
-    )
+    return Curriculum(propose, observe=observe, views=tuple(views))
 
 
 def exact_shares(number: int, shares: Sequence[float]) -> list[int]:
@@ -100,13 +92,9 @@ def begin_with_flaw(kind: str) -> View:
     """Begins the response with `Prompt.meta["flawed"][kind]`, which is not trained on.
 
     A prompt without one is shown unchanged.
-
-    Args:
-      kind: of error, such as "calculation".
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
-        del task
         return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
 
     return View(show)
@@ -127,26 +115,9 @@ def flawed_prefix(
     """
     views = [begin_with_flaw(kind) for kind in kinds]
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience([shuffled_epochs(), mix_views(views, shares)]),
     )
 
 
-METHOD = Method(
-    flawed_prefix,
-    "Can Large Reasoning Models Improve Accuracy on Mathematical Tasks Using Flawed Thinking?",
-    "",
-    changes="curriculum, guidance",
-    evidence="reconstruction",
-    reports=(
-        "Qwen3-4B after flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as with clean RL; "
-        "reasoning errors help more"
-    ),
-    traps=(
-        "prompts without flawed beginnings in `Prompt.meta` are shown unchanged, so it is GRPO "
-        "there; a flaw that does not change the answer is not a flaw; report clean and flawed "
-        "accuracy separately"
-    ),
-)
+METHOD = Method(flawed_prefix, changes="curriculum, guidance", evidence="reconstruction")

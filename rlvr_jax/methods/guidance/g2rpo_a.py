@@ -8,11 +8,17 @@ https://github.com/T-Lab-CUHKSZ/G2RPO-A
     A_i  = (R_i - mean) / (std + 1e-4) over all rows, std with n - 1
     loss = mean_i (1/n_i) Σ_t [-A π / sg(π) + β k3(π ‖ π_ref)]
 
-Given tokens count as the row's own and have its advantage, so a guided row that fails lowers the
-probability of the solution. With a mask on them this is PrefixRL's loss. ℓ is in 1 … ℓ_max and does
-not change while the accuracy is 0. The release has 2 guided rows in every 12, independent of the
-group's size; here they are the first rows of every group. β is that of their trainer's base class.
-With a budget below 3072 tokens, a guided row begins with all that fits before its last token.
+Given tokens count as the row's own and have its advantage. With a mask on them this is PrefixRL's
+loss. ℓ is in 1 … ℓ_max and does not change while the accuracy is 0. The release has 2 guided rows
+in every 12, independent of the group's size; here they are the first rows of every group. β is that
+of their trainer's base class. With a budget below 3072 tokens, a guided row begins with all that
+fits before its last token.
+
+Left out: a linear decay of the length, their other script
+Reports: small models in maths and code: far above GRPO; guidance of a fixed length gains little
+(abstract)
+Traps: a guided row that fails lowers the solution's probability; a step without a correct response
+freezes ℓ, when help is needed most; a solution shorter than ℓ is shown whole, including the answer
 """
 
 from dataclasses import replace
@@ -20,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience, part
+from rlvr_jax.experience.stages.donors.traces import fewer_rows
 from rlvr_jax.objectives import (
     group_normalized,
     importance_weighted,
@@ -33,7 +39,6 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import part
 
 WINDOW = 2
 """Number of accuracies that the next one is compared with."""
@@ -46,24 +51,12 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
     The given tokens are trained on like sampled ones, with the advantage of the row. ℓ starts at
     `longest` and follows the accuracy of the trained rows (`guidance_after`).
 
-    Args:
-      rows: guided rows of each group.
-      longest: initial and largest ℓ, tokens.
     Metrics: guidance_length (ℓ), guided_tokens (mean number of given tokens of a guided row).
     Raises:
       ValueError: at the start of a run, groups without an unguided row.
     """
 
-    def size(samples):
-        if samples <= rows:
-            raise ValueError(
-                f"guide_first_rows: rows must be below the {samples} rollouts of a group, got"
-                f" {rows}"
-            )
-        return samples - rows
-
     def init(setting):
-        del setting
         return Guidance(np.int32(longest), np.int32(0), np.zeros(WINDOW))
 
     def apply(batch, actor, state, turn):
@@ -85,13 +78,12 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
         return batch.with_rollouts(mask=rollouts.mask | given), state, metrics
 
     def observe(state, turn, seen, learned):
-        del turn, seen
         accuracy = learned.rollouts.outcome[learned.decided].astype(float)
         if len(accuracy):
             state = guidance_after(state, float(accuracy.mean()), longest)
         return state, {}
 
-    return Stage(apply, init, observe, size=size)
+    return Stage(apply, init, observe, size=fewer_rows("guide_first_rows: rows", rows))
 
 
 class Guidance(NamedTuple):
@@ -113,10 +105,6 @@ def guidance_after(state: Guidance, accuracy: float, longest: int) -> Guidance:
 
     Every third accuracy a_s is compared with the mean ā of the two before it. If neither is 0:
     ℓ' = ⌊min(ℓ ā / a_s, ℓ_max)⌋ where a_s < ā, max(⌊ℓ ā / a_s⌋, 1) where a_s > ā.
-
-    Args:
-      accuracy: of the step.
-      longest: ℓ_max.
     """
     place = int(state.steps) % (WINDOW + 1)
     recent, length = state.recent.copy(), int(state.length)
@@ -153,20 +141,4 @@ def g2rpo_a(
     )
 
 
-METHOD = Method(
-    g2rpo_a,
-    "G²RPO-A: Guided Group Relative Policy Optimization with Adaptive Guidance",
-    "https://github.com/T-Lab-CUHKSZ/G2RPO-A",
-    changes="advantage, surrogate, guidance, sampling",
-    gradient="stopped",
-    left_out="a linear decay of the length, their other script",
-    reports=(
-        "small models in maths and code: far above GRPO; guidance of a fixed length gains little "
-        "(abstract)"
-    ),
-    traps=(
-        "a guided row that fails lowers the solution's probability; a step without a correct "
-        "response freezes ℓ, when help is needed most; a solution shorter than ℓ is shown whole, "
-        "including the answer"
-    ),
-)
+METHOD = Method(g2rpo_a, changes="advantage, surrogate, guidance, sampling", gradient="stopped")

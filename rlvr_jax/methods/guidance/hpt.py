@@ -9,34 +9,38 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
 
 The demonstration is the worked solution, marked `off_policy`. It replaces one rollout of the group,
 and the others are masked. There is no clip, no standard deviation and no division by the number of
-rows: the first term grows with the unmasked rows and the second does not. The authors take both per
-micro-batch, we over the batch, and limit the gradient norm at 80. γ is 0 of 8 (Qwen) or 2 of 8
-(Llama); c is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses:
-reference policy in the denominator, advantage, stability mask. Soft gates and a third band with
-off-policy RL on demonstrations are disabled in the scripts and not part of this recipe.
+rows. The authors take both per micro-batch, we over the batch, and limit the gradient norm at 80. c
+is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses: reference
+policy in the denominator, advantage, stability mask. Soft gates and a third band with off-policy RL
+on demonstrations are disabled in the scripts and not part of this recipe.
+
+Reports: Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths sets
+and two others
+Traps: the first term grows with the unmasked rows, imitation does not: another batch size is
+another balance; groups that are all correct have no gradient; set γ for the base model (0 of 8
+Qwen, 2 of 8 Llama)
 """
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.batch import GroupTest
-from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.traces import GIVES, own_rows, solutions, trace_metrics
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.regularizers.imitation import imitate
-from rlvr_jax.objectives.regularizers.token_penalties import statistic_term
+from rlvr_jax.objectives import Transform, imitate, objective, rollout_advantage, statistic_term
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, is_correct, replace
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative, NonNegativeInt
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
+from rlvr_jax.types.hyperparameters import (
+    EntropyCoefficient,
+    MaxLength,
+    NonNegative,
+    NonNegativeInt,
+)
 from rlvr_jax.types.parts import Function, part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part
@@ -86,9 +90,6 @@ def solved_group_advantage(solved: NonNegativeInt) -> Transform:
     """A_i = R_i - mean over the policy's own rollouts, in groups that it solves; else 0.
 
     An own rollout that is the only one of its group has its reward as advantage.
-
-    Args:
-      solved: γ, number of correct rollouts up to which a group is not trained on by reward.
     """
 
     def advantage(rollouts):
@@ -116,8 +117,6 @@ def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
 def drop_demonstrated(solved: NonNegativeInt) -> Transform:
     """Masks demonstrations, and groups that the policy does not solve.
 
-    Args:
-      solved: γ.
     Metrics: demonstrated_share (fraction of the rows with tokens that are in unsolved groups).
     """
 
@@ -135,9 +134,6 @@ def drop_demonstrated(solved: NonNegativeInt) -> Transform:
 def imitate_demonstrations(coefficient: NonNegative, solved: NonNegativeInt) -> Transform:
     """Adds c · token mean of -logp of the demonstrations of groups that the policy does not solve.
 
-    Args:
-      coefficient: c.
-      solved: γ.
     Metrics: those of `imitate`.
     """
 
@@ -156,7 +152,7 @@ def hpt(
     solved: NonNegativeInt = 0,
     imitation_coefficient: NonNegative = 1.0,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
 ) -> Recipe:
     """Unclipped policy gradient on groups that the policy solves, imitation on the others.
 
@@ -164,7 +160,6 @@ def hpt(
       solved: correct rollouts up to which the group's demonstration is imitated instead (γ).
       imitation_coefficient: weight of the imitation (c).
       entropy_coefficient: weight of the mean entropy of the tokens trained by reward (c_H).
-      max_length: budget of response tokens (L).
     """
     bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return Recipe(
@@ -179,19 +174,4 @@ def hpt(
     )
 
 
-METHOD = Method(
-    hpt,
-    "Towards a Unified View of Large Language Model Post-Training",
-    "https://github.com/TsinghuaC3I/Unify-Post-Training",
-    changes="advantage, mask, surrogate, regularizer, guidance",
-    baseline="batch",
-    reports=(
-        "Qwen2.5-Math-7B: ahead of SFT, GRPO, one after the other, LUFFY and SRFT on six maths "
-        "sets and two others"
-    ),
-    traps=(
-        "the first term grows with the unmasked rows, imitation does not: another batch size is "
-        "another balance; groups that are all correct have no gradient; set γ for the base model "
-        "(0 of 8 Qwen, 2 of 8 Llama)"
-    ),
-)
+METHOD = Method(hpt, changes="advantage, mask, surrogate, regularizer, guidance", baseline="batch")

@@ -12,6 +12,12 @@ The beginning is the policy's own text, so only one step is new; a whole solutio
 the policy. This is the first stage; the second is RL from its weights (`grpo` with `--model`). In
 the notes the policy finds t* itself; here it is the first step that the task scores as wrong. A sum
 over the original step t*, as the notes print it, would imitate the error.
+
+Left out: finding the error by the policy; several epochs over the stored pairs
+Reports: a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards
+Traps: the bound of 0 fits signed scores: with 0 and 1 no step is ever wrong; each incorrect
+response costs 32 continuations, and in the paper a quarter gave a target; without any target the
+loss is 0
 """
 
 from dataclasses import replace
@@ -19,20 +25,15 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.experience.asks import PLAIN, View
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import PLAIN, Batch, Stage, View, experience, score_steps
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
-from rlvr_jax.experience.stages.rounds.first_errors import repairable
+from rlvr_jax.experience.stages.rounds.first_errors import asks_after, repairable
 from rlvr_jax.experience.views import hint
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.tasks.base import Grade, Task
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Count, Finite, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"supervised"}, by_row=True)
@@ -46,41 +47,25 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
 
     Args:
       proposer: view for the proposal, such as `hint(1.0)`.
-      below: score below which a step is wrong.
-      continuations: samples that test an intervention.
     Samples: one response per row with a wrong step, and the continuations.
     Metrics: proposed_interventions, kept_interventions (fractions of the rows).
     """
 
     def apply(batch, actor, state, turn):
-        if batch.rollouts.step is None or batch.rollouts.process_reward is None:
-            raise ValueError("imitate_interventions: steps must be scored, put score_steps() first")
         can, start = repairable(batch, below)
         rows = np.flatnonzero(can)
-        nothing = to_imitate(batch, np.zeros(len(batch), bool))
+        nothing = to_imitate(batch, False)
         metrics = {"proposed_interventions": 0.0, "kept_interventions": 0.0}
         if not len(rows):
             return nothing, state, metrics
-        place = np.concatenate([np.arange(len(group)) for group in batch.groups])
-
-        def request(row, view, samples, given):
-            return replace(
-                batch.asks[row],
-                view=view,
-                samples=samples,
-                given=given,
-                first_sample=int(place[row]) * samples,
-            )
-
         beginnings = [batch.rollouts.tokens[row, : start[row]].tolist() for row in rows]
-        asks = [request(row, proposer, 1, ids) for row, ids in zip(rows, beginnings, strict=True)]
-        proposals = actor.draw(asks, turn.key)
+        proposals = actor.draw(asks_after(batch, rows, beginnings, proposer), turn.key)
         proposed = _up_to_the_next_step(proposals, start[rows], turn.setting.task)
         targets = [(row, ids) for row, ids in zip(rows, proposed, strict=True) if ids]
         metrics["proposed_interventions"] = len(targets) / len(batch)
         if not targets:
             return nothing, state, metrics
-        tests = [request(row, PLAIN, continuations, ids) for row, ids in targets]
+        tests = asks_after(batch, *zip(*targets, strict=True), PLAIN, continuations)
         tested = actor.grade(actor.draw(tests, jax.random.fold_in(turn.key, 1)))
         useful = is_correct(np.nan_to_num(tested.outcomes())).any(axis=1)
         kept = [target for target, there in zip(targets, useful, strict=True) if there]
@@ -91,9 +76,9 @@ def imitate_interventions(proposer: View, below: Finite, continuations: Count) -
         rows = actor.written(plain, [ids for _, ids in kept])
         # The beginning of a response has no grade.
         rows = replace(rows, grades=[Grade(None)] * len(kept), tokenizer=batch.tokenizer)
-        return to_imitate(rows, np.ones(len(kept), bool)), state, metrics
+        return to_imitate(rows, True), state, metrics
 
-    return Stage(apply, reads=proposer.reads, views=(proposer,))
+    return Stage(apply, views=(proposer,))
 
 
 def _up_to_the_next_step(proposals: Batch, start: np.ndarray, task: Task) -> list[list[int]]:
@@ -143,15 +128,6 @@ def intervention_training(
 
 METHOD = Method(
     intervention_training,
-    "InT: Self-Proposed Interventions Enable Credit Assignment in LLM Reasoning",
-    "",
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
-    left_out="finding the error by the policy; several epochs over the stored pairs",
-    reports="a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards",
-    traps=(
-        "the bound of 0 fits signed scores: with 0 and 1 no step is ever wrong; each incorrect "
-        "response costs 32 continuations, and in the paper a quarter gave a target; without any "
-        "target the loss is 0"
-    ),
 )

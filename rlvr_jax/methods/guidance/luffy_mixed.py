@@ -15,56 +15,34 @@ clip, no standard deviation and no division by the rows. We sum over the update,
 micro-batch. Two other forms of their code are compositions: a clip on own tokens is
 `by_origin(ppo_clip(0.2, 0.2), shaped_probability(γ))`, and "RL + SFT" is PPO with
 `drop_off_policy()` and `imitate` on the off-policy tokens.
+
+Reports: Qwen2.5-Math-7B: above on-policy RL on the mean of six maths benchmarks
+Traps: a clip would make it another method, though the released settings name one; the loss is a sum
+over rows, so a larger batch is a larger step; set max_length to the run's budget
 """
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives import (
-    by_origin,
-    fixed_length_sum,
-    group_centered,
-    importance_weighted,
-    objective,
-    shaped_probability,
-    statistic_term,
-)
+from rlvr_jax.objectives import mixed_objective, shaped_probability
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, Positive
+from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, Positive
 
 
 def luffy_mixed(
     gamma: Positive = 0.1,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    max_length: Count = 8192,
+    max_length: MaxLength = 8192,
     traces: Count = 1,
 ) -> Recipe:
     """Unclipped policy gradient on own tokens, shaped probability on those of a worked solution.
 
     Args:
       gamma: probability at which a teacher's token has the largest gradient (γ).
-      max_length: budget of response tokens (L).
       traces: rows of each group that are its solution.
     """
-    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
     return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=by_origin(own=importance_weighted(), foreign=shaped_probability(gamma)),
-            regularizers=bonus,
-            aggregation=fixed_length_sum(max_length),
-        ),
+        objective=mixed_objective(shaped_probability(gamma), max_length, entropy_coefficient),
         experience=experience(stages=[add_traces(traces)]),
     )
 
 
-METHOD = Method(
-    luffy_mixed,
-    "Learning to Reason under Off-Policy Guidance",
-    "https://github.com/ElliottYan/LUFFY",
-    changes="advantage, surrogate, aggregation, guidance",
-    ratio="other",
-    reports="Qwen2.5-Math-7B: above on-policy RL on the mean of six maths benchmarks",
-    traps=(
-        "a clip would make it another method, though the released settings name one; the loss is a "
-        "sum over rows, so a larger batch is a larger step; set max_length to the run's budget"
-    ),
-)
+METHOD = Method(luffy_mixed, changes="advantage, surrogate, aggregation, guidance", ratio="other")

@@ -7,24 +7,26 @@
     3. GRPO over the group; each row is trained under the prompt it was sampled from, ratio 1
 
 The plain row lowers the baseline, so that hinted successes gain. The policy writes the hints once,
-from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`), and a
-hint that contains the answer is not shown. Abstract knowledge works best, a partial solution worse,
-the answer worst. The step of the switch, the test for leaks and the rule for solved prompts are
-ours; GRPO is PPO's clip on the token mean. A group that stays all wrong has no gradient.
+from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`).
+Abstract knowledge works best, a partial solution worse, the answer worst. The step of the switch,
+the test for leaks and the rule for solved prompts are ours; GRPO is PPO's clip on the token mean. A
+group that stays all wrong has no gradient.
+
+Left out: writing the hints, by the policy before training
+Reports: six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 on
+GPQA 63.6 to 69.7, while GRPO's does not change
+Traps: hints before GRPO has converged gain less, and hints near the answer are worst; a hint that
+contains the answer is not shown; the failure of the plain row raises hinted rows
 """
 
-from rlvr_jax.experience import all_wrong, experience, redraw
-from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience import Curriculum, Shown, View, all_wrong, experience, part, redraw
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import NOTE
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import gives_away
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -82,26 +84,9 @@ def nurl(
     """
     hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(unsolved_pool(first_stage), stages=[hinted]),
     )
 
 
-METHOD = Method(
-    nurl,
-    "NuRL: Nudging the Boundaries of LLM Reasoning",
-    "",
-    changes="curriculum, sampling, guidance",
-    evidence="reconstruction",
-    left_out="writing the hints, by the policy before training",
-    reports=(
-        "six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 "
-        "on GPQA 63.6 to 69.7, while GRPO's does not change"
-    ),
-    traps=(
-        "hints before GRPO has converged gain less, and hints near the answer are worst; a hint "
-        "that contains the answer is not shown; the failure of the plain row raises hinted rows"
-    ),
-)
+METHOD = Method(nurl, changes="curriculum, sampling, guidance", evidence="reconstruction")

@@ -12,22 +12,26 @@ only prompts whose hint would contain the answer are plain; evaluations are with
 is a run: the second has `--model` of the first and `fraction` 0.25. The authors train with an
 asynchronous, decoupled PPO, rewards times 5 and no normalization within groups. Use only hard
 prompts whose solution contains the answer, which `rlvr_jax.tasks.hints.augment` tests.
+
+Left out: asynchronous training
+Reports: OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); its
+README has 72.5 on AIME24; pass@k also rises
+Traps: stage 2 is a separate run, with new pass rates; the hint ends at a character; below ten
+characters, or if the solution lacks the answer or the hint contains it, prompts stay plain
+(`experience/shown_as_it_is`)
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View, shows_nothing
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_centered
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, group_centered, part
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import augment
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Unit
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -41,16 +45,14 @@ def show_as(view: View) -> Curriculum:
     """
 
     def propose(asks, state, turn):
-        del state, turn
         return [replace(ask, view=view) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del seen
         asked = [learned.asks[rows[0]] for rows in learned.groups]
         bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
         return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
 
-    return Curriculum(propose, observe=observe, reads=view.reads, views=(view,))
+    return Curriculum(propose, observe=observe, views=(view,))
 
 
 @part(reads={"solution"})
@@ -59,9 +61,6 @@ def augmented(fraction: Unit) -> View:
 
     `Task.show_hint` takes precedence. A prompt is shown unchanged if its solution does not contain
     its answer, or if the hint would.
-
-    Args:
-      fraction: of the solution's characters.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -81,26 +80,9 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
       fraction: of the solution's characters that is shown (p).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_centered()
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_centered()),
         experience=experience([shuffled_epochs(), show_as(augmented(fraction))]),
     )
 
 
-METHOD = Method(
-    questa,
-    "QuestA: Expanding Reasoning Capacity in LLMs via Question Augmentation",
-    "https://github.com/foreverlasting1202/QuestA",
-    changes="curriculum, guidance",
-    left_out="asynchronous training",
-    reports=(
-        "OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); "
-        "its README has 72.5 on AIME24; pass@k also rises"
-    ),
-    traps=(
-        "stage 2 is a separate run, with new pass rates; the hint ends at a character; below ten "
-        "characters, or if the solution lacks the answer or the hint contains it, prompts stay "
-        "plain (`experience/shown_as_it_is`)"
-    ),
-)
+METHOD = Method(questa, changes="curriculum, guidance")

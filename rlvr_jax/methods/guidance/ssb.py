@@ -12,22 +12,25 @@ after the plain prompt; gradient flows through z only. No reward enters the loss
 replies and logits once, before training, from one base model. Here every step samples its own
 replies with the current weights, and the teacher has the initial weights. Their runs are LoRA:
 `--lora-rank 32`.
+
+Left out: replies and logits made once, before training
+Reports: over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24
+Traps: only groups with correct and incorrect responses give a reply, and only correct replies are
+used: a step without any has no gradient; theirs is offline, LoRA at rate 2e-4; without τ² the
+gradient shrinks
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.choices.pairs import asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.experience.views import with_two_answers
-from rlvr_jax.objectives import statistic_penalty
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import objective_of_terms, part, statistic_penalty
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 REQUEST = "Explain, step by step and so that nothing is left open, how to answer rightly."
 
@@ -40,9 +43,6 @@ def bootstrap_replies(temperature: Positive) -> Stage:
     wrong answer (`with_two_answers`), and replies once. A correct reply is a row under the plain
     prompt. Its second prompt, for the teacher, is the one it was sampled from.
 
-    Args:
-      temperature: of the replies' log-probs and divergences, as a multiple of the sampling
-        temperature, which `drawn_temperature` stores.
     Samples: one response per mixed group.
     Metrics: mixed_groups (fraction of the groups), kept_replies (fraction of the groups).
     """
@@ -90,16 +90,4 @@ def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
     )
 
 
-METHOD = Method(
-    ssb,
-    "Semantic Soft Bootstrapping: Long Context Reasoning in LLMs without Reinforcement Learning",
-    "https://github.com/purbeshmitra/semantic-soft-bootstrapping",
-    changes="surrogate, guidance",
-    left_out="replies and logits made once, before training",
-    reports="over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24",
-    traps=(
-        "only groups with correct and incorrect responses give a reply, and only correct replies "
-        "are used: a step without any has no gradient; theirs is offline, LoRA at rate 2e-4; "
-        "without τ² the gradient shrinks"
-    ),
-)
+METHOD = Method(ssb, changes="surrogate, guidance")

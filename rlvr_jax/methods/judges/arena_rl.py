@@ -18,8 +18,16 @@ advantages. A group whose comparisons are all draws has none (ours).
 `compare` judges two responses. Its default is the verifier's outcome. The authors use a model that
 reads whole trajectories in both orders, and count its failure as 5 against 5. Here a failure is a
 draw, and a response without any readable comparison has no reward.
+
+Left out: the authors' judge (`--judge` brings one); double elimination
+Reports: Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single
+answers; a seeded knockout ranks nearly as a round robin does
+Traps: a knockout has no ties: by outcomes of 0 and 1, the default, equal responses of a mixed group
+are ranked by their order, at full strength; give a judge as `compare`; seeds depend on the first
+row
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -37,7 +45,6 @@ from rlvr_jax.experience.rewards.tournaments import (
     scored_matches,
 )
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
@@ -106,11 +113,10 @@ def by_wins(players: int, rounds: Rounds) -> Scores:
 def wins(players: int, rounds: Rounds) -> Scores:
     """Wins of each; a draw and an unreadable comparison are half a win."""
     found = np.zeros(players)
-    for matches in rounds:
-        for first, second, one, other in matches:
-            ahead = np.nan_to_num(np.sign(one - other))
-            found[first] += 0.5 + 0.5 * ahead
-            found[second] += 0.5 - 0.5 * ahead
+    for first, second, one, other in itertools.chain(*rounds):
+        ahead = np.nan_to_num(np.sign(one - other))
+        found[first] += 0.5 + 0.5 * ahead
+        found[second] += 0.5 - 0.5 * ahead
     return found
 
 
@@ -179,36 +185,23 @@ def swiss(players: int, rounds: Rounds) -> Pairs:
     if players % 2:
         paused = {p for matches in rounds for p in _idle(players, matches)}
         order.remove(next(p for p in reversed(order) if p not in paused))
-    met = {tuple(sorted((m.first, m.second))) for matches in rounds for m in matches}
+    met = {tuple(sorted(match[:2])) for match in itertools.chain(*rounds)}
     return _unmet_pairs(order, met) or [(order[k], order[k + 1]) for k in range(0, len(order), 2)]
 
 
 def swiss_standings(players: int, rounds: Rounds) -> list[tuple[float, float]]:
     """Points of each (a win 1, a draw ½, a pause 1), and the points of the opponents."""
-    points, opponents = np.zeros(players), np.zeros(players)
+    points, opponents = wins(players, rounds), np.zeros(players)
     for matches in rounds:
-        for match in matches:
-            first = _result(match)
-            points[match.first] += first
-            points[match.second] += 1 - first
-        for player in _idle(players, matches):
-            points[player] += 1
-    for matches in rounds:
-        for match in matches:
-            opponents[match.first] += points[match.second]
-            opponents[match.second] += points[match.first]
+        points[list(_idle(players, matches))] += 1
+    for match in itertools.chain(*rounds):
+        opponents[match.first] += points[match.second]
+        opponents[match.second] += points[match.first]
     return list(zip(points.tolist(), opponents.tolist(), strict=True))
 
 
-def _result(match):
-    """1, ½ or 0 points of the first; an unreadable comparison is a draw."""
-    if match.first_score == match.second_score or np.isnan(match[2:]).any():
-        return 0.5
-    return float(match.first_score > match.second_score)
-
-
 def _idle(players, matches):
-    return set(range(players)) - {p for m in matches for p in (m.first, m.second)}
+    return set(range(players)) - {player for match in matches for player in match[:2]}
 
 
 def _unmet_pairs(left, met):
@@ -262,26 +255,9 @@ def arena_rl(
         replies; such as `compare_with(judge)`.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[tournament(compare, arena.reward, arena.schedule)]),
     )
 
 
-METHOD = Method(
-    arena_rl,
-    "ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
-    "https://github.com/Alibaba-NLP/qqr",
-    changes="reward",
-    left_out="the authors' judge (`--judge` brings one); double elimination",
-    reports=(
-        "Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single "
-        "answers; a seeded knockout ranks nearly as a round robin does"
-    ),
-    traps=(
-        "a knockout has no ties: by outcomes of 0 and 1, the default, equal responses of a mixed "
-        "group are ranked by their order, at full strength; give a judge as `compare`; seeds "
-        "depend on the first row"
-    ),
-)
+METHOD = Method(arena_rl, changes="reward")

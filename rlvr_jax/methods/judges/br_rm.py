@@ -8,18 +8,21 @@
 
 The outcome is the correctness of the preference. A reward of the task (`column`) is 1 where the
 format is correct. One malformed response squeezes the difference between correct and incorrect to a
-hundredth of a standard deviation: the first phase learns the format alone. `malformed=-2` does not
-do that. Randomize the order of the two responses for every prompt (`present`).
+hundredth of a standard deviation: the first phase learns the format alone. Randomize the order of
+the two responses for every prompt (`present`).
 
 A reconstruction: the authors' environment was not available. `rlvr_jax.verifiers.texts.br_rm` has
 the rule on the two turns and a comparison in two turns (`preferred`).
+
+Left out: the second turn, whose prompt contains the first one
+Reports: BR-RM-Qwen-14B: RewardBench 92.1, RM-Bench 85.9, RMB 74.7
+Traps: one malformed response at -100 hides correct from incorrect in its group (`malformed=-2` does
+not); randomize the order of the two responses of each prompt, and swap its label
 """
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -30,32 +33,24 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
 def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Shaping:
     """outcome - 1 where the format is correct, else `malformed`.
 
-    Args:
-      column: of the task's rewards, 1 where the format is correct.
-      malformed: reward where it is not.
-    Reads: outcome, component_rewards. Metrics: reward/format, reward/preference (over rows of
-      correct format).
+    Metrics: reward/format, reward/preference (over rows with a correct format).
     """
 
-    def apply(rollouts, state, moment):
-        del moment
+    def reward(rollouts):
         form, own = rollouts.component_rewards[:, column], rollouts.outcome - 1
         well_formed = form > 0.5
-        metrics = {
-            "reward/format": judged_mean(form, rollouts),
-            "reward/preference": judged_mean(jnp.where(well_formed, own, jnp.nan), rollouts),
-        }
-        reward = jnp.where(well_formed, own, malformed)
-        return jnp.where(jnp.isnan(form), jnp.nan, reward), state, metrics
+        preference = jnp.where(well_formed, own, jnp.nan)
+        earned = jnp.where(well_formed, own, malformed)
+        earned = jnp.where(jnp.isnan(form), jnp.nan, earned)
+        return earned, {"reward/format": form, "reward/preference": preference}
 
-    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=column + 1)
+    return shaping(reward, columns=column + 1)
 
 
 def br_rm(
@@ -74,25 +69,10 @@ def br_rm(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(stages=[shape(preference_reward(column, malformed))]),
     )
 
 
-METHOD = Method(
-    br_rm,
-    "Think Twice: Branch-and-Rethink Reasoning Reward Model",
-    "",
-    changes="reward",
-    evidence="reconstruction",
-    left_out="the second turn, whose prompt contains the first one",
-    reports="BR-RM-Qwen-14B: RewardBench 92.1, RM-Bench 85.9, RMB 74.7",
-    traps=(
-        "one malformed response at -100 hides correct from incorrect in its group (`malformed=-2` "
-        "does not); randomize the order of the two responses of each prompt, and swap its label"
-    ),
-)
+METHOD = Method(br_rm, changes="reward", evidence="reconstruction")

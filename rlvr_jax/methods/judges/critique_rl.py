@@ -8,13 +8,17 @@ https://github.com/TIGER-AI-Lab/Critique-Coder
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 The method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with known
-labels into a task, a fraction of each batch. Unbalanced labels pay a constant verdict. Only `true`
-and `false` are verdicts here; the authors' pattern reads any text with a T as a yes. The authors
+labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here. The authors
 sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
+
+Left out: the solutions with labels; top-p and top-k of the sampler
+Reports: Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried,
+BBEH logic included
+Traps: on a task without verdicts it is DAPO's filter and clip; unbalanced labels pay a constant
+verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict
 """
 
 from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
@@ -32,25 +36,9 @@ def critique_rl(
       max_rounds: most rounds of sampling to fill one update (ours).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[refill(uniform, max_rounds)]),
     )
 
 
-METHOD = Method(
-    critique_rl,
-    "Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
-    "https://github.com/TIGER-AI-Lab/Critique-Coder",
-    changes="selection",
-    left_out="the solutions with labels; top-p and top-k of the sampler",
-    reports=(
-        "Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried, "
-        "BBEH logic included"
-    ),
-    traps=(
-        "on a task without verdicts it is DAPO's filter and clip; unbalanced labels pay a constant "
-        "verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict"
-    ),
-)
+METHOD = Method(critique_rl, changes="selection")

@@ -6,19 +6,21 @@
     PPO with a critic: Â by GAE, whitened; loss = Σ PPO clip / Σ n_i
 
 The prompts of the task are pairs of a problem and a solution. The outcome is the truth of the
-verdict. Leave out problems whose solutions are all correct or all incorrect: the problem would
-reveal the verdict. To choose among N answers with M verdicts each, use `choose` with the rule
-`lower_bound`, a lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected.
-The constants of PPO were not found; they are those of `ppo`.
+verdict. To choose among N answers with M verdicts each, use `choose` with the rule `lower_bound`, a
+lower confidence bound r_a - α ln(N M) / (N_a M + 1). Its α = 0.1 is recollected. The constants of
+PPO were not found; they are those of `ppo`.
+
+Left out: the pairs of problems and solutions
+Reports: verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as
+solver: 54.2 to 70.0 at 16 times the budget
+Traps: unbalanced pairs pay the verdict of the majority; a problem whose solutions are all correct
+or all incorrect reveals the verdict
 """
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.composition import total
-from rlvr_jax.experience.rewards.outcomes import signed_outcome
-from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import experience, shape, signed_outcome, total
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, HalfWidth, TraceDecay
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, ValueClip
 
 
 def heimdall(
@@ -26,37 +28,15 @@ def heimdall(
     trace_decay: TraceDecay = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    value_clip: ValueClip = 0.2,
 ) -> Recipe:
-    """PPO with a critic, on verdicts that earn +1 or -1.
-
-    Args:
-      value_clip: half-width of the critic's trust region.
-    """
+    """PPO with a critic, on verdicts that earn +1 or -1."""
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[shape(total({"verdict": signed_outcome}))]),
         critic=critic_of(estimator, value_clip),
     )
 
 
-METHOD = Method(
-    heimdall,
-    "Heimdall: test-time scaling on the generative verification",
-    "https://arxiv.org/abs/2504.10337",
-    changes="reward",
-    baseline="other",
-    evidence="reconstruction",
-    left_out="the pairs of problems and solutions",
-    reports=(
-        "verdicts on competition maths: 62.5 to 94.5 % correct; AIME25, R1-Distill-Qwen-32B as "
-        "solver: 54.2 to 70.0 at 16 times the budget"
-    ),
-    traps=(
-        "unbalanced pairs pay the verdict of the majority; a problem whose solutions are all "
-        "correct or all incorrect reveals the verdict"
-    ),
-)
+METHOD = Method(heimdall, changes="reward", baseline="other", evidence="reconstruction")

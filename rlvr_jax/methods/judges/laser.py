@@ -18,17 +18,19 @@ Training begins without the mixing (`mix=0`) and, for a base model, without the 
 updates. c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test time s > 0.5
 predicts a correct response, and s weights votes. This follows the authors' code but was not run
 against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
+
+Left out: the phases of training; the weighted vote at test time
+Reports: several bases: better reasoning than GRPO, and a verdict on itself for one token more
+Traps: token and c are Qwen's: another base needs a token that never occurs, and its c; groups of
+similar scores take GRPO's advantage; truncated rows count in the mean and have no loss
 """
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import ask_verdict, experience
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import Stage, ask_verdict, experience
+from rlvr_jax.objectives import Transform, clipped_objective, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import (
     finished_rows,
     group_all_equal,
@@ -48,7 +50,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(writes=frozenset({"self_reward"}), by_row=True)
@@ -57,14 +58,10 @@ def reward_itself(scale: Positive, reference: Finite) -> Stage:
 
     The first token of the preceding `ask_verdict` is z_c.
 
-    Args:
-      scale: β.
-      reference: c, nats.
-    Writes: self_reward. Metrics: self_reward (mean over finished rows).
+    Metrics: self_reward (mean over finished rows).
     """
 
     def apply(batch, actor, state, turn):
-        del turn
         rollouts = batch.rollouts
         logp = actor.score(batch, ["verdict_logp"])["verdict_logp"][:, 0]
         finished = ~rollouts.truncated & rollouts.mask.any(axis=1)
@@ -86,12 +83,7 @@ def self_reward(
 def self_rewarded(
     mix: Unit = 0.1, min_std: NonNegative = 0.1, epsilon: Epsilon = 1e-6
 ) -> Transform:
-    """A = (1 - γ) · group-normalized reward + γ · `self_advantage`.
-
-    Args:
-      mix: γ; with 0 no self-rewards are needed.
-      min_std: standard deviation of a group's scores up to which they are not used.
-    """
+    """A = (1 - γ) · group-normalized reward + γ · `self_advantage`."""
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -126,9 +118,6 @@ def self_reward_loss(
     """Adds coefficient · mean of w (s - R)², 0 on unfinished rows, over groups with tokens.
 
     Args:
-      coefficient: weight of the term.
-      scale: β.
-      reference: c, nats.
       balanced: w is `class_balance`; else 1.
     Metrics: self_reward/right and self_reward/wrong (means over finished correct and incorrect
       rows).
@@ -188,8 +177,8 @@ def laser(
     fit = [self_reward_loss(coefficient, scale, reference_logp, balanced)] if coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=self_rewarded(mix, min_std, epsilon),
             regularizers=fit,
             aggregation=rollout_mean_token_mean(),
@@ -198,16 +187,4 @@ def laser(
     )
 
 
-METHOD = Method(
-    laser,
-    "LaSeR: Reinforcement Learning with Last-Token Self-Rewarding",
-    "https://github.com/RUCBM/LaSeR",
-    changes="advantage, regularizer",
-    baseline="signal",
-    left_out="the phases of training; the weighted vote at test time",
-    reports="several bases: better reasoning than GRPO, and a verdict on itself for one token more",
-    traps=(
-        "token and c are Qwen's: another base needs a token that never occurs, and its c; groups "
-        "of similar scores take GRPO's advantage; truncated rows count in the mean and have no loss"
-    ),
-)
+METHOD = Method(laser, changes="advantage, regularizer", baseline="signal")

@@ -12,6 +12,12 @@ the mean is the default. An item without readable points leaves the mean. A resp
 leaves its batch; in the published form it has 0. Points are the first rewards of the task. Judge
 and rewriting models are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and
 has a model rewrite a rubric between two runs (`evolve`).
+
+Left out: the authors' judge (`--judge` brings one); the rewriting of its rubric within a run
+Reports: essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no
+collapse where the first prompt is hacked
+Traps: nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite the
+critic's scale is off; the published sum pays longer rubrics more
 """
 
 from collections.abc import Sequence
@@ -19,12 +25,10 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.rubrics import by_rubric, share_of_rubric
-from rlvr_jax.objectives import critic_of, generalized_advantage, whitened
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import by_rubric, experience, shape, share_of_rubric
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
 from rlvr_jax.types import Criterion, Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, HalfWidth, KLCoefficient, TraceDecay
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, TraceDecay, ValueClip
 
 
 def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
@@ -40,40 +44,22 @@ def meta_policy(
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    value_clip: ValueClip = 0.2,
 ) -> Recipe:
     """PPO with a critic, on the points of a rubric.
 
     Args:
       maxima: most points of each item, the first rewards of the task.
       summed: the published sum of points, in which unreadable points are 0.
-      value_clip: half-width of the critic's trust region.
     """
     rubric = [Criterion(f"{number}", maximum=most) for number, most in enumerate(maxima)]
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     reward = by_rubric(rubric, sum_of_rubric if summed else share_of_rubric)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[shape(reward)]),
         critic=critic_of(estimator, value_clip),
     )
 
 
-METHOD = Method(
-    meta_policy,
-    "Toward Evaluative Thinking: Meta Policy Optimization with Evolving Reward Models",
-    "https://github.com/minnesotanlp/mpo",
-    changes="reward",
-    baseline="other",
-    left_out="the authors' judge (`--judge` brings one); the rewriting of its rubric within a run",
-    reports=(
-        "essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no "
-        "collapse where the first prompt is hacked"
-    ),
-    traps=(
-        "nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite "
-        "the critic's scale is off; the published sum pays longer rubrics more"
-    ),
-)
+METHOD = Method(meta_policy, changes="reward", baseline="other")

@@ -11,21 +11,23 @@ are not part of the RL mask. The score of a response is π(Yes), or, safer at fi
 Yes and No. At test time `choose` ranks responses by the score (`own_score`) or weights their votes
 with it (`vote_sum`). A reconstruction from the abstract and summaries. λ is ours, and so is
 REINFORCE with a group mean as one of the algorithms that the paper combines with.
+
+Left out: longer budgets until a response is judged correct
+Reports: MATH: 20 % more with parallel samples, and 8 to 32 times less test-time compute than the
+base method
+Traps: where nearly all responses are correct (or incorrect) the verdict learns that one word;
+π(Yes) over the vocabulary is tiny at first, so compare Yes with No; texts of more than one token
+are refused
 """
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import ask_verdict, experience
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import finished_rows
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.experience import ask_verdict, experience, part
+from rlvr_jax.objectives import Transform, finished_rows, group_centered, masked_mean, objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"verdict_logp"}, writes={"term"})
@@ -34,8 +36,6 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
 
     `verdict_logp` holds log p(yes) and log p(no) over the whole vocabulary after the question.
 
-    Args:
-      coefficient: λ.
     Metrics: verdict_loss (the mean).
     """
 
@@ -79,21 +79,4 @@ def rl_v(
     )
 
 
-METHOD = Method(
-    rl_v,
-    "Putting the Value Back in RL: Better Test-Time Scaling by Unifying LLM Reasoners With"
-    " Verifiers",
-    "https://arxiv.org/abs/2505.04842",
-    changes="regularizer",
-    evidence="reconstruction",
-    left_out="longer budgets until a response is judged correct",
-    reports=(
-        "MATH: 20 % more with parallel samples, and 8 to 32 times less test-time compute than the "
-        "base method"
-    ),
-    traps=(
-        "where nearly all responses are correct (or incorrect) the verdict learns that one word; "
-        "π(Yes) over the vocabulary is tiny at first, so compare Yes with No; texts of more than "
-        "one token are refused"
-    ),
-)
+METHOD = Method(rl_v, changes="regularizer", evidence="reconstruction")

@@ -11,22 +11,24 @@ policy, which answers a question after each response by one token. The trained p
 the principle, which must be one within a group. Odds are unbounded, and nearly binary for a
 confident judge: `bound` is ours. The judge is trained by `verdict_loss` (RL^V), the cross entropy
 of its token over the whole vocabulary. The constants of RL were not found and are GRPO's.
+
+Left out: the authors' judge (`--judge` brings one) and its data; a judge that reasons first
+Reports: Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3; its judge that reasons 86.2
+on RM-Bench and 81.4 on JudgeBench
+Traps: odds under different principles have no common scale; a confident judge makes groups nearly
+binary; other spellings of Yes hold mass that is not counted
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.rewards.composition import bounded, column, total
+from rlvr_jax.experience import Stage, bounded, column, experience, part, shape, total
+from rlvr_jax.experience.grades import with_info
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows, checked_answers
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 ODDS = "odds"  # name of the reward
 
@@ -35,26 +37,18 @@ ODDS = "odds"  # name of the reward
 def reward_odds(question: str, answers: Sequence[str] = (" Yes", " No")) -> Stage:
     """Adds ln p(yes) - ln p(no) of the initial policy as the first reward of the task.
 
-    Args:
-      question: text after the response, such as "Is it polite? Answer Yes or No.".
-      answers: yes and no, texts of one token each.
-    Writes: info of grades. Metrics: info/odds.
+    Metrics: info/odds.
     """
     answers = checked_answers("reward_odds", answers)
     if len(answers) != 2:
         raise ValueError(f"reward_odds: answers must be yes and no, got {answers}")
 
     def apply(batch, actor, state, turn):
-        del turn
         asked = asked_rows(batch, actor, answers, question)
         # What else could follow the response cancels in the difference.
         logp = np.asarray(actor.score(asked, ["verdict_logp"], "start")["verdict_logp"])
         odds = (logp[:, 0] - logp[:, 1]).tolist()
-        grades = [
-            replace(grade, info={**grade.info, ODDS: own})
-            for grade, own in zip(batch.grades, odds, strict=True)
-        ]
-        return replace(batch, grades=grades), state, {}
+        return with_info(batch, [{ODDS: own} for own in odds]), state, {}
 
     return Stage(apply, rewards=(ODDS,))
 
@@ -80,9 +74,7 @@ def rlbff(
     """
     odds = column(number)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             stages=[
                 *([reward_odds(principle, (yes, no))] if principle else []),
@@ -92,19 +84,4 @@ def rlbff(
     )
 
 
-METHOD = Method(
-    rlbff,
-    "RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
-    "https://arxiv.org/abs/2509.21319",
-    changes="reward",
-    evidence="reconstruction",
-    left_out="the authors' judge (`--judge` brings one) and its data; a judge that reasons first",
-    reports=(
-        "Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3; its judge that reasons "
-        "86.2 on RM-Bench and 81.4 on JudgeBench"
-    ),
-    traps=(
-        "odds under different principles have no common scale; a confident judge makes groups "
-        "nearly binary; other spellings of Yes hold mass that is not counted"
-    ),
-)
+METHOD = Method(rlbff, changes="reward", evidence="reconstruction")

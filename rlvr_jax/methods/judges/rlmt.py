@@ -9,13 +9,16 @@
 The reward is one of the task (`number`): a judge's, which reads `verifiers.texts.rlmt.visible`, or
 one that the task computes. A response without a score leaves its group. The authors sample at
 temperature 0.7 (`--temperature`) and score at 1; here log-probs are at the sampling temperature.
-Their best checkpoint is from half of the run, as the policy overfits the reward afterwards.
+
+Left out: the reward model (`--judge` brings one); the warm start on thoughts of a larger model
+Reports: Llama-3.1-8B and Qwen2.5-7B: 3 to 7 points on AlpacaEval2, WildBench and ArenaHardV2 over
+the same without thoughts
+Traps: the policy overfits the reward after half of the run; without the tag the thought reaches the
+judge, unless strict; the first tag counts, even a quoted one; only the budget limits a thought
 """
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import column, experience, shape, total
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -46,31 +49,10 @@ def rlmt(
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            dual_clip=dual_clip,
-            regularizers=terms,
+            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=terms
         ),
         experience=experience(stages=[shape(total({"preference": column(number)}))]),
     )
 
 
-METHOD = Method(
-    rlmt,
-    "Language Models that Think, Chat Better",
-    "https://github.com/princeton-pli/RLMT",
-    changes="reward",
-    left_out=(
-        "the reward model (`--judge` brings one); the warm start on thoughts of a larger model"
-    ),
-    reports=(
-        "Llama-3.1-8B and Qwen2.5-7B: 3 to 7 points on AlpacaEval2, WildBench and ArenaHardV2 "
-        "over the same without thoughts"
-    ),
-    traps=(
-        "the policy overfits the reward after half of the run; without the tag the thought reaches "
-        "the judge, unless strict; the first tag counts, even a quoted one; only the budget limits "
-        "a thought"
-    ),
-)
+METHOD = Method(rlmt, changes="reward")

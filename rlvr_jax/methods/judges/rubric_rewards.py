@@ -17,6 +17,12 @@ of application, with formulas of ours:
 The criteria are the first rewards of the task, each with a metric of its own. A criterion without a
 score leaves the mean, and a response without any leaves its group. Flattery hacks a plain sum; the
 veto is against that.
+
+Left out: the authors' judge (`--judge` brings one); the selection of prompts; training in two
+stages
+Reports: Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B
+Traps: flattery hacks plain sums; a score that could not be read must be none, not 0, which may
+veto; a veto of all responses leaves groups equal; the four strategies' formulas are ours
 """
 
 import math
@@ -27,7 +33,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, vetoed, weighted_share
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -52,15 +57,7 @@ def anchored(
     power: Positive = 1.0,
     veto_below: Unit = 0.5,
 ) -> Function:
-    """The weighted fraction with saturation, synergy, power and veto.
-
-    Args:
-      saturation: τ; None: scores count as they are.
-      synergy: c; 0: none.
-      pair: columns a and b.
-      power: p.
-      veto_below: a criterion of kind "veto" with a lower score sets the reward to 0.
-    """
+    """The weighted fraction with saturation, synergy, power and veto."""
 
     def anchored_share(scores, rubric):
         counted = scores
@@ -107,26 +104,9 @@ def rubric_rewards(
     ]
     combine = anchored(saturation, synergy, pair, power, veto_below)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(by_rubric(rubric, combine))]),
     )
 
 
-METHOD = Method(
-    rubric_rewards,
-    "Reinforcement Learning with Rubric Anchors",
-    "https://arxiv.org/abs/2508.12790",
-    changes="reward",
-    evidence="reconstruction",
-    left_out=(
-        "the authors' judge (`--judge` brings one); the selection of prompts; "
-        "training in two stages"
-    ),
-    reports="Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B",
-    traps=(
-        "flattery hacks plain sums; a score that could not be read must be none, not 0, which may "
-        "veto; a veto of all responses leaves groups equal; the four strategies' formulas are ours"
-    ),
-)
+METHOD = Method(rubric_rewards, changes="reward", evidence="reconstruction")

@@ -9,9 +9,14 @@ https://github.com/IlgeeHong/Think-RM
 
 If d_ij = r_i - r_j, that is GRPO's advantage with ε inside the root. Contradictory strengths shrink
 it, as cycles cancel above the root and not below. An unreadable comparison is a draw. A response
-without any readable comparison leaves the loss. Each pair is compared in one order. The judge
-(`compare`) gives two scores with difference d. Its default is the verifier's outcome; the authors
-use a model that RL trained to think before its verdict.
+without any readable comparison leaves the loss. The judge (`compare`) gives two scores with
+difference d. The authors use a model that RL trained to think before its verdict.
+
+Left out: the authors' judge (`--judge` brings one) and its training
+Reports: its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better policies
+than by scores
+Traps: by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - 1) / 2
+calls a prompt, each in one order; their binary judge divides by the length of its text
 """
 
 import numpy as np
@@ -20,7 +25,6 @@ from jaxtyping import Float
 from rlvr_jax.experience import compare_by, experience, tournament
 from rlvr_jax.experience.rewards.tournaments import Rounds, Scores, scored_matches
 from rlvr_jax.experience.stages.rewards.tournament import Compare
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
@@ -68,10 +72,7 @@ def think_rm(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(
             stages=[
@@ -81,20 +82,4 @@ def think_rm(
     )
 
 
-METHOD = Method(
-    think_rm,
-    "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
-    "https://github.com/IlgeeHong/Think-RM",
-    changes="advantage, reward",
-    baseline="other",
-    left_out="the authors' judge (`--judge` brings one) and its training",
-    reports=(
-        "its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better "
-        "policies than by scores"
-    ),
-    traps=(
-        "by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - "
-        "1) / 2 calls a prompt, each in one order; their binary judge divides by the length of "
-        "its text"
-    ),
-)
+METHOD = Method(think_rm, changes="advantage, reward", baseline="other")

@@ -6,18 +6,21 @@
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1, over the graded rows
     loss = mean_i (1/n_i) Σ_t PPO clip
 
-The use as a reward is ours. The paper allocates solutions to imitation and to preference pairs
+The paper allocates solutions to imitation and to preference pairs
 (`verifiers.texts.tp_judge.allocation`), and has a model formalise steps for the prover
-(`autoformalise`). The prover here is exact arithmetic on the lines of a response. Steps that hold
-and lead nowhere are paid; `outcome_weight` adds the task's verifier. Unreadable responses tend to
-be long and wordy rather than incorrect, so the policy trains on short and algebraic ones.
+(`autoformalise`). The prover here is exact arithmetic on the lines of a response. Unreadable
+responses tend to be long and wordy rather than incorrect.
+
+Left out: the formaliser; a theorem prover; the allocation to imitation and preferences
+Reports: 3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B GSM8K
+83.75, from all solutions 79.60
+Traps: the reward is ours: steps that hold and lead nowhere are paid (`outcome_weight`); unreadable
+responses are ungraded, so training is on short and algebraic ones; a group with one graded response
+teaches nothing
 """
 
-from rlvr_jax.experience import experience, grade_also, shape
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import column, experience, grade_also, plain_outcome, shape, total
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite
 from rlvr_jax.verifiers.checks import Check
@@ -41,10 +44,7 @@ def tp_judge(
     reward = {"proved": column(0), "outcome": plain_outcome}
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(
             stages=[proved, shape(total(reward, {"outcome": outcome_weight}))],
@@ -52,20 +52,4 @@ def tp_judge(
     )
 
 
-METHOD = Method(
-    tp_judge,
-    "Theorem Prover as a Judge for Synthetic Data Generation",
-    "",
-    changes="reward",
-    evidence="reconstruction",
-    left_out="the formaliser; a theorem prover; the allocation to imitation and preferences",
-    reports=(
-        "3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B "
-        "GSM8K 83.75, from all solutions 79.60"
-    ),
-    traps=(
-        "the reward is ours: steps that hold and lead nowhere are paid (`outcome_weight`); "
-        "unreadable responses are ungraded, so training is on short and algebraic ones; a group "
-        "with one graded response teaches nothing"
-    ),
-)
+METHOD = Method(tp_judge, changes="reward", evidence="reconstruction")

@@ -7,17 +7,21 @@
     loss = mean_i (1/n_i) Σ_t PPO clip
 
 The answer is in <answer>, words separated by commas; the reference is `Prompt.answer`.
-`verifiers.texts.affectgpt_r1` defines how words are read. Without the price a policy learns to list
-synonyms. The paper tried three further rewards; all five together were the worst. The formula of
-the price was not found. The price, w and the constants of RL (GRPO's) are ours.
+`verifiers.texts.affectgpt_r1` defines how words are read. The paper tried three further rewards;
+all five together were the worst. The formula of the price was not found. The price, w and the
+constants of RL (GRPO's) are ours.
+
+Left out: pictures and sound; the cold start; the rewards that did not help
+Reports: OV-MERD+ 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length;
+MER-UniBench 74.8 to 79.5 on the mean
+Traps: at rate 0 a list of synonyms pays; without a wheel each word is its own cluster, so synonyms
+miss; thinking first made the authors' model worse (66.5 against 68.4)
 """
 
 from collections.abc import Mapping
 
-from rlvr_jax.experience import experience, grade_also, shape
-from rlvr_jax.experience.rewards.composition import column, total
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import column, experience, grade_also, shape, total
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegative
 from rlvr_jax.verifiers.checks import Check
@@ -48,10 +52,7 @@ def affectgpt_r1(
     formed = Check(f"{TEXTS}.affectgpt_r1:formed")
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(
             stages=[
@@ -65,20 +66,4 @@ def affectgpt_r1(
     )
 
 
-METHOD = Method(
-    affectgpt_r1,
-    "AffectGPT-R1: Leveraging Reinforcement Learning for Open-Vocabulary Multimodal Emotion"
-    " Recognition",
-    "",
-    changes="reward",
-    evidence="reconstruction",
-    left_out="pictures and sound; the cold start; the rewards that did not help",
-    reports=(
-        "OV-MERD+ 62.5 to 66.5 with accuracy and format, 67.4 to 68.1 with prices on length; "
-        "MER-UniBench 74.8 to 79.5 on the mean"
-    ),
-    traps=(
-        "at rate 0 a list of synonyms pays; without a wheel each word is its own cluster, so "
-        "synonyms miss; thinking first made the authors' model worse (66.5 against 68.4)"
-    ),
-)
+METHOD = Method(affectgpt_r1, changes="reward", evidence="reconstruction")

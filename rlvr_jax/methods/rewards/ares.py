@@ -20,6 +20,12 @@ Deviations:
 
 An incorrect response earns at least half of its maximum, so incorrect responses to hard prompts
 differ by their counts only. A group of equal outcomes has nonzero advantages where counts differ.
+
+Left out: the KL whose weight adapts to the difficulty
+Reports: Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy
+answers and longer hard ones (abstract)
+Traps: every incorrect response earns 0.15 to 0.3; groups of equal outcomes train on counts of
+trigger words; a trigger that is not one token of the tokenizer is never counted
 """
 
 from __future__ import annotations
@@ -34,21 +40,14 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
+from rlvr_jax.objectives import masked_count, masked_mean, masked_quantile, masked_rank, masked_sum
 from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
-from rlvr_jax.objectives.statistics.masked import (
-    masked_count,
-    masked_mean,
-    masked_quantile,
-    masked_rank,
-    masked_sum,
-)
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -60,7 +59,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
 )
 from rlvr_jax.types.parts import check_arguments, part
-from rlvr_jax.types.rollouts import Rollouts
 
 Percentile = Annotated[float, Range(0, 100)]
 Keep = Annotated[float, Range(0, 1, open_high=True)]
@@ -101,9 +99,7 @@ def mark_triggers(words: Sequence[str]) -> Stage:
     A word counts in lower case and capitalized, with and without a space before it, in each
     spelling that is one token.
 
-    Args:
-      words: such as "wait" and "however".
-    Writes: trigger. Scores: each response once. Metrics: triggers (per row).
+    Scores: each response once. Metrics: triggers (per row).
     Raises:
       ValueError: no words; in a run, words of which none is one token of the tokenizer.
     """
@@ -111,7 +107,6 @@ def mark_triggers(words: Sequence[str]) -> Stage:
         raise ValueError("mark_triggers: words must be at least one, got none")
 
     def apply(batch, actor, state, turn):
-        del turn
         spelled = [
             form for word in words for form in (word, f" {word}", word.title(), f" {word.title()}")
         ]
@@ -155,18 +150,12 @@ def hesitation_advantage(
 
     The threshold is the running mean over earlier batches, in the first batch its own threshold.
 
-    Args:
-      window: w, tokens.
-      percentile: of the window entropies of a response, its threshold.
-      keep: weight of the old running mean.
-      scale: constants of the score; None: the authors'.
     Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
       rollouts with tokens).
     """
     scale = HesitationScale() if scale is None else scale
 
     def init(spec):
-        del spec
         return ThresholdState(jnp.zeros((), float), jnp.zeros((), bool))
 
     def apply(signals, context, state):
@@ -272,8 +261,7 @@ def hesitation_target(
     """
     mean = group_mean(count.astype(dtype), group, where)
     # One row represents each prompt: a sum over all rows would round differently.
-    place = group_rank(jnp.where(where, rollout_id, jnp.iinfo(jnp.int32).max), group, rollout_id)
-    one = where & (place == 0)
+    one = first_of_largest(jnp.zeros_like(mean), group, rollout_id, where)
     of_level = jnp.stack(
         [masked_mean(mean, one & (level == kind)) for kind in (EASY, MEDIUM, HARD)]
     )
@@ -346,8 +334,8 @@ def ares(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=hesitation_advantage(window, percentile, threshold_keep, scale, epsilon),
             dual_clip=dual_clip,
         ),
@@ -361,13 +349,4 @@ METHOD = Method(
     "https://github.com/shawn0728/ARES",
     changes="reward, surrogate",
     baseline="signal",
-    left_out="the KL whose weight adapts to the difficulty",
-    reports=(
-        "Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy "
-        "answers and longer hard ones (abstract)"
-    ),
-    traps=(
-        "every incorrect response earns 0.15 to 0.3; groups of equal outcomes train on counts of "
-        "trigger words; a trigger that is not one token of the tokenizer is never counted"
-    ),
 )

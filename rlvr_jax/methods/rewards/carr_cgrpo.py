@@ -12,47 +12,43 @@ The largest fraction is that of all rows of the group, incorrect ones included. 
 use the fraction without this division (`relative=False`). A group without correct responses teaches
 nothing. In a group of correct responses the evidence alone decides, at full strength. The fraction
 is a reward of the task (`column`); `reached_share` computes it from judged rubrics.
+
+Left out: the authors' judges (`--judge` brings one); the agent's tools; truncated importance
+sampling between engines
+Reports: Qwen3-4B and 30B-A3B Thinking: above GRPO on outcomes on four deep-search benchmarks, more
+so with longer contexts
+Traps: the authors' flags use the fraction without the division (`relative=False`); in a group of
+correct responses the evidence decides at full strength, in a group of incorrect ones it counts for
+nothing
 """
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_max
+from rlvr_jax.experience import Shaping, experience, shape, shaping
+from rlvr_jax.objectives import clipped_objective, group_max, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
-from rlvr_jax.types.parts import part
 
 
 @part
 def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = True) -> Shaping:
     """(1 - α) R + α R E.
 
-    Args:
-      column: of the task's rewards, the fraction of a rubric that the evidence reaches.
-      share: α.
-      relative: E is divided by the largest of the group.
-    Reads: outcome, group, component_rewards. Metrics: reward/evidence, reward/evidence_of_right.
+    Metrics: reward/evidence, reward/evidence_of_right (over correct rows).
     """
 
-    def apply(rollouts, state, moment):
-        del moment
+    def reward(rollouts):
         outcome, own = rollouts.outcome, rollouts.component_rewards[:, column]
         known = ~jnp.isnan(own)
         best = group_max(jnp.where(known, own, 0), rollouts.group, known)
         counted = own / jnp.where(best > 0, best, 1) if relative else own
         of_correct = jnp.where(outcome > 0.5, own, jnp.nan)
-        metrics = {
-            "reward/evidence": judged_mean(own, rollouts),
-            "reward/evidence_of_right": judged_mean(of_correct, rollouts),
-        }
         # An incorrect response earns 0 even where its evidence is unknown (NaN).
         of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
-        return (1 - share) * outcome + share * of_evidence, state, metrics
+        earned = (1 - share) * outcome + share * of_evidence
+        return earned, {"reward/evidence": own, "reward/evidence_of_right": of_correct}
 
-    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=column + 1)
+    return shaping(reward, columns=column + 1)
 
 
 def carr_cgrpo(
@@ -71,30 +67,9 @@ def carr_cgrpo(
       column: of the task's rewards, the fraction of the rubric that is reached.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(with_evidence(column, share, relative))]),
     )
 
 
-METHOD = Method(
-    carr_cgrpo,
-    "Chaining the Evidence: Robust Reinforcement Learning for Deep Search Agents with"
-    " Citation-Aware Rubric Rewards",
-    "https://github.com/THUDM/CaRR",
-    changes="reward",
-    left_out=(
-        "the authors' judges (`--judge` brings one); the agent's tools; "
-        "truncated importance sampling between engines"
-    ),
-    reports=(
-        "Qwen3-4B and 30B-A3B Thinking: above GRPO on outcomes on four deep-search benchmarks, "
-        "more so with longer contexts"
-    ),
-    traps=(
-        "the authors' flags use the fraction without the division (`relative=False`); in a group "
-        "of correct responses the evidence decides at full strength, in a group of incorrect ones "
-        "it counts for nothing"
-    ),
-)
+METHOD = Method(carr_cgrpo, changes="reward")

@@ -17,12 +17,16 @@ Two guards of the authors' code are hyperparameters:
 
 The guard for groups in which all answers differ changes only the metric of the reward: equal
 rewards have no advantage.
+
+Left out: the verifier that compares answers of free text; the guards of questions repeated
+Reports: Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths sets,
+about the result of supervised GRPO
+Traps: a frequent incorrect answer is paid like a correct one; groups that all agree or all differ
+teach nothing; answers are compared as texts, so two spellings of a number are two answers
 """
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.consensus import agreement
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import agreement, experience, shape
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Unit
 
@@ -42,28 +46,10 @@ def empo(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(stages=[shape(agreement(least, missing=missing))]),
     )
 
 
-METHOD = Method(
-    empo,
-    "Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning Incentivization",
-    "https://arxiv.org/abs/2504.05812",
-    changes="reward",
-    left_out="the verifier that compares answers of free text; the guards of questions repeated",
-    reports=(
-        "Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths "
-        "sets, about the result of supervised GRPO"
-    ),
-    traps=(
-        "a frequent incorrect answer is paid like a correct one; groups that all agree or all "
-        "differ teach nothing; answers are compared as texts, so two spellings of a number are "
-        "two answers"
-    ),
-)
+METHOD = Method(empo, changes="reward")

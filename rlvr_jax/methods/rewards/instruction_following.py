@@ -13,19 +13,21 @@ reads `Prompt.meta["soft"]`). The verdict is the reward `number` of the task. A 
 verdict leaves its group. H is the fraction of the checks on a task like
 `instructions:partial=true`. Texts without content satisfy rules; S prevents that, and S = 0 hides
 H. The authors' average of the clipped loss was not found; it is GRPO's.
+
+Left out: the authors' judge (`--judge` brings one); the constraints that the authors generate
+Reports: gains on several benchmarks of instructions, also with unseen constraints; general
+abilities as before (abstract)
+Traps: texts without content satisfy rules; S = 0 hides every check; the authors' manager runs
+generated checks in the trainer, where one exception makes a batch's rewards -1
 """
 
 from collections.abc import Mapping
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Shaping, experience, plain_outcome, shape
 from rlvr_jax.experience.rewards.composition import Part, column, combined
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.experience.rewards.parts import Shaping
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -62,9 +64,9 @@ def instruction_following(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
@@ -74,18 +76,4 @@ def instruction_following(
     )
 
 
-METHOD = Method(
-    instruction_following,
-    "VerIF: Verification Engineering for Reinforcement Learning in Instruction Following",
-    "https://github.com/THU-KEG/VerIF",
-    changes="reward",
-    left_out="the authors' judge (`--judge` brings one); the constraints that the authors generate",
-    reports=(
-        "gains on several benchmarks of instructions, also with unseen constraints; general "
-        "abilities as before (abstract)"
-    ),
-    traps=(
-        "texts without content satisfy rules; S = 0 hides every check; the authors' manager runs "
-        "generated checks in the trainer, where one exception makes a batch's rewards -1"
-    ),
-)
+METHOD = Method(instruction_following, changes="reward")

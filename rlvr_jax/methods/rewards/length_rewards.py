@@ -13,6 +13,11 @@
   it would rise again and is held constant. Open-RS adds a format reward of half the weight.
 - The relative form is Kimi k1.5's, https://arxiv.org/abs/2501.12599.
 - The linear form is ours: target is 0.75 L, and r is 1 / (L - target).
+
+Left out: the reward of the format
+Reports: Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs
+Traps: in groups of equal outcomes length alone decides, at full strength; truncated responses are
+incorrect and longest, so they are punished twice; give max_length the run's budget
 """
 
 import math
@@ -20,15 +25,11 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.composition import total
-from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
+from rlvr_jax.experience import experience, overlong_excess, plain_outcome, shape, total
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_max, group_spread
+from rlvr_jax.objectives import clipped_objective, group_max, group_spread
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, MaxLength, NonNegative
 from rlvr_jax.types.parts import Function, part
 
 CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
@@ -38,8 +39,6 @@ CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
 def length_cosine(max_length: Count) -> Function:
     """b + (a - b) (1 + cos(π n / L)) / 2, and b beyond L, in place of the outcome.
 
-    Args:
-      max_length: L, tokens.
     Source: https://github.com/knoveleng/open-rs, "Demystifying Long Chain-of-Thought".
     """
 
@@ -88,7 +87,6 @@ def cosine(max_length: int) -> Shaping:
 
 def relative(max_length: int) -> Shaping:
     """The outcome plus the place between the shortest and the longest of the group."""
-    del max_length
     return total({"outcome": plain_outcome, "relative": short_of_group()})
 
 
@@ -106,7 +104,7 @@ def linear(max_length: int) -> Shaping:
 
 
 def length_rewards(
-    max_length: Count = 3584,
+    max_length: MaxLength = 3584,
     form: Callable[[int], Shaping] = cosine,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -115,13 +113,10 @@ def length_rewards(
     """GRPO on the token mean, with a reward that depends on the length.
 
     Args:
-      max_length: budget of response tokens (L).
       form: `cosine`, `relative`, `overlong` or `linear`.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(form(max_length))]),
     )
 
@@ -132,12 +127,4 @@ METHOD = Method(
     "https://arxiv.org/abs/2503.16219",
     changes="reward",
     small={"max_length": 8},
-    left_out="the reward of the format",
-    reports=(
-        "Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs"
-    ),
-    traps=(
-        "in groups of equal outcomes length alone decides, at full strength; truncated responses "
-        "are incorrect and longest, so they are punished twice; give max_length the run's budget"
-    ),
 )

@@ -11,7 +11,12 @@ https://github.com/real-absolute-AI/LongRLVR
 An incorrect response (a = 0) earns η at most, a correct one 1 + F. β = 2 tolerates citing too much.
 P, R and the format are rewards of the task (`columns`); `rlvr_jax.verifiers.texts.longrlvr` reads
 the cited chunks of a response. The authors drop groups of mixed outcomes and equal total rewards.
-Here all groups stay, as equal rewards teach nothing. The authors judge answers by a model.
+Here all groups stay, as equal rewards teach nothing.
+
+Left out: the judge of answers; the filter of groups
+Reports: a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5
+Traps: rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50
+chunks, 2 of them relevant, still scores 0.17; the task must provide precision, recall and format
 """
 
 from collections.abc import Sequence
@@ -19,9 +24,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -32,7 +35,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
 
@@ -50,26 +52,21 @@ def grounded(
     Args:
       precision, recall: columns of the task's rewards.
       form: column that is 1 where the format is correct; None: it always is.
-      beta: β.
-      share: η.
-    Reads: outcome, component_rewards. Metrics: reward/precision, reward/recall, reward/f_score and,
-      with a format, reward/format.
+    Metrics: reward/precision, reward/recall, reward/f_score and, with a format, reward/format.
     """
     columns = [precision, recall, *([] if form is None else [form])]
 
-    def apply(rollouts, state, moment):
-        del moment
+    def reward(rollouts):
         cited = [rollouts.component_rewards[:, column] for column in columns]
         score, outcome = f_score(*cited[:2], beta), rollouts.outcome
-        parts = dict(zip(("precision", "recall", "format"), cited, strict=False))
-        metrics = {f"reward/{name}": judged_mean(part, rollouts) for name, part in parts.items()}
-        metrics["reward/f_score"] = judged_mean(score, rollouts)
-        reward = outcome + share * score + (1 - share) * outcome * score
+        names = ("reward/precision", "reward/recall", "reward/format")
+        parts = {**dict(zip(names, cited, strict=False)), "reward/f_score": score}
+        earned = outcome + share * score + (1 - share) * outcome * score
         if form is not None:
-            reward = jnp.where(cited[2] > 0.5, reward, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
-        return reward, state, metrics
+            earned = jnp.where(cited[2] > 0.5, earned, jnp.where(jnp.isnan(cited[2]), jnp.nan, 0))
+        return earned, parts
 
-    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=max(columns) + 1)
+    return shaping(reward, columns=max(columns) + 1)
 
 
 def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
@@ -95,23 +92,9 @@ def longrlvr(
       columns: of the task's rewards: precision, recall and, if it may be broken, the format.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
     )
 
 
-METHOD = Method(
-    longrlvr,
-    "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
-    "https://github.com/real-absolute-AI/LongRLVR",
-    changes="reward",
-    left_out="the judge of answers; the filter of groups",
-    reports="a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5",
-    traps=(
-        "rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50 "
-        "chunks, 2 of them relevant, still scores 0.17; the task must provide precision, recall "
-        "and format"
-    ),
-)
+METHOD = Method(longrlvr, changes="reward")

@@ -11,6 +11,12 @@
 Only the history is stored, so a label reverts when the test fails. A fraction that saturates has a
 falling slope, so late repair stops by itself. Answers are equal if the task gives them the same
 name (`Grade.answer`). The authors' scripts use a slope of 0.025 as well.
+
+Reports: Qwen3-4B base, 10 to 90 % of labels incorrect: 3.6 to 3.9 points on six maths sets, 3.3 to
+4.6 on three others
+Traps: the fraction is that of each visit's own majority, so a change of majority does not show;
+nothing is relabelled in the first visits or where answers tie; a saturated fraction brings the
+incorrect label back
 """
 
 import hashlib
@@ -21,10 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Stage, experience, part
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import slopes
 from rlvr_jax.types import Method, Recipe
@@ -37,7 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 NONE = -1  # in place of a majority: there is no unique one
 
@@ -62,21 +65,11 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
 
     It overwrites the verifier's outcome, reward and grades.
 
-    Args:
-      start: visits before a label can be replaced.
-      slope: least rise of the majority's fraction per visit.
-      visits: number of remembered visits.
-    Reads: Grade.answer. Writes: outcome, reward. Metrics: relabelled_groups (fraction of the
-      groups), relabelled_rows (fraction of the rows whose outcome changed).
-    Raises:
-      ValueError: when a run begins, a task whose grades name no answers.
+    Metrics: relabelled_groups (fraction of the groups), relabelled_rows (fraction of the rows whose
+      outcome changed).
     """
 
     def init(setting):
-        if not setting.task.answers:
-            raise ValueError(
-                f"relabel: task must name answers (Task.answers), got {setting.task.name!r}"
-            )
         prompts = len(setting.task.train)
         return Labels(
             np.full((prompts, visits), NONE, np.int32),
@@ -85,7 +78,6 @@ def relabel(start: NonNegativeInt, slope: Finite, visits: Count) -> Stage:
         )
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         majority, rate, count = (array.copy() for array in state)
         outcome, grades = batch.rollouts.outcome.copy(), list(batch.grades)
         replaced = np.zeros(len(batch.groups), bool)
@@ -189,27 +181,10 @@ def olr(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(stages=[relabel(start, slope, visits)]),
     )
 
 
-METHOD = Method(
-    olr,
-    "Can LLMs Learn to Reason Robustly under Noisy Supervision?",
-    "https://github.com/ShenzhiYang2000/OLR",
-    changes="reward",
-    reports=(
-        "Qwen3-4B base, 10 to 90 % of labels incorrect: 3.6 to 3.9 points on six maths sets, 3.3 "
-        "to 4.6 on three others"
-    ),
-    traps=(
-        "the fraction is that of each visit's own majority, so a change of majority does not show; "
-        "nothing is relabelled in the first visits or where answers tie; a saturated fraction "
-        "brings the incorrect label back"
-    ),
-)
+METHOD = Method(olr, changes="reward")

@@ -8,28 +8,30 @@
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 A mean of probabilities, because one improbable token destroys a product. The filter of groups
-begins at step 11; the authors sample further prompts in place of the dropped groups. The authors
-round p to bfloat16. Without the tags, the answer is scored at the end of the response.
+begins at step 11. Without the tags, the answer is scored at the end of the response.
+
+Left out: further prompts for groups that are dropped; the penalty for repetition
+Reports: Qwen2.5-7B: 7.6 points on TheoremQA and 7.5 on Minerva over VeriFree, 1.6 over
+General-Reasoner, mean of seven
+Traps: answers below the likelihood without reasoning all earn 0, and groups of these are dropped; β
+0.5 is for Qwen, Llama 0.9, Gemma 1.0; a product of probabilities is worse; the authors' code rounds
+to bfloat16
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_std
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.experience import Actor, Batch, Stage, experience
+from rlvr_jax.objectives import clipped_objective, group_std, masked_mean, part
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 
 class Spliced(NamedTuple):
@@ -83,16 +85,48 @@ def _reference(prompt: Prompt) -> str:
     return "" if prompt.answer is None else str(prompt.answer)
 
 
+class SpreadState(NamedTuple):
+    """The running mean of the standard deviation of a group's rewards.
+
+    Fields:
+      steps: int32 [], steps that were observed.
+      total: float64 [], sum over the first steps.
+      mean: float64 [], the running mean; 0 before the filter starts.
+    """
+
+    steps: np.ndarray
+    total: np.ndarray
+    mean: np.ndarray
+
+    def after(self, deviations: np.ndarray, keep: float, start: int) -> SpreadState:
+        """The state after a step; steps without any standard deviation do not count.
+
+        The running mean begins at step `start` as the mean over the steps before.
+        """
+        found = np.asarray(deviations, np.float64)
+        found = found[np.isfinite(found)]
+        if not len(found):
+            return self
+        level = float(found.mean())
+        steps, total = self.steps + np.int32(1), self.total
+        if steps > start:
+            return SpreadState(steps, total, keep * self.mean + (1 - keep) * level)
+        total = total + level
+        return SpreadState(steps, total, np.float64(total / steps) if steps == start else self.mean)
+
+
+NO_SPREAD = SpreadState(np.int32(0), np.float64(0), np.float64(0))
+
+
 class LikelyAnswerState(NamedTuple):
     """State between steps.
 
     Fields:
       base: float32 [P], b of each prompt; NaN until it is first sampled.
-      spread: `SpreadState`.
     """
 
     base: np.ndarray
-    spread: Any
+    spread: SpreadState
 
 
 @part
@@ -108,12 +142,7 @@ def likely_answers(
     The answer's tokens are those after the common prefix of the two texts without and with the
     answer. Reasoning that leaves no room for the answer is truncated at its end.
 
-    Args:
-      splice: (prompt, response) -> where the answer begins, and the answer.
-      form_share: c.
-      spread_share, keep, start: as in `spread_floor`.
-    Reads: Prompt.answer, texts. Writes: reward, mask. Scores: each response once more, and each new
-      prompt under the initial policy.
+    Scores: each response once more, and each new prompt under the initial policy.
     Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format (means over the
       graded rows), group_spread, spread_floor, dropped_share (of the groups with a graded row).
     Raises:
@@ -121,13 +150,12 @@ def likely_answers(
         longer than a response may be.
     Source: RLPR, https://github.com/OpenBMB/RLPR.
     """
-    spread_filter = spread_floor(spread_share, keep, start)
 
     def init(setting):
         for prompt in setting.task.train:
             _check_answer(splice(prompt, Response("")), prompt)
         base = np.full(len(setting.task.train), np.nan, np.float32)
-        return LikelyAnswerState(base, spread_filter.init())
+        return LikelyAnswerState(base, NO_SPREAD)
 
     def apply(batch, actor, state, turn):
         kind, graded = batch.rollouts.reward.dtype, batch.decided
@@ -139,7 +167,7 @@ def likely_answers(
         earned = np.where(graded, (1 - form_share) * gain + form_share * form, 0).astype(kind)
         group = np.where(graded, batch.rollouts.group, -1 - np.arange(len(batch)))
         spread = np.asarray(group_std(earned, group.astype(np.int32)))
-        floor = spread_filter.floor(state.spread)
+        floor = spread_share * float(state.spread.mean)
         low = graded & ~(spread >= floor)
         # The first graded row represents its group.
         graded_rows = [rows[graded[rows]] for rows in batch.groups]
@@ -154,7 +182,7 @@ def likely_answers(
                 "group_spread": float(spread[first].mean()),
                 "dropped_share": float(low[first].mean()),
             }
-        after = LikelyAnswerState(known, spread_filter.observe(state.spread, spread[first]))
+        after = LikelyAnswerState(known, state.spread.after(spread[first], keep, start))
         return batch.without(low).with_rollouts(reward=earned), after, metrics
 
     return Stage(apply, init, reads=frozenset({"answer"}), by_row=True)
@@ -217,69 +245,6 @@ def _base(batch, actor, known, splice) -> tuple[np.ndarray, np.ndarray]:
     return stored.astype(np.float32), known
 
 
-class SpreadState(NamedTuple):
-    """The running mean of the standard deviation of a group's rewards.
-
-    Fields:
-      steps: int32 [], steps that were observed.
-      total: float64 [], sum over the first steps.
-      mean: float64 [], the running mean; 0 before the filter starts.
-    """
-
-    steps: np.ndarray
-    total: np.ndarray
-    mean: np.ndarray
-
-
-class SpreadFloor(NamedTuple):
-    """A filter of groups whose rewards differ too little.
-
-    Fields:
-      init: () -> state.
-      observe: (state, standard deviations of the sampled groups) -> state.
-      floor: (state) -> the least standard deviation that is trained on; 0 before the start.
-    """
-
-    init: Callable[[], SpreadState]
-    observe: Callable[[SpreadState, np.ndarray], SpreadState]
-    floor: Callable[[SpreadState], float]
-
-
-def spread_floor(share: float, keep: float, start: int) -> SpreadFloor:
-    """Drops groups whose standard deviation is below β times its running mean over the steps.
-
-    The running mean begins at step `start` as the mean over the steps before. Steps in which no
-    group has a standard deviation do not count.
-
-    Args:
-      share: β.
-      keep: weight of the old running mean.
-      start: first step, from 0, whose groups are dropped.
-    """
-
-    def init():
-        return SpreadState(np.int32(0), np.float64(0), np.float64(0))
-
-    def observe(state, deviations):
-        found = np.asarray(deviations, np.float64)
-        found = found[np.isfinite(found)]
-        if not len(found):
-            return state
-        level = float(found.mean())
-        steps = state.steps + np.int32(1)
-        if steps < start:
-            return SpreadState(steps, state.total + level, state.mean)
-        if steps == start:
-            total = state.total + level
-            return SpreadState(steps, total, np.float64(total / steps))
-        return SpreadState(steps, state.total, keep * state.mean + (1 - keep) * level)
-
-    def floor(state):
-        return share * float(state.mean) if state.steps >= start else 0.0
-
-    return SpreadFloor(init, observe, floor)
-
-
 def rlpr(
     form_share: Unit = 0.1,
     spread_share: NonNegative = 0.5,
@@ -302,28 +267,11 @@ def rlpr(
         format: `behind_tags`, or `at_last_word` for tasks without tags.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             stages=[likely_answers(splice, form_share, spread_share, keep, start)]
         ),
     )
 
 
-METHOD = Method(
-    rlpr,
-    "RLPR: Extrapolating RLVR to General Domains without Verifiers",
-    "https://arxiv.org/abs/2506.18254",
-    changes="reward, selection",
-    left_out="further prompts for groups that are dropped; the penalty for repetition",
-    reports=(
-        "Qwen2.5-7B: 7.6 points on TheoremQA and 7.5 on Minerva over VeriFree, 1.6 over "
-        "General-Reasoner, mean of seven"
-    ),
-    traps=(
-        "answers below the likelihood without reasoning all earn 0, and groups of these are "
-        "dropped; β 0.5 is for Qwen, Llama 0.9, Gemma 1.0; a product of probabilities is worse; "
-        "the authors' code rounds to bfloat16"
-    ),
-)
+METHOD = Method(rlpr, changes="reward, selection")

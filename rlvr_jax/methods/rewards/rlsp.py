@@ -17,33 +17,33 @@ Deviations:
 - C is a quarter of the budget (theirs: 1000 of 4096). The authors count characters up to the first
   box, divided by four.
 - A truncated response earns at most the e of the shortest finished one.
+
+Left out: demonstrations before RL; the authors' judge (`--judge` brings one); the critic's first
+steps without policy updates
+Reports: Llama-3.1-8B-Instruct: 23 % on MATH-500; Qwen2.5-32B-Instruct: 10 % on AIME 2024;
+backtracking appears from the length reward alone
+Traps: short correct responses may earn less than long incorrect ones; padding and repetition pay in
+full; the authors' code pays 0, its best, where its grader fails; do not combine it with a penalty
+on length
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives import (
-    critic_of,
-    generalized_advantage,
-    whitened,
-)
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.experience import Shaping, experience, judged_rows, shape, shaping
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, part, whitened
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
     ClipLow,
-    Count,
-    HalfWidth,
     KLCoefficient,
+    MaxLength,
     NonNegative,
     NonNegativeInt,
     TraceDecay,
     Unit,
+    ValueClip,
 )
-from rlvr_jax.types.parts import part
 
 NO_ANSWER = -0.5  # outcome of a response without an answer
 
@@ -58,19 +58,11 @@ def decoupled_exploration(
 ) -> Shaping:
     """(1 - w) (v + e) + w g, or v + e without a judge.
 
-    Args:
-      scale: C, the length that costs 1.
-      cap: the most that a short response costs; None: no cap.
-      weight: w.
-      judge: column of the task's rewards with g, ½ where it is outside [0, 1]; None: no judge.
-      clip: bound of the sum on both sides; None: none.
-    Reads: outcome, answer, truncated, component_rewards if there is a judge.
     Metrics: reward/outcome, reward/exploration, reward/effort, and out_of_order: 1 if e differs by
       more than 1 in the batch, so that length can outweigh correctness.
     """
 
-    def apply(rollouts, state, moment):
-        del moment
+    def reward(rollouts):
         kind = rollouts.outcome.dtype
         no_answer = (rollouts.answer < 0) & (rollouts.outcome == 0)
         outcome = jnp.where(no_answer, NO_ANSWER, rollouts.outcome).astype(kind)
@@ -83,29 +75,25 @@ def decoupled_exploration(
         exploration = jnp.where(rollouts.truncated & jnp.any(finished), held, exploration)
         gap = jnp.max(jnp.where(counted, exploration, -jnp.inf))
         gap = gap - jnp.min(jnp.where(counted, exploration, jnp.inf))
-        metrics = {
-            "reward/outcome": judged_mean(outcome, rollouts),
-            "reward/exploration": judged_mean(exploration, rollouts),
-            "out_of_order": jnp.where(gap > 1, 1.0, 0.0),
+        parts = {
+            "reward/outcome": outcome,
+            "reward/exploration": exploration,
+            "out_of_order": jnp.full_like(outcome, jnp.where(gap > 1, 1.0, 0.0)),
         }
-        reward = outcome + exploration
+        earned = outcome + exploration
         if judge is not None:
-            effort = usable_effort(rollouts.component_rewards[:, judge])
-            metrics["reward/effort"] = judged_mean(effort, rollouts)
-            reward = (1 - weight) * reward + weight * effort
-        return reward if clip is None else jnp.clip(reward, -clip, clip), state, metrics
+            effort = rollouts.component_rewards[:, judge]
+            # A judge that failed counts half.
+            effort = jnp.where((effort >= 0) & (effort <= 1), effort, 0.5)
+            parts["reward/effort"] = effort
+            earned = (1 - weight) * earned + weight * effort
+        return earned if clip is None else jnp.clip(earned, -clip, clip), parts
 
-    reads = {"answer"} if judge is None else {"answer", "component_rewards"}
-    return Shaping(apply, reads=frozenset(reads), columns=0 if judge is None else judge + 1)
-
-
-def usable_effort(effort: Float[Array, "B"]) -> Float[Array, "B"]:
-    """The judge's number in [0, 1]; ½ where the judge failed."""
-    return jnp.where((effort >= 0) & (effort <= 1), effort, 0.5)
+    return shaping(reward, reads={"answer"}, columns=0 if judge is None else judge + 1)
 
 
 def rlsp(
-    max_length: Count = 4096,
+    max_length: MaxLength = 4096,
     scale: NonNegative | None = None,
     cap: Bound | None = 10.0,
     effort_weight: Unit = 0.0,
@@ -115,50 +103,26 @@ def rlsp(
     trace_decay: TraceDecay = 0.95,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
-    value_clip: HalfWidth = 0.2,
+    value_clip: ValueClip = 0.2,
 ) -> Recipe:
     """PPO with a critic, on outcomes plus a reward for long reasoning.
 
     Args:
-      max_length: budget of response tokens.
       scale: length that costs 1 (C); None: a quarter of the budget.
       cap: the most that a short response costs; None: no cap.
       effort_weight: weight of the judge's effort (w).
       judge: column of the task's rewards with that effort; None: no judge.
       clip: bound of the reward on both sides; None: none.
-      value_clip: half-width of the critic's trust region.
     """
     reward = decoupled_exploration(
         max_length / 4 if scale is None else scale, cap, effort_weight, judge, clip
     )
     estimator = generalized_advantage(1.0, trace_decay, kl_coefficient)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[shape(reward)]),
         critic=critic_of(estimator, value_clip),
     )
 
 
-METHOD = Method(
-    rlsp,
-    "On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
-    "https://arxiv.org/abs/2502.06773",
-    changes="reward, advantage",
-    baseline="other",
-    small={"max_length": 24},
-    left_out=(
-        "demonstrations before RL; the authors' judge (`--judge` brings one); "
-        "the critic's first steps without policy updates"
-    ),
-    reports=(
-        "Llama-3.1-8B-Instruct: 23 % on MATH-500; Qwen2.5-32B-Instruct: 10 % on AIME 2024; "
-        "backtracking appears from the length reward alone"
-    ),
-    traps=(
-        "short correct responses may earn less than long incorrect ones; padding and repetition "
-        "pay in full; the authors' code pays 0, its best, where its grader fails; do not combine "
-        "it with a penalty on length"
-    ),
-)
+METHOD = Method(rlsp, changes="reward, advantage", baseline="other", small={"max_length": 24})

@@ -11,19 +11,23 @@ A reconstruction: the abstract gives no equation. The reward is the smallest one
 confident errors most and keeps the policy from always abstaining. An incorrect answer with c below
 ½ costs less than abstaining, so the policy can learn to guess. Three rewards of the task
 (`columns`) hold answerability, abstention and c. Balance the kinds of prompts.
+
+Left out: the supervised phase before RL
+Reports: its own C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by human
+judgement
+Traps: the reward is ours; the more frequent kind of prompts sets how often the policy abstains; an
+incorrect answer of low confidence costs less than abstaining; the policy can lower its own
+confidence
 """
 
 from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -32,33 +36,30 @@ def confident_abstention(
 ) -> Shaping:
     """The table of the module; NaN (no reward) where a column is NaN or c is outside [0, 1].
 
-    Args:
-      answerable, abstained, confidence: columns of the task's rewards, the first two of 0 and 1.
-    Reads: outcome, component_rewards. Metrics: reward/abstained, reward/right_of_answered,
-      reward/hallucinated (fraction of the unanswerable questions that are answered).
+    Metrics: reward/abstained, reward/right_of_answered, reward/hallucinated (fraction of the
+      unanswerable questions that are answered).
     """
     columns = (answerable, abstained, confidence)
 
-    def apply(rollouts, state, moment):
-        del moment
+    def reward(rollouts):
         has, none, sure = (rollouts.component_rewards[:, column] for column in columns)
         known, silent, correct = has > 0.5, none > 0.5, is_correct(rollouts.outcome)
         of_answerable = jnp.where(silent, -0.5, jnp.where(correct, 1.0, -sure))
         of_unanswerable = jnp.where(silent, 1.0, -(0.5 + 0.5 * sure))
-        reward = jnp.where(known, of_answerable, of_unanswerable).astype(sure.dtype)
+        earned = jnp.where(known, of_answerable, of_unanswerable).astype(sure.dtype)
         usable = (sure >= 0) & (sure <= 1) & ~jnp.isnan(has) & ~jnp.isnan(none)
 
-        def fraction(values, where):
-            return judged_mean(jnp.where(where, values.astype(sure.dtype), jnp.nan), rollouts)
+        def over(values, where):
+            return jnp.where(where, values.astype(sure.dtype), jnp.nan)
 
-        metrics = {
-            "reward/abstained": fraction(silent, ~jnp.isnan(none)),
-            "reward/right_of_answered": fraction(correct, known & ~silent),
-            "reward/hallucinated": fraction(~silent, ~known & ~jnp.isnan(has)),
+        parts = {
+            "reward/abstained": over(silent, ~jnp.isnan(none)),
+            "reward/right_of_answered": over(correct, known & ~silent),
+            "reward/hallucinated": over(~silent, ~known & ~jnp.isnan(has)),
         }
-        return jnp.where(usable, reward, jnp.nan), state, metrics
+        return jnp.where(usable, earned, jnp.nan), parts
 
-    return Shaping(apply, reads=frozenset({"component_rewards"}), columns=max(columns) + 1)
+    return shaping(reward, columns=max(columns) + 1)
 
 
 def salu(
@@ -73,28 +74,9 @@ def salu(
       columns: of the task's rewards: answerable, abstained (0 or 1), confidence.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(stages=[shape(confident_abstention(*columns))]),
     )
 
 
-METHOD = Method(
-    salu,
-    "Harnessing RLHF for Robust Unanswerability Recognition and Trustworthy Response Generation in"
-    " LLMs",
-    "",
-    changes="reward",
-    evidence="reconstruction",
-    left_out="the supervised phase before RL",
-    reports=(
-        "its own C-IR_Answerability: above pipelines of classifiers, fewer hallucinations by "
-        "human judgement"
-    ),
-    traps=(
-        "the reward is ours; the more frequent kind of prompts sets how often the policy abstains; "
-        "an incorrect answer of low confidence costs less than abstaining; the policy can lower "
-        "its own confidence"
-    ),
-)
+METHOD = Method(salu, changes="reward", evidence="reconstruction")

@@ -14,15 +14,18 @@ In expectation over the rewards, the gradient of a token's objective is
 Without the clip it is 0. With the clip it pulls ρ back to 1. Entropy falls with the clip and rises
 without it (`clipped=False`). Run this control with several seeds before you believe a small gain
 of another reward.
+
+Reports: MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to
+79, Qwen2.5-Math-1.5B 44 to 46
+Traps: zero in expectation over rewards is not zero in a batch: run several seeds; unclipped runs
+may explode (about step 150); `inverted_outcome` rewards no incorrect answer in particular
 """
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.outcomes import Reward
-from rlvr_jax.experience.rewards.parts import Shaping
+from rlvr_jax.experience import Reward, Shaping, experience, part, shape
 from rlvr_jax.objectives import (
     group_normalized,
     importance_weighted,
@@ -31,19 +34,13 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.statistics.group_order import group_rank
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Rollouts
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Unit
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part
 def random_reward(chance: Unit = 0.5) -> Shaping:
-    """1 with a probability and 0 else, a function of step, prompt and place in the group.
-
-    Args:
-      chance: γ, probability of a reward of 1.
-    """
+    """1 with a probability and 0 else, a function of step, prompt and place in the group."""
 
     def apply(rollouts, state, moment):
         place = group_rank(jnp.zeros_like(rollouts.reward), rollouts.group, rollouts.rollout_id)
@@ -81,7 +78,7 @@ def spurious_rewards(
       clipped: with the trust region; False: the ratio is unbounded.
     """
     reward = random_reward(chance) if control is None else control
-    bounds = ppo_clip(low=clip_low, high=clip_high)
+    bounds = ppo_clip(clip_low, clip_high)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -92,18 +89,4 @@ def spurious_rewards(
     )
 
 
-METHOD = Method(
-    spurious_rewards,
-    "Exploration v.s. Exploitation: Rethinking RLVR through Clipping, Entropy, and Spurious Reward",
-    "https://github.com/ruixin31/Spurious_Rewards",
-    changes="reward",
-    reports=(
-        "MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to "
-        "79, Qwen2.5-Math-1.5B 44 to 46"
-    ),
-    traps=(
-        "zero in expectation over rewards is not zero in a batch: run several seeds; unclipped "
-        "runs may explode (about step 150); `inverted_outcome` rewards no incorrect answer in "
-        "particular"
-    ),
-)
+METHOD = Method(spurious_rewards, changes="reward")

@@ -8,7 +8,10 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.ampo import comprehension, none_above
 
 PAPER = "the paper's form, of which the method has the released script's"
-LEFT_OUT = {"advantages_std": PAPER, "loss_paper": PAPER, "dlogits_paper": PAPER}
+LEFT_OUT = {
+    **dict.fromkeys(("advantages_std", "loss_paper", "dlogits_paper"), PAPER),
+    "comprehension_geometric": "a mean that the method does not use",
+}
 
 
 def outputs(case, hyper):
@@ -31,7 +34,6 @@ def outputs(case, hyper):
     return {
         "need_guidance": none_above(hyper["threshold"])(outcomes),
         "comprehension": comprehension(logp, mask),
-        "comprehension_geometric": comprehension(logp, mask, geometric=True),
         "advantages": done.signals.advantage,
         "shaped": np.where(foreign[:, None], on_mask(done.signals.ratio, batch), 0),
         "token_loss": done.token_loss,

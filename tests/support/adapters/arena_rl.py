@@ -39,11 +39,10 @@ def outputs(case, hyper):
         found[f"adv_{name}"] = row_advantages(method, golden.prepared(method, batch))
 
     def of_groups(arena, standing):
-        def of(first):
-            compare = lambda pairs: judge([(first + i, first + j) for i, j in pairs])  # noqa: E731
-            return standing(size, play(size, arena.schedule, compare))
-
-        return np.concatenate([of(first) for first in range(0, len(quality), size)])
+        groups = np.arange(len(quality)).reshape(-1, size)
+        return np.concatenate(
+            [standing(size, rounds) for rounds in play(groups, arena.schedule, judge)]
+        )
 
     return {
         **found,

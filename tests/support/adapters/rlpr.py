@@ -5,7 +5,7 @@ import numpy as np
 from adapters.common import per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.rewards.rlpr import spread_floor
+from rlvr_jax.methods.rewards.rlpr import NO_SPREAD
 from rlvr_jax.objectives import group_std
 from rlvr_jax.types import Recipe, replace
 
@@ -24,12 +24,11 @@ def outputs(case, hyper):
     reward = golden.reference("rlpr", case)["reward"]
     batch = replace(golden.rollouts(case), reward=reward)
     spread = group_std(reward, batch.group)
-    spread_filter = spread_floor(hyper["beta"], keep=0.99, start=1)
-    state = spread_filter.observe(spread_filter.init(), per_group(spread, case))
+    state = NO_SPREAD.after(per_group(spread, case), keep=0.99, start=1)
     own = recipe("rlpr", epsilon=hyper["eps"]).objective
     return {
         "group_std": spread,
         "ema_std": state.mean,
-        "keep": np.asarray(spread) >= spread_filter.floor(state),
+        "keep": np.asarray(spread) >= hyper["beta"] * state.mean,
         "advantages": golden.evaluate(Recipe(own), case, batch=batch).signals.advantage,
     }

@@ -6,7 +6,7 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.distillation.srpo import taught_failures
+from rlvr_jax.methods.distillation.srpo import failures
 
 LEFT_OUT = {}
 
@@ -27,7 +27,7 @@ def outputs(case, hyper):
     done = golden.evaluate(method, case, stats_of=stats_of)
     batch = done.batch
     stats = stats_of(jnp.asarray(data["logits"]))
-    routed = np.asarray(taught_failures(batch, hyper["success"]))
+    routed = np.asarray(failures(hyper["success"])(batch))
     there = routed & np.asarray(batch.mask)
     return {
         "route": routed[:, 0],

@@ -28,13 +28,8 @@ def outputs(case, hyper):
 
     done = golden.evaluate(recipe("think_rm", compare=in_a_step, epsilon=hyper["eps"]), case)
 
-    def compare(first):
-        return lambda pairs: judge([(first + i, first + j) for i, j in pairs])
-
-    tables = []
-    for first in range(0, len(quality), size):
-        rounds = play(size, round_robin, compare(first))
-        tables.append(difference_table(size, rounds))
+    groups = np.arange(len(quality)).reshape(-1, size)
+    tables = [difference_table(size, rounds) for rounds in play(groups, round_robin, judge)]
     brought = np.asarray(done.batch.advantage)
     return {
         "diff": np.concatenate(tables),

@@ -1,1 +1,1 @@
-"""Stages that choose what is learned from."""
+"""Stages that choose groups and rows for training."""

@@ -1,4 +1,4 @@
-"""A right and a wrong answer to one prompt, beside each other."""
+"""Pairs of a correct and an incorrect response to one prompt."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from rlvr_jax.types import is_correct
 
 
 class Pair(NamedTuple):
-    """Rows of one group: its number, a right one and a wrong one."""
+    """A group's number, a correct row of it and an incorrect one."""
 
     group: int
     right: int
@@ -22,19 +22,18 @@ class Pair(NamedTuple):
 
 
 def mixed_groups(outcomes: np.ndarray) -> np.ndarray:
-    """Groups with a right and a wrong answer, bool [G].
-
-    Args:
-      outcomes: [G, N], NaN without a verdict.
-    """
+    """Groups with correct and incorrect responses, bool [G]; outcomes [G, N], NaN if ungraded."""
     known = ~np.isnan(outcomes)
     right = known & is_correct(np.nan_to_num(outcomes))
     return right.any(axis=1) & (known & ~right).any(axis=1)
 
 
 def contrast_pairs(batch: Batch) -> list[Pair]:
-    """One pair of each mixed group: the first right row, and the first of the wrong rows that give
-    the commonest wrong answer; without named answers the first wrong row."""
+    """One pair of each mixed group: the first correct row and an incorrect one.
+
+    The latter is the first row with the most frequent incorrect answer, without named answers the
+    first incorrect row.
+    """
     right = is_correct(batch.rollouts.outcome)
     pairs = []
     for group in np.flatnonzero(mixed_groups(batch.outcomes())):
@@ -49,7 +48,7 @@ def contrast_pairs(batch: Batch) -> list[Pair]:
 
 
 def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[Ask]:
-    """Asks for one response about both answers of each pair, beside their prompt."""
+    """Requests for one response to each pair, which is shown with its prompt."""
     texts = [response.text for response in batch.responses]
     return [
         replace(

@@ -1,4 +1,4 @@
-"""Which rows of a group are learned from, chosen before the advantage is estimated."""
+"""Choice of the rows for training, before the advantage is estimated."""
 
 from collections.abc import Callable
 
@@ -14,20 +14,18 @@ from rlvr_jax.types.parts import part
 def select_rows(
     choose: Callable[[Batch, np.ndarray, int, Turn], np.ndarray], drawn: Count
 ) -> Stage:
-    """Keeps some rows of each group, of more that were drawn.
+    """Samples larger groups and selects some rows of each.
 
     Args:
-      choose: (batch, rows of a group, number to keep, turn) -> those that are kept, as many as the
-        number; or none, and the group fills its place with its first rows, their mask cleared.
-      drawn: rows drawn for each that is kept, at least 1.
-    Reads: what `choose` reads. Metrics: selected_rows (share of the drawn ones),
-      dropped_groups (share).
+      choose: (batch, rows of a group, number N of selected rows, turn) -> N rows; or none, and the
+        first N rows stay with a cleared mask.
+      drawn: sampled rows for each selected row.
+    Metrics: selected_rows (fraction of the sampled rows), dropped_groups (fraction).
     Raises:
-      ValueError: `drawn` below 1; when called, a choice of another number.
+      ValueError: when called, a choice of another number.
     """
 
     def apply(batch, actor, state, turn):
-        del actor
         wanted = turn.setting.samples
         taken, cleared = [], []
         for rows in batch.groups:
@@ -39,10 +37,20 @@ def select_rows(
             taken.append(kept if len(kept) else rows[:wanted])
             cleared += [not len(kept)] * len(taken[-1])
         chosen = batch.take(np.concatenate(taken)).without(np.array(cleared)).renumbered()
-        told = {
+        metrics = {
             "selected_rows": float(len(chosen) / len(batch)),
             "dropped_groups": float(np.mean(cleared)),
         }
-        return chosen, state, told
+        return chosen, state, metrics
 
     return Stage(apply, size=lambda samples: drawn * samples)
+
+
+@part
+def mask_truncated() -> Stage:
+    """Removes truncated responses from the loss; their rewards stay in their groups."""
+
+    def apply(batch, actor, state, turn):
+        return batch.without(batch.rollouts.truncated), state, {}
+
+    return apply

@@ -1,1 +1,1 @@
-"""Stages that bring in rows which the policy did not draw."""
+"""Stages that add rows which the policy did not sample."""

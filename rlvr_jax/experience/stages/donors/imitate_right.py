@@ -1,4 +1,4 @@
-"""Right answers that are kept, and imitated in later rounds."""
+"""Correct responses that later rounds imitate."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from rlvr_jax.types import is_correct
 
 
 def first_of_right(batch: Batch) -> np.ndarray:
-    """Right rows that are the first with their tokens in their group, bool [B]."""
+    """Correct rows that are the first with their tokens in their group, bool [B]."""
     rollouts, known = batch.rollouts, set()
     kept = np.zeros(len(batch), bool)
     texts = np.where(rollouts.mask, rollouts.tokens, -1)
@@ -18,11 +18,7 @@ def first_of_right(batch: Batch) -> np.ndarray:
     return kept
 
 
-def to_imitate(batch: Batch, rows: np.ndarray) -> Batch:
-    """The batch with nothing on the mask, and some rows supervised.
-
-    Args:
-      rows: bool [B].
-    """
+def to_imitate(batch: Batch, rows: np.ndarray | bool) -> Batch:
+    """The batch with a cleared mask and some supervised rows (bool [B], or one value for all)."""
     nothing = np.zeros_like(batch.rollouts.mask)
-    return batch.with_rollouts(mask=nothing, supervised=np.asarray(rows))
+    return batch.with_rollouts(mask=nothing, supervised=np.full(len(batch), rows))

@@ -1,4 +1,4 @@
-"""The worked solutions of the step's prompts, played with their environment, as rows to imitate."""
+"""Worked solutions with the replies of an environment, as rows to imitate."""
 
 import concurrent.futures
 from dataclasses import replace
@@ -16,19 +16,17 @@ from rlvr_jax.types.parts import part
 
 @part(reads=frozenset({"solution"}), writes=frozenset({"supervised", "origin"}), by_row=True)
 def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 512) -> Stage:
-    """Learns from worked solutions whose steps are turns with an environment.
+    """Imitates worked solutions whose steps are turns with an environment.
 
-    Each step but the last is said to the environment, and what that says stands behind it, as in a
-    response that is drawn by `turns`; a step that is not answered is followed by the next one.
-    Replies have a tool's `origin`: an objective leaves them out by `imitate(…, where=own_words)`.
-    A solution that is longer than the budget of a response with its replies is left out. What is
-    drawn is graded and counted, one response to each prompt is enough.
+    The environment replies to each step except the last, as in a response sampled by `turns`. A
+    step may have no reply. Replies have a tool's `origin`: an objective leaves them out by
+    `imitate(…, where=own_words)`. A solution that is longer with its replies than the budget of a
+    response is left out. Sampled responses are only graded and counted: one per prompt is enough.
 
     Args:
       environment: None: that of the task.
-      reply_tokens: of a reply at most.
-    Reads: Prompt.solution. Writes: mask (nothing is on it), supervised, origin. Metrics:
-      imitated_solutions (rows), solutions_too_long (prompts), and the sums of what the environment
+      reply_tokens: largest number of tokens of a reply.
+    Metrics: imitated_solutions (rows), solutions_too_long (prompts), and sums of the environment's
       counts.
     """
 
@@ -38,31 +36,30 @@ def imitate_turns(environment: Environment | None = None, reply_tokens: Count = 
         world = environment_of("imitate_turns", environment, turn.setting.task)
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             how = Driver(actor, world, turn, 0, reply_tokens, {}, threads)
-            tokens, told, counts = _played(how, asks, batch.tokenizer)
+            tokens, replied, counts = _played(how, asks, batch.tokenizer)
         fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
         counts |= {
             "imitated_solutions": float(fit.sum()),
             "solutions_too_long": float(np.sum(~fit)),
         }
         if not fit.any():
-            return to_imitate(batch, np.zeros(len(batch), bool)), state, counts
+            return to_imitate(batch, False), state, counts
         rows = np.flatnonzero(fit)
         written = actor.written([asks[row] for row in rows], [tokens[row] for row in rows])
         origin = np.zeros(written.rollouts.tokens.shape, np.int32)
         for place, row in enumerate(rows):
-            origin[place, : len(told[row])] = np.where(told[row], TOOL, 0)
+            origin[place, : len(replied[row])] = np.where(replied[row], TOOL, 0)
         written = actor.grade(written.with_rollouts(origin=origin))
         written = replace(written, tokenizer=batch.tokenizer, further=batch.further)
-        return to_imitate(written, np.ones(len(written), bool)), state, counts
+        return to_imitate(written, True), state, counts
 
     return apply
 
 
 def _played(how: Driver, asks, tokenizer):
-    """Tokens of the solutions with the replies to their steps, which of them a reply is, and sums
-    of what the environment counts."""
+    """Tokens of the solutions with replies, whether they are a reply's, and sums of counts."""
     tokens = [[] for _ in asks]
-    told: list[list[bool]] = [[] for _ in asks]
+    replied: list[list[bool]] = [[] for _ in asks]
     episodes = [Episode(ask.prompt) for ask in asks]
     counts: dict[str, float] = {}
     for step in range(max(len(ask.prompt.solution) for ask in asks)):
@@ -72,11 +69,11 @@ def _played(how: Driver, asks, tokenizer):
                 continue
             text = ask.prompt.solution[step]
             ids = how.actor.encode(text)
+            last = step == len(ask.prompt.solution) - 1
+            ids = [*ids, how.actor.stop_token()] if last else ids
             tokens[row] += ids
-            told[row] += [False] * len(ids)
-            if step == len(ask.prompt.solution) - 1:
-                tokens[row].append(how.actor.stop_token())
-                told[row].append(False)
+            replied[row] += [False] * len(ids)
+            if last:
                 continue
             keys[row] = f"solution/{ask.round}/{ask.number}/{row}/{step}"
             if (future := how.ask(keys[row], episodes[row], text, how.owns(row))) is not None:
@@ -86,5 +83,5 @@ def _played(how: Driver, asks, tokenizer):
                 counts[name] = counts.get(name, 0.0) + value
             ids = how.tokens_of(reply, tokenizer, True, tokens[row][-1])
             tokens[row] += ids
-            told[row] += [True] * len(ids)
-    return tokens, told, counts
+            replied[row] += [True] * len(ids)
+    return tokens, replied, counts

@@ -1,4 +1,4 @@
-"""Answers of an earlier policy that join every batch."""
+"""Responses of an earlier policy that join every batch."""
 
 import math
 from dataclasses import replace
@@ -23,19 +23,18 @@ from rlvr_jax.types.parts import part
 
 @part
 def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
-    """Adds answers that the first policy gave to prompts that were rated.
+    """Adds responses of the initial policy to prompts that were rated.
 
-    One answer is kept of each prompt that was rated (as `set_solved_aside` and `rate_first` ask
-    for), if all answers to it were right or `solved` is False. From the step after on, some of
-    them, drawn uniformly, stand behind the rows of the batch, each a group of its own, on the mask
-    and marked `off_policy`. Their log-probs under the policy that wrote them are the
-    reference's, where that policy is the one that the run began with.
+    One response of each rated prompt (`set_solved_aside`, `rate_first`) is stored, if all responses
+    to it were correct or `solved` is False. From the next step, random ones follow the rows of the
+    batch, each as its own group, on the mask and marked `off_policy`. Their log-probs are the
+    reference's if the initial policy is the reference.
 
     Args:
-      share: of the rows of a step that are added, positive.
-      capacity: answers that are kept, the newest ones.
-      solved: of prompts that were always solved alone.
-    Writes: off_policy, origin. Metrics: rehearsed (rows), kept_answers.
+      share: added rows as a fraction of the rows of a step.
+      capacity: stored responses, the newest ones.
+      solved: only of prompts that were always solved.
+    Metrics: rehearsed (rows), kept_answers.
     Source: DPH-RL, https://github.com/seamoke/DPH-RL.
     """
 
@@ -50,31 +49,30 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
         setting = turn.setting
         number = math.floor(share * setting.prompts * setting.samples)
         places = uniform_places(state, number, turn.random())
-        told = {"rehearsed": float(len(places)), "kept_answers": float(state.held)}
+        metrics = {"rehearsed": float(len(places)), "kept_answers": float(state.held)}
         if not len(places):
-            return batch, state, told
-        kept = taken(state, np.sort(places))
-        rows = rewritten(actor, setting.task, kept)
-        told_then = kept["outcome"].astype(batch.rollouts.outcome.dtype)
+            return batch, state, metrics
+        stored = taken(state, np.sort(places))
+        rows = rewritten(actor, setting.task, stored)
+        outcome = stored["outcome"].astype(batch.rollouts.outcome.dtype)
         rows = own_rows(rows).with_rollouts(
-            outcome=told_then, reward=told_then, off_policy=np.ones(len(rows), bool)
+            outcome=outcome, reward=outcome, off_policy=np.ones(len(rows), bool)
         )
-        rows = replace(rows, grades=[Grade(float(outcome)) for outcome in told_then])
-        return concatenate([batch, rows]), state, told
+        rows = replace(rows, grades=[Grade(float(one)) for one in outcome])
+        return concatenate([batch, rows]), state, metrics
 
     def observe(state, turn, seen, learned):
-        del learned
         for batch in seen:
-            outcomes, plain = batch.outcomes(), repeatable(batch, turn.setting)
-            kept = [
+            plain = repeatable(batch, turn.setting)
+            chosen = [
                 rows[0]
-                for rows, told in zip(batch.groups, outcomes, strict=True)
+                for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True)
                 if batch.asks[rows[0]].rating
                 and plain[rows[0]]
-                and ((told == 1).all() if solved else not np.isnan(told[0]))
+                and ((outcomes == 1).all() if solved else not np.isnan(outcomes[0]))
             ]
-            if kept:
-                first = batch.take(np.array(kept))
+            if chosen:
+                first = batch.take(np.array(chosen))
                 numbers = np.array([ask.number for ask in first.asks], np.int32)
                 rollouts = first.rollouts
                 fields = {name: getattr(rollouts, name) for name in ("tokens", "length")}

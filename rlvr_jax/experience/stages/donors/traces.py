@@ -1,12 +1,12 @@
-"""Worked solutions among the policy's own answers: rows that a teacher wrote."""
+"""Worked solutions in the groups of the policy: rows of a teacher."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import is_correct
@@ -20,30 +20,20 @@ GIVES = frozenset({"off_policy", "origin"})
 
 @part(reads=frozenset({"solution"}), writes=GIVES)
 def add_traces(per_group: Count = 1) -> Stage:
-    """Puts the worked solution of every prompt into its group, in the place of a drawn answer.
+    """Replaces sampled responses of every group by the worked solution of its prompt.
 
-    The solution, its steps joined and ended by the stop token, is graded as an answer is: a wrong
-    one stays and is pushed down. One that is longer than the budget of a response is left out, and
-    its group is smaller.
+    The solution, its joined steps and the stop token, is graded like a response: an incorrect one
+    stays and is pushed down. A solution longer than the budget of a response is left out, and its
+    group is smaller. Log-probs of the added rows are 0.
 
     Args:
-      per_group: rows of a group that are the solution; so many fewer are drawn.
-    Reads: Prompt.solution. Writes: off_policy and origin (a teacher's) of the rows that are added;
-      their log-probs are 0. Metrics: traces (rows added), traces_right (of them),
-      traces_too_long (prompts).
+      per_group: rows of a group that are the solution.
+    Metrics: traces (rows added), traces_right (correct ones among them), traces_too_long (prompts).
     Raises:
-      ValueError: per_group below 1; when a run is set up, groups that would have no row of the
-        policy, and a prompt without a solution.
+      ValueError: at the start of a run, groups without a row of the policy, and a prompt without a
+        solution.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
-
-    def size(samples):
-        if samples <= per_group:
-            raise ValueError(
-                f"add_traces: per_group must be below the {samples} rollouts of a group, got"
-                f" {per_group}"
-            )
-        return samples - per_group
 
     def apply(batch, actor, state, turn):
         every = np.ones(len(batch.groups), bool)
@@ -53,17 +43,30 @@ def add_traces(per_group: Count = 1) -> Stage:
             batch = batch.with_groups(fit, traces, "append")
         return batch, state, trace_metrics(traces, fit)
 
-    return Stage(apply, size=size)
+    return Stage(apply, size=fewer_rows("add_traces: per_group", per_group))
+
+
+def fewer_rows(argument: str, number: int) -> Callable[[int], int]:
+    """The size of sampled groups without the rows that a stage adds to them (`Stage.size`)."""
+
+    def size(samples):
+        if samples <= number:
+            raise ValueError(
+                f"{argument} must be below the {samples} rollouts of a group, got {number}"
+            )
+        return samples - number
+
+    return size
 
 
 def off_policy_rows(batch: Batch) -> Batch:
-    """The rows as those of a teacher."""
+    """The rows, marked as a teacher's."""
     tokens = np.full(batch.rollouts.mask.shape, TEACHER, np.int32)
     return batch.with_rollouts(off_policy=np.ones(len(batch), bool), origin=tokens)
 
 
 def own_rows(batch: Batch) -> Batch:
-    """The batch with records of who wrote its rows: the policy, unless they say something else."""
+    """The batch with records of origin: the policy, except for rows that have such records."""
     rollouts = batch.rollouts
     known = {}
     if rollouts.off_policy is None:
@@ -76,11 +79,7 @@ def own_rows(batch: Batch) -> Batch:
 def solutions(
     actor: Actor, asks: Sequence[Ask], copies: int, turn: Turn
 ) -> tuple[Batch | None, np.ndarray]:
-    """Graded rows of the worked solutions of some prompts, and which of them fit the budget.
-
-    Returns:
-      One group for each that fits, None if none does; and bool [n].
-    """
+    """Graded rows of the worked solutions that fit the budget, None without any; and bool [n]."""
     stop = actor.stop_token()
     tokens = [[*actor.encode("".join(ask.prompt.solution)), stop] for ask in asks]
     fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
@@ -92,10 +91,23 @@ def solutions(
 
 
 def trace_metrics(traces: Batch | None, fit: np.ndarray) -> dict[str, float]:
-    """How many traces join, how many of them are correct, and how many are too long."""
+    """Numbers of added solutions, of correct ones among them, and of solutions that do not fit."""
     outcomes = np.zeros(0) if traces is None else traces.rollouts.outcome
     return {
         "traces": float(len(outcomes)),
         "traces_right": float(np.sum(is_correct(outcomes))),
         "traces_too_long": float(np.sum(~fit)),
     }
+
+
+def with_rows(batch: Batch, rows: np.ndarray, others: Batch, sources: np.ndarray) -> Batch:
+    """The batch with some rows replaced by rows of another batch.
+
+    Args:
+      rows: int [n], replaced rows.
+      sources: int [n], their replacements in `others`.
+    """
+    order = np.arange(len(batch))
+    order[rows] = len(batch) + sources
+    group = batch.renumbered().rollouts.group
+    return concatenate([batch, others]).take(order).with_rollouts(group=group).renumbered()

@@ -1,40 +1,34 @@
-"""The policy judges its own answers: shown one, does it give it again?"""
+"""The policy judges its own answers: whether it repeats an answer that it is shown."""
 
 from dataclasses import replace
 
+import numpy as np
+
+from rlvr_jax.experience.grades import with_info
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.donors.siblings import SHOWN
 from rlvr_jax.experience.views import with_answer
 from rlvr_jax.types.parts import part
 
 NAME = "again"
-"""Of the number that a grade gets."""
+"""Name of the number in a grade."""
 
 
 @part(at_grading=True, by_row=True, of_task=frozenset({"answers"}), rewards=(NAME,), views=(SHOWN,))
 def give_again() -> Stage:
-    """Adds to the grade of an answer whether the policy gives it again once it is shown it.
+    """Adds to each grade whether the policy repeats the answer that it is shown.
 
-    1 if the greedy response behind the prompt with the final answer (`with_answer`) has the same
-    final answer, 0 if it has another or none; 0, too, for a response without a final answer. So a
-    policy judges that cannot read a question in words. The verifier reads final answers and is not
-    asked whether they are right. Equal answers to one prompt are shown once. The number becomes the
-    first of `Task.rewards`; the outcome stays.
+    1 if the greedy response to the prompt with the answer (`with_answer`) has the same answer; 0
+    for another one or none, and for a response without an answer. So a policy can judge that cannot
+    read a question in words. The verifier only reads answers here. Equal answers to one prompt are
+    shown once. The number becomes the first of `Task.rewards`; the outcome does not change.
 
-    Reads: final answers. Draws: a response for every answer that is another one. Writes: info of
-    grades. Metrics: shown_answers, answers_given_again (counts); a curve info/again.
+    Samples: a response for every different answer.
+    Metrics: shown_answers, answers_given_again (counts); info/again.
     Raises:
-      ValueError: when a run begins, a task whose grades name no final answers, or one that shows
-        answers in words that the policy does not know.
+      ValueError: at the start of a run, a task that shows answers in words that the policy does not
+        know.
     """
-
-    def init(setting):
-        if not setting.task.answers:
-            raise ValueError(
-                "give_again: task must name final answers (Task.answers), got"
-                f" {setting.task.name!r}, which does not"
-            )
-        return ()
 
     def apply(batch, actor, state, turn):
         asked = batch.decided & [not ask.rating for ask in batch.asks]
@@ -57,15 +51,15 @@ def give_again() -> Stage:
                 )
                 for key, row in first.items()
             ]
-            told = actor.grade(actor.draw(asks, turn.key, {"top_k": 1})).grades
+            second = actor.grade(actor.draw(asks, turn.key, {"top_k": 1})).grades
             again |= {
-                key: float(one.answer == key[1]) for key, one in zip(first, told, strict=True)
+                key: float(one.answer == key[1]) for key, one in zip(first, second, strict=True)
             }
-        grades = [
-            replace(grade, info={**grade.info, NAME: again[key] if own else float("nan")})
-            for grade, key, own in zip(batch.grades, keys, asked, strict=True)
-        ]
-        counts = {"shown_answers": len(first), "answers_given_again": sum(again.values())}
-        return replace(batch, grades=grades), state, {name: float(n) for name, n in counts.items()}
+        counts = {
+            "shown_answers": float(len(first)),
+            "answers_given_again": float(sum(again.values())),
+        }
+        numbers = [again[key] if own else np.nan for key, own in zip(keys, asked, strict=True)]
+        return with_info(batch, [{NAME: number} for number in numbers]), state, counts
 
-    return Stage(apply, init=init)
+    return apply

@@ -1,10 +1,10 @@
-"""A second verifier grades answers: its numbers are further rewards."""
+"""A second verifier, whose numbers are further rewards."""
 
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rlvr_jax.experience.grades import grade
+from rlvr_jax.experience.grades import grade, with_info
 from rlvr_jax.experience.parts import Setting, Stage
 from rlvr_jax.tasks import Grade, Prompt, Response, Task, verifier
 from rlvr_jax.tasks.base import Verify
@@ -20,21 +20,17 @@ NOTHING = float("nan")
 def grade_also(
     verify: Verify | Check, names: Sequence[str], outcome: str = "", behind_prompt: bool = False
 ) -> Stage:
-    """Adds what another verifier says of an answer to its grade (`Grade.info`).
+    """Adds numbers of another verifier to the grades (`Grade.info`).
 
-    It grades all answers that are graded in the step, as `judge` does; its numbers become the first
-    rewards of the task, and the outcome stays the task's. A number that it does not tell, and all
-    of them where it has no verdict, are NaN.
+    It grades all responses that are graded in the step. Its numbers become the first rewards of the
+    task; the outcome does not change. Missing numbers are NaN, as are all of an ungraded response.
 
     Args:
-      verify: as of a task; or a check that cannot take long on any text, run in this process.
-      names: of its info that are taken.
-      outcome: name that its outcome gets; "": it is not taken.
-      behind_prompt: it reads the prompt and the answer as one text.
-    Writes: info of grades. Metrics: second_verifier_no_verdict, second_verifier_timeouts (counts);
-      a curve info/<name> of each number.
-    Raises:
-      ValueError: no names.
+      verify: as of a task; or a check that is fast on any text, run in this process.
+      names: of the numbers in its info.
+      outcome: name of its outcome as a reward; "": it is not used.
+      behind_prompt: it reads prompt and response as one text.
+    Metrics: second_verifier_no_verdict, second_verifier_timeouts (counts); info/<name>.
     """
     every = [*([outcome] if outcome else []), *names]
     if not every or isinstance(names, str):
@@ -43,24 +39,18 @@ def grade_also(
     own = functools.lru_cache(maxsize=2)(functools.partial(_task, verify, behind_prompt))
 
     def apply(batch, actor, state, turn):
-        del actor
-        told = grade(own(turn.setting), batch).grades
-        known = [_numbers(one, names, outcome) for one in told]
-        grades = [
-            replace(before, info={**before.info, **new})
-            for before, new in zip(batch.grades, known, strict=True)
-        ]
+        second = grade(own(turn.setting), batch).grades
         counts = {
-            "second_verifier_no_verdict": float(sum(one.outcome is None for one in told)),
-            "second_verifier_timeouts": float(sum(one.timed_out for one in told)),
+            "second_verifier_no_verdict": float(sum(one.outcome is None for one in second)),
+            "second_verifier_timeouts": float(sum(one.timed_out for one in second)),
         }
-        return replace(batch, grades=grades), state, counts
+        return with_info(batch, [_numbers(one, names, outcome) for one in second]), state, counts
 
     return Stage(apply, rewards=tuple(every))
 
 
 def _task(verify: Verify, behind_prompt: bool, setting: Setting) -> Task:
-    """The task of a run as the other verifier grades it."""
+    """The task of a run with the other verifier."""
 
     def behind(prompts: Sequence[Prompt], responses: Sequence[Response]):
         whole = [

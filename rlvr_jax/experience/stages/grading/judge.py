@@ -1,4 +1,4 @@
-"""A judge is asked about answers: by themselves, or about two at a time."""
+"""Requests to a judge about single responses or pairs of them."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.grades import with_info
 from rlvr_jax.experience.heard import Heard
 from rlvr_jax.experience.parts import Actor, Stage
 from rlvr_jax.judges import Call, Judge, Replies, Reply, Verdicts
@@ -20,19 +21,16 @@ from rlvr_jax.types.parts import Function, part
 
 @part(at_grading=True, by_row=True)
 def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
-    """Adds what a judge says of an answer to its grade: a number for each name (`Grade.info`), NaN
-    without a verdict, and its words (`Grade.said`).
+    """Adds a judge's numbers (`Grade.info`, NaN without a verdict) and its reply (`Grade.said`).
 
-    All answers that have a verdict of the task's verifier are judged where they are graded, before
-    any filter; those that only rate a prompt are not. The names become the first of
-    `Task.rewards`, so that methods weigh the numbers as rewards of the task; the outcome stays.
-    Every process asks about its rows and hears of all.
+    It judges all responses that the task's verifier graded, before any filter, except those that
+    only rate a prompt. The names become the first of `Task.rewards`, so methods use the numbers as
+    rewards of the task; the outcome does not change. Every process sends requests for its rows.
 
     Args:
-      asked: whose `call`, if it has none, is the policy itself at the weights of the step.
-      sampling: of the policy; None: as the run samples.
-    Reads: the texts of prompts and responses, Prompt.answer. Writes: info of grades.
-    Metrics: counts, see `Verdicts`; a curve info/<name> of each number.
+      asked: a judge; without a `call` it is the policy itself at the weights of the step.
+      sampling: of the policy; None: that of the run.
+    Metrics: those of `Verdicts`; info/<name>.
     """
 
     def apply(batch, actor, state, turn):
@@ -42,13 +40,12 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
         numbers, words, counts = asked_about(
             asked, batch, rows, actor, turn.step, turn.key, sampling
         )
+        info = [dict.fromkeys(asked.names, np.nan) for _ in batch.grades]
         grades = list(batch.grades)
-        unknown = dict.fromkeys(asked.names, float("nan"))
-        grades = [replace(grade, info={**grade.info, **unknown}) for grade in grades]
         for row, own, said in zip(rows.tolist(), numbers.tolist(), words, strict=True):
-            told = dict(zip(asked.names, own, strict=True))
-            grades[row] = replace(grades[row], info={**grades[row].info, **told}, said=said)
-        return replace(batch, grades=grades), state, counts
+            info[row] = dict(zip(asked.names, own, strict=True))
+            grades[row] = replace(grades[row], said=said)
+        return with_info(replace(batch, grades=grades), info), state, counts
 
     return Stage(apply, rewards=tuple(asked.names))
 
@@ -57,15 +54,13 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
 def compare_with(
     asked: Judge, both_orders: bool = True, sampling: Mapping[str, Any] | None = None
 ) -> Function:
-    """Compares two answers by a judge that reads two numbers.
+    """Compares two responses by a judge with two numbers.
 
     Args:
       asked: its `prompt_of` shows `response` and `other`.
-      both_orders: it is asked twice, each answer standing first once, and a score is the mean of
-        those that could be read; else the order is drawn.
+      both_orders: two requests, one in each order; a score is the mean of the readable ones. Else
+        the order is random.
       sampling: as for `judge`.
-    Raises:
-      ValueError: a judge that does not read two numbers.
     """
     if len(asked.names) != 2:
         raise ValueError(
@@ -101,15 +96,11 @@ def compare_with(
 def writing(
     actor: Actor, who: str, key: jax.Array, sampling: Mapping[str, Any] | None = None
 ) -> Call:
-    """A policy of this process as somebody who answers; all processes run it together.
+    """The policy of an actor as a `Call`; all processes run it together.
 
     Args:
-      actor: whose `write` it is.
-      who: names the weights.
-      key: of the answers.
-      sampling: of it.
+      who: name of the weights.
     """
-    told = sorted((sampling or {}).items())
 
     def ask(questions, spending):
         granted = [question for question in questions if spending.take()]
@@ -124,7 +115,8 @@ def writing(
             spending.spend(reply.tokens)
         return replies + [Reply(None, OVER_BUDGET, calls=0)] * (len(questions) - len(granted))
 
-    return Call(ask, json.dumps(["policy", who, told]), together=True)
+    identity = json.dumps(["policy", who, sorted((sampling or {}).items())])
+    return Call(ask, identity, together=True)
 
 
 def asked_about(
@@ -136,10 +128,10 @@ def asked_about(
     key: jax.Array,
     sampling: Mapping[str, Any] | None,
 ) -> Verdicts:
-    """What a judge says of some rows of a batch.
+    """A judge's verdicts on some rows of a batch.
 
     Args:
-      actor, key, sampling: of the policy, where it is the judge.
+      actor, key, sampling: for the policy as judge.
       step: of the run.
     """
     return _asked(asked, _texts(batch, rows), actor, step, key, sampling)
@@ -147,7 +139,7 @@ def asked_about(
 
 def _asked(asked, texts, actor, step, key, sampling) -> Verdicts:
     if asked.call is None:
-        # What is written anew on resume is the same: nothing needs to be kept of it.
+        # A resumed run writes the same replies again: they need not be stored.
         call = writing(actor, f"step {step}", key, sampling)
         return replace(asked, call=call, replies=Replies()).ask(texts, step)
     if asked.call.together:
@@ -156,16 +148,16 @@ def _asked(asked, texts, actor, step, key, sampling) -> Verdicts:
 
 
 def _by_owners(ask, questions):
-    """Every process asks a share of the questions, and all hear all replies."""
+    """Every process asks a part of the questions, and all get all replies."""
     if jax.process_count() == 1:
         return alone(ask, questions)
     own = np.array_split(np.arange(len(questions)), jax.process_count())[jax.process_index()]
     replies = gather([list(reply) for reply in ask([questions[place] for place in own])])
-    return [Reply(*reply) for part in replies for reply in part]
+    return [Reply(*reply) for own in replies for reply in own]
 
 
 def _texts(batch: Batch, rows: np.ndarray) -> list[dict[str, Any]]:
-    """What a judge is shown of some rows."""
+    """The texts of some rows for a judge's prompt."""
     taken = batch.take(rows)
     return [
         {

@@ -1,4 +1,4 @@
-"""What the policy says about its own answers: one token behind each."""
+"""Verdicts of the policy on its own responses: one token after each."""
 
 from collections.abc import Sequence
 
@@ -15,35 +15,32 @@ GIVES = frozenset({"asked_tokens", "asked_length", "verdict_ids"})
 
 @part(writes=GIVES, by_row=True)
 def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
-    """Says what is asked behind each response, and which tokens the answer may be, so that the
-    objective can read `verdict_logp`.
+    """Records a question after each response and its possible answers, for `verdict_logp`.
 
     Args:
       answers: texts of one token each, such as " Yes" and " No".
-      question: behind the response; "": nothing, the token follows the response's last one.
-    Writes: asked_tokens, asked_length, verdict_ids.
+      question: text after the response; "": the answer follows its last token.
     Raises:
-      ValueError: no answers; when a run begins to draw, an answer that is not one token of the
-        policy's tokenizer, or two that are the same.
+      ValueError: no answers; in a run, an answer that is not one token of the policy's tokenizer,
+        or two equal answers.
     """
     answers = checked_answers("ask_verdict", answers)
 
     def apply(batch, actor, state, turn):
-        del turn
         return asked_rows(batch, actor, answers, question), state, {}
 
     return apply
 
 
 def checked_answers(function: str, answers: Sequence[str]) -> tuple[str, ...]:
-    """The answers as a tuple; ValueError for one text or none."""
+    """The answers as a tuple; ValueError for a single text or none."""
     if isinstance(answers, str) or not answers:
         raise ValueError(f"{function}: answers must be texts, at least one, got {answers!r}")
     return tuple(answers)
 
 
 def asked_rows(batch: Batch, actor: Actor, answers: Sequence[str], question: str) -> Batch:
-    """The rows with what is asked behind them."""
+    """The rows with the question and its answers."""
     ids = []
     for answer in answers:
         tokens = list(actor.encode(answer))

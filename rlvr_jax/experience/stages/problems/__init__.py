@@ -1,5 +1,5 @@
-"""Stages in which the policy writes what it is asked next: problems, statements, what may help.
+"""Problems, statements and help that the policy writes for its next requests.
 
-What is written is read by the task (`Task.read_problem`), or from its last ```text fence, and asked
-at once; who wrote it earns by how it is solved, in the paper's own way.
+The task reads a written text (`Task.read_problem`), or its last ```text fence is the problem. It is
+sampled at once. The writer's reward depends on the responses, in the way of each paper.
 """

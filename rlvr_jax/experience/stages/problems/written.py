@@ -1,4 +1,4 @@
-"""Problems that a policy writes: how it is asked for them, and how they are read and asked."""
+"""Problems that a policy writes: their requests, their reading and their sampling."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ import numpy as np
 from rlvr_jax.experience.asks import PLAIN, Ask, Shown, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Turn
+from rlvr_jax.experience.stages.choices.groups import pass_rates
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types.parts import part
 from rlvr_jax.verifiers.fences import last_fence
@@ -25,23 +26,22 @@ __all__ = [
 ]
 
 SOLVE, WRITE = 0, 1
-"""Cells of rows: who solves, and who writes."""
-
+"""Cells of rows that solve a problem, and of rows that write one."""
 
 WRITTEN = replace(PLAIN, responses=1)
-"""Of parts that ask what a policy has written: it is a prompt that a response makes longer."""
+"""View of written problems: a prompt that may be longer by a response."""
 
 
 @part
 def with_request(request: str, material: str, prompt_shown: bool = True) -> View:
-    """Shows what a new text is to be made of, and what is wanted.
+    """Shows material for a new text and the request.
 
-    A task that shows answers in its own way (`Task.show_answer`) does so, and says nothing more;
-    else the prompt, the material and the request stand in this order.
+    `Task.show_answer` takes precedence, without the request. Else the prompt, the material and the
+    request follow each other.
 
     Args:
-      material: an answer, or another problem.
-      prompt_shown: the prompt stands before it, where the task has no way of its own.
+      material: a response, or another problem.
+      prompt_shown: the prompt comes first.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -54,32 +54,27 @@ def with_request(request: str, material: str, prompt_shown: bool = True) -> View
 
 
 def problem_in(prompt: Prompt, text: str, task: Task) -> Prompt | None:
-    """The problem that a text states, with the answer of the prompt it was made from; None if there
-    is none, or if it is one of those that are held out."""
+    """The problem in a text, with the answer of its prompt; None without one or if held out."""
     if task.read_problem is not None:
         found = task.read_problem(prompt, text)
     else:
         stated = (last_fence(text, "text") or "").strip()
         bare = {"gold": None, "solution": (), "hints": (), "meta": {}}
         found = replace(prompt, text=stated, **bare) if stated else None
-    held_out = found is not None and found.text in _held_out(task)
+    held_out = found is not None and any(found.text == prompt.text for prompt in task.test)
     return None if held_out else found
 
 
-def _held_out(task: Task) -> set[str]:
-    return {prompt.text for prompt in task.test}
-
-
 def read_problems(batch: Batch, actor: Actor, turn: Turn) -> list[Prompt | None]:
-    """The problem that each row states, if it does; a response that was cut off states none, nor
-    does one whose problem is longer than its prompt by more than the budget of a response: there
-    would be no room for it (`WRITTEN`)."""
+    """The problem in each row; None for truncated responses, and for problems that do not fit.
+
+    A problem may be longer than its prompt by the budget of a response (`WRITTEN`).
+    """
     task, budget = turn.setting.task, turn.setting.response_tokens
     found: list[Prompt | None] = []
     for ask, response in zip(batch.asks, batch.responses, strict=True):
-        problem = None
-        if not response.truncated:
-            problem = problem_in(ask.prompt, response.text, task)
+        text = response.text
+        problem = None if response.truncated else problem_in(ask.prompt, text, task)
         if problem is not None:
             longer = len(actor.encode(problem.text)) - len(actor.encode(ask.prompt.text))
             problem = problem if longer <= budget else None
@@ -90,12 +85,12 @@ def read_problems(batch: Batch, actor: Actor, turn: Turn) -> list[Prompt | None]
 def asks_of_problems(
     problems: Sequence[Prompt], cells: Sequence[int], samples: int, task: Task, first: int = 0
 ) -> list[Ask]:
-    """Asks for problems that a run has made, numbered behind the prompts of its task.
+    """Requests for written problems, with numbers after those of the task's prompts.
 
     Args:
       cells: labels of their rows.
       samples: responses to each.
-      first: how many problems of the step have numbers already.
+      first: number of the step's problems that already have numbers.
     """
     start = len(task.train) + first
     return [
@@ -106,43 +101,31 @@ def asks_of_problems(
 
 def mixed(outcomes: np.ndarray) -> np.ndarray:
     """Groups whose mean outcome is strictly between 0 and 1, bool [G]."""
-    known = ~np.isnan(outcomes)
-    mean = np.nansum(outcomes, axis=1) / np.maximum(known.sum(axis=1), 1)
-    return (mean > 0) & (mean < 1)
-
-
-def pass_rates(outcomes: np.ndarray) -> np.ndarray:
-    """Mean outcome of each group, [G]; 0 without a verdict."""
-    known = ~np.isnan(outcomes)
-    return np.nansum(outcomes, axis=1) / np.maximum(known.sum(axis=1), 1)
+    rates = pass_rates(outcomes)
+    return (rates > 0) & (rates < 1)
 
 
 def kept_groups(batch: Batch, groups: np.ndarray) -> Batch | None:
-    """Some of the groups; None of none.
-
-    Args:
-      groups: bool [G].
-    """
+    """The chosen groups (bool [G]), None without any."""
     rows = [rows for rows, there in zip(batch.groups, groups, strict=True) if there]
     return batch.take(np.concatenate(rows)).renumbered() if rows else None
 
 
 def earned(batch: Batch, reward: np.ndarray, cell: int) -> Batch:
-    """Rows that wrote something, with what that has earned as reward and, within [0, 1], as
-    outcome: a penalty is an outcome of 0.
+    """Rows that wrote a text, with its reward, and within [0, 1] as outcome.
 
     Args:
-      reward: [B]; NaN: nobody can say.
+      reward: [B]; NaN: ungraded.
       cell: their label.
     """
-    told = np.nan_to_num(reward).astype(batch.rollouts.outcome.dtype)
-    outcome = np.clip(told, 0, 1)
+    known = np.nan_to_num(reward).astype(batch.rollouts.outcome.dtype)
+    outcome = np.clip(known, 0, 1)
     grades = [
         Grade(None) if unknown else Grade(float(o), float(r))
-        for unknown, o, r in zip(np.isnan(reward), outcome, told, strict=True)
+        for unknown, o, r in zip(np.isnan(reward), outcome, known, strict=True)
     ]
     cells = np.full(len(batch), cell, np.int32)
-    return replace(batch.with_rollouts(outcome=outcome, reward=told, cell=cells), grades=grades)
+    return replace(batch.with_rollouts(outcome=outcome, reward=known, cell=cells), grades=grades)
 
 
 REQUEST = (

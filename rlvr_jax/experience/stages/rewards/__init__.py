@@ -1,1 +1,1 @@
-"""Stages that change what a row is worth."""
+"""Stages that change the reward of a row."""

@@ -1,4 +1,4 @@
-"""What a response is like, as numbers."""
+"""Embeddings of responses."""
 
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.types.parts import part
@@ -6,21 +6,17 @@ from rlvr_jax.types.parts import part
 
 @part(writes=frozenset({"embedding"}), by_row=True)
 def embed(of: str = "start") -> Stage:
-    """Gives every response an embedding: the mean of the last hidden states of its tokens.
+    """Records the mean of the last hidden states that predict a response's tokens.
 
-    A state is the one that a token is predicted from. Rows that bring an embedding keep it.
+    Existing embeddings do not change.
 
     Args:
-      of: whose states, "start" or "current".
-    Writes: embedding.
-    Raises:
-      ValueError: another policy.
+      of: policy of the states, "start" or "current".
     """
     if of not in ("start", "current"):
         raise ValueError(f"embed: of must be 'start' or 'current', got {of!r}")
 
     def apply(batch, actor, state, turn):
-        del turn
         if batch.rollouts.embedding is not None:
             return batch, state, {}
         found = actor.score(batch, ["mean_hidden"], of)["mean_hidden"]

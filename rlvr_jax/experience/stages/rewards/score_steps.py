@@ -1,5 +1,6 @@
-"""Scores of the steps of responses, by the task."""
+"""Scores of the steps of responses."""
 
+import bisect
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,49 +12,34 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.types.parts import part
 
 
-@part(by_row=True)
+@part(by_row=True, writes={"step", "process_reward"}, of_task=frozenset({"score_steps"}))
 def score_steps() -> Stage:
-    """Gives the steps of every response the scores that the task says (`Task.score_steps`).
+    """Records the steps of every response and their scores by the task (`Task.score_steps`).
 
-    The tokens of a step share an id, counted from 0, and its last one carries the score, so that
-    the score of a step is the sum over its tokens. Tokens behind the last step are in none. Rows
-    that bring ids and scores keep them.
+    Tokens have the number of their step, from 0, or -1 after the last one. The last token of a step
+    has its score, so the score is the sum over the tokens. Existing records do not change.
 
-    Writes: step, process_reward. Metrics: steps (per row), step_score (mean over steps).
-    Raises:
-      ValueError: when a run begins, a task that does not score steps.
+    Metrics: steps (per row), step_score (mean over steps).
     """
 
-    def init(setting):
-        if setting.task.score_steps is None:
-            raise ValueError(
-                f"score_steps: task must say how steps are scored (Task.score_steps), got"
-                f" {setting.task.name!r}, which does not"
-            )
-        return ()
-
     def apply(batch, actor, state, turn):
-        del actor
         rollouts = batch.rollouts
         if rollouts.step is not None and rollouts.process_reward is not None:
             return batch, state, {}
         step, reward, number = scored_steps(batch, turn.setting.task)
         step = np.where(rollouts.mask, step, -1).astype(np.int32)
-        told = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
-        return batch.with_rollouts(step=step, process_reward=reward), state, told
+        metrics = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
+        return batch.with_rollouts(step=step, process_reward=reward), state, metrics
 
-    gives, of_task = frozenset({"step", "process_reward"}), frozenset({"score_steps"})
-    return Stage(apply, init=init, writes=gives, of_task=of_task)
+    return apply
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:
-    """Of every token the step that it belongs to, -1 behind the last one, int [B, T]; the score of
-    each step at its last token, [B, T]; and the number of steps.
+    """Steps and scores of all responses.
 
-    Args:
-      task: one that scores steps.
-    Raises:
-      ValueError: a score that is not finite.
+    Returns:
+      The step of every token, -1 after the last one, int [B, T]; the score of each step at its last
+      token, [B, T]; and the number of steps.
     """
     rollouts, number = batch.rollouts, 0
     step = np.full(rollouts.mask.shape, -1, np.int32)
@@ -77,28 +63,20 @@ def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]
 
 
 def tokens_up_to(tokenizer: Any, ids: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """How many tokens it takes until their text has reached each of some lengths.
+    """Smallest numbers of tokens whose text reaches some lengths, found by halving.
 
     Args:
       tokenizer: of transformers.
-      ids: of one text.
       ends: numbers of characters, ascending, each at least 1.
     Returns:
-      Numbers in [1, len(ids)], ascending; found by halving, for decoding is what costs.
+      Numbers in [1, len(ids)], ascending.
     """
 
     def reached(count):
         (text,) = tokenizer.batch_decode([ids[:count]], clean_up_tokenization_spaces=False)
         return len(text)
 
-    found, low = [], 1
+    found = [1]
     for end in ends:
-        high = len(ids)
-        while low < high:
-            middle = (low + high) // 2
-            if reached(middle) >= end:
-                high = middle
-            else:
-                low = middle + 1
-        found.append(low)
-    return found
+        found.append(bisect.bisect_left(range(len(ids)), end, found[-1], key=reached))
+    return found[1:]

@@ -1,4 +1,4 @@
-"""Rewards made of what is known of a batch."""
+"""The stage that gives rollouts a reward."""
 
 import numpy as np
 
@@ -11,21 +11,19 @@ from rlvr_jax.types.parts import label_of, part
 
 @part
 def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
-    """Gives every rollout the reward that a pure function makes of the batch; outcomes stay.
+    """Gives every rollout the reward of a pure function of the batch; outcomes do not change.
 
-    The function sees rows without a verdict in groups of their own, without tokens, so that no
-    statistic knows of them. A reward of NaN is none: such a row leaves its group and the loss, too.
+    The function sees ungraded rows as groups of their own, without tokens, so that no statistic
+    counts them. A reward of NaN is none: such a row leaves its group and the loss.
 
     Args:
-      reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`, which may keep a state and
-        know the step.
-      rewards: how many rewards of the task (`Task.rewards`) a function weighs, as
+      reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`.
+      rewards: number of rewards of the task (`Task.rewards`) that a function weighs, as
         `component_rewards`; 0: none.
-    Reads: what the function reads. Writes: reward. Metrics: what a `Shaping` tells, and
-      rows_without_reward where there are any.
+    Metrics: those of a `Shaping`, and rows_without_reward where there are any.
     Raises:
-      ValueError: when a run begins, a task with another number of rewards, with fewer than a
-        `Shaping` reads, or without the answers that it reads; in a run, a reward that is infinite.
+      ValueError: at the start of a run, a task with another number of rewards, or with fewer than a
+        `Shaping` reads; in a run, a reward that is infinite.
     """
     own = as_shaping(reward)
     label = f"shape({label_of(reward)})"
@@ -36,7 +34,6 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
         return own.init(len(setting.task.train))
 
     def apply(batch, actor, state, turn):
-        del actor
         lacking = {name for name in reads if getattr(batch.rollouts, name) is None}
         known = with_grades(batch, turn.setting.task, lacking).rollouts
         prompt = np.array([ask.number for ask in batch.asks], np.int32)
@@ -71,8 +68,4 @@ def _check(label, own, rewards, task):
         raise ValueError(
             f"{label}: reads {own.columns} rewards of a task (Task.rewards), got"
             f" {len(given)} of task {task.name!r} ({', '.join(given)})"
-        )
-    if "answer" in own.reads and not task.answers:
-        raise ValueError(
-            f"{label}: reads answers, which task {task.name!r} does not give (Task.answers)"
         )

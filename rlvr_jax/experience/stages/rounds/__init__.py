@@ -1,1 +1,1 @@
-"""Stages that draw more: again, further, from a place inside."""
+"""Stages that sample more: again, further, from a position inside."""

@@ -1,28 +1,42 @@
-"""Rows that are learned from under another view of their prompts than they were drawn from."""
+"""Rows with another view of their prompts than that of their sampling."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import View
+from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor
 from rlvr_jax.experience.stages.donors.traces import own_rows
 
-__all__ = ["under_another_view"]
+GIVES = frozenset({"second_tokens", "second_length"})
 
 
-def under_another_view(drawn: Batch, actor: Actor, view: View) -> Batch:
-    """Rows that are trained under another view of their prompts than they were drawn from."""
-    tokens, length = actor.prompts([replace(ask, view=view) for ask in drawn.asks])
-    rollouts = drawn.rollouts
-    return own_rows(drawn).with_rollouts(
+def under_another_view(sampled: Batch, actor: Actor, view: View) -> Batch:
+    """Rows that are trained under another view of their prompts than that of their sampling."""
+    tokens, length = actor.prompts([replace(ask, view=view) for ask in sampled.asks])
+    rollouts = sampled.rollouts
+    return own_rows(sampled).with_rollouts(
         prompt_tokens=tokens,
         prompt_length=length,
         shown_tokens=rollouts.prompt_tokens,
         shown_length=rollouts.prompt_length,
-        off_policy=np.ones(len(drawn), bool),
+        off_policy=np.ones(len(sampled), bool),
     )
 
 
-GIVES = frozenset({"second_tokens", "second_length"})
+def with_second_prompts(
+    batch: Batch, actor: Actor, asks: Sequence[Ask], there: np.ndarray
+) -> Batch:
+    """The batch with a second prompt of some rows.
+
+    Args:
+      asks: request of the second prompt of every row.
+      there: bool [B], rows that get one.
+    """
+    tokens, length = actor.prompts(asks)
+    return batch.with_rollouts(
+        second_tokens=np.where(there[:, None], tokens, 0).astype(tokens.dtype),
+        second_length=np.where(there, length, 0).astype(length.dtype),
+    )

@@ -1,7 +1,11 @@
-"""Wrong answers of which the beginning is right: where the first wrong step stands."""
+"""The first wrong step of incorrect responses."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.types import is_correct
 
@@ -9,15 +13,11 @@ from rlvr_jax.types import is_correct
 def first_wrong_step(
     step: np.ndarray, score: np.ndarray, mask: np.ndarray, below: float
 ) -> np.ndarray:
-    """The id of the first step whose score, summed over its tokens, is below a bound; int [B].
+    """The id of the first step whose score is below a bound, int [B]; -1 without one.
 
     Args:
       step: int [B, T], ids of steps, -1 for tokens in none.
-      score: [B, T].
-      mask: bool [B, T].
-      below: the bound.
-    Returns:
-      -1 for rows without such a step.
+      score: [B, T]; the score of a step is the sum over its tokens.
     """
     found = np.full(len(step), -1)
     for row, (ids, values, there) in enumerate(zip(step, score, mask, strict=True)):
@@ -29,24 +29,43 @@ def first_wrong_step(
 
 
 def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """How many tokens stand before a step of each row, int [B]; 0 for rows without one.
-
-    Args:
-      step, mask: as of `first_wrong_step`.
-      wrong: its result.
-    """
+    """Number of tokens before the first wrong step of each row, int [B]; 0 without one."""
     there = mask & (step == wrong[:, None])
     return np.where(wrong >= 0, there.argmax(axis=1), 0)
 
 
-def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
-    """Wrong rows with a first wrong step, bool [B], and how many tokens stand before it, int [B].
+def asks_after(
+    batch: Batch, rows: Sequence[int], given: Sequence[list[int]], view: View, samples: int = 1
+) -> list[Ask]:
+    """Requests for continuations of some rows.
 
     Args:
-      batch: of answers whose steps are scored, as `score_steps` does.
+      given: tokens of each row's beginning.
+      samples: continuations of each.
+    """
+    place = np.concatenate([np.arange(len(group)) for group in batch.groups])
+    return [
+        replace(
+            batch.asks[row],
+            view=view,
+            samples=samples,
+            given=ids,
+            first_sample=int(place[row]) * samples,
+        )
+        for row, ids in zip(rows, given, strict=True)
+    ]
+
+
+def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
+    """Incorrect rows with a first wrong step, bool [B], and the tokens before it, int [B].
+
+    Args:
+      batch: after `score_steps`.
       below: score below which a step is wrong.
     """
     rollouts = batch.rollouts
+    if rollouts.step is None or rollouts.process_reward is None:
+        raise ValueError("step scores: steps must be scored, put score_steps() first")
     first = first_wrong_step(rollouts.step, rollouts.process_reward, rollouts.mask, below)
-    wrong = batch.decided & ~is_correct(rollouts.outcome)
-    return wrong & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)
+    failed = batch.decided & ~is_correct(rollouts.outcome)
+    return failed & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)

@@ -37,4 +37,4 @@ from rlvr_jax.objectives.transforms import *
 from rlvr_jax.public import public_names
 from rlvr_jax.types.parts import part as part
 
-__all__ = public_names(globals())
+__all__ = ["part", *public_names(globals())]

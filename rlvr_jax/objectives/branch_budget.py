@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["num_from_prompt"]
-
 
 def num_from_prompt(
     root: Float[Array, "..."],

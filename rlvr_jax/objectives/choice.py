@@ -20,17 +20,6 @@ from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
 
-__all__ = [
-    "answer_clusters",
-    "choose",
-    "first_of_largest",
-    "lower_bound",
-    "own_score",
-    "rarity_penalty",
-    "vote_count",
-    "vote_sum",
-]
-
 Rows = Float[Array, "B"]
 Rule = Callable[[Array, Array, Array], Array]
 """(score [B], cluster [B], group [B]) -> [B]."""

@@ -11,8 +11,6 @@ from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss, ppo_clip
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, KLCoefficient
 
-__all__ = ["clipped_objective", "objective_of_terms"]
-
 
 def clipped_objective(
     clip_low: ClipLow = 0.2,

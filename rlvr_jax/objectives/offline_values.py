@@ -13,8 +13,6 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
-__all__ = ["ValueLosses", "implicit_q_losses", "moved_targets", "next_action", "value_perturbed"]
-
 Tree = TypeVar("Tree")
 
 

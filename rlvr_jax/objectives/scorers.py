@@ -16,8 +16,6 @@ from jaxtyping import Array, Float
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.parts import Part
 
-__all__ = ["Scorer"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scorer(Part):

@@ -13,35 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-__all__ = [
-    "AtLeastOne",
-    "Bound",
-    "CallStyle",
-    "ClipHigh",
-    "ClipLow",
-    "Count",
-    "DescribeTools",
-    "Discount",
-    "DualClip",
-    "EntropyCoefficient",
-    "Epsilon",
-    "Finite",
-    "HalfWidth",
-    "KLCoefficient",
-    "MaxTurns",
-    "NonNegative",
-    "NonNegativeInt",
-    "OpenUnit",
-    "Positive",
-    "Range",
-    "ReplyTokens",
-    "Share",
-    "Temperature",
-    "ToolNames",
-    "TraceDecay",
-    "Unit",
-]
-
 
 @dataclass(frozen=True)
 class Range:

@@ -38,8 +38,6 @@ from jax.core import Tracer
 
 from rlvr_jax.types.hyperparameters import Range, is_whole
 
-__all__ = ["Function", "Part", "check_arguments", "described", "label_of", "named_parts", "part"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", bound="Part")
 

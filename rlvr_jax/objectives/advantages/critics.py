@@ -13,8 +13,6 @@ from rlvr_jax.objectives.arguments import check_bound
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 from rlvr_jax.types.parts import Part, part
 
-__all__ = ["Critic", "critic_of", "value_loss"]
-
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
 
 

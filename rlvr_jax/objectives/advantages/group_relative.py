@@ -23,17 +23,6 @@ from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "group_centered",
-    "group_normalized",
-    "group_of_one_remark",
-    "no_advantage",
-    "plain_reward",
-    "relative_to",
-    "rollout_advantage",
-    "trace_normalized",
-]
-
 # Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
 Statistic = Callable[..., Array]
 

@@ -18,15 +18,6 @@ from rlvr_jax.types import Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
 from rlvr_jax.types.parts import Part, part
 
-__all__ = [
-    "ProcessReward",
-    "own_reward",
-    "paid_tokens",
-    "process_metrics",
-    "process_to_go",
-    "spread",
-]
-
 AtEnd = Callable[[Rollouts], Array]
 """(rollouts) -> [B], what the last token is paid."""
 

@@ -17,16 +17,7 @@ from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "discounted_returns",
-    "generalized_advantage",
-    "generalized_advantages",
-    "is_last_token",
-    "reward_to_go",
-    "token_rewards",
-]
-
-BLOCK = 32
+_BLOCK = 32
 
 
 def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
@@ -169,11 +160,11 @@ def _backward(terms, factors):
     fast on CPU.
     """
     rows, width = terms.shape
-    blocks = -(-width // BLOCK)
+    blocks = -(-width // _BLOCK)
 
     def side_by_side(values):
-        padded = jnp.pad(values, ((0, 0), (0, blocks * BLOCK - width)))
-        return jnp.moveaxis(padded.reshape(rows, blocks, BLOCK), 2, 0)
+        padded = jnp.pad(values, ((0, 0), (0, blocks * _BLOCK - width)))
+        return jnp.moveaxis(padded.reshape(rows, blocks, _BLOCK), 2, 0)
 
     def whole(carry, column):
         (total, factor), (term, own) = carry, column

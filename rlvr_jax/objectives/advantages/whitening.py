@@ -11,8 +11,6 @@ from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
-__all__ = ["standardize_advantage", "whitened"]
-
 
 @part(writes={"advantage"})
 def whitened(

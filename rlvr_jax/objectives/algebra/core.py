@@ -46,9 +46,7 @@ from rlvr_jax.objectives.algebra.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 from rlvr_jax.types.parts import Part, named_parts, part
 
-__all__ = ["Objective", "objective"]
-
-DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
+_DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +140,7 @@ def objective(
             answer = _applied(one, name, signals, own, state)
             check_answer(one, signals, answer, context.rollouts.mask)
             signals, new_state, measured = answer
-            stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
+            stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in _DECIDED}
             signals = replace(signals, **stopped)
             check_new_state(name, state.get(name, ()), new_state)
             if name in state:

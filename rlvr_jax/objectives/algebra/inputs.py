@@ -14,21 +14,6 @@ from rlvr_jax.keys import checked_key
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
 
-__all__ = [
-    "MEASURED",
-    "READABLE",
-    "RECORDS",
-    "STATISTICS",
-    "check_answer",
-    "check_carried",
-    "check_inputs",
-    "check_new_state",
-    "check_reads",
-    "check_recorded",
-    "on_mask",
-    "wide",
-]
-
 Reader = Transform | Surrogate
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))

@@ -10,15 +10,6 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 from rlvr_jax.types.parts import Part
 
-__all__ = [
-    "Aggregation",
-    "Context",
-    "Spec",
-    "Surrogate",
-    "Transform",
-    "UpdatePlan",
-]
-
 Options = tuple[tuple[str, float], ...]
 Records = tuple[tuple[str, int | tuple[float, ...]], ...]
 

@@ -10,8 +10,6 @@ from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 from rlvr_jax.types.parts import part
 
-__all__ = ["imitate", "supervised_tokens"]
-
 Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
 Factor = Callable[[Rollouts], Float[Array, "B T"]]
 

@@ -28,16 +28,6 @@ from rlvr_jax.types import is_correct, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "ImplicitLoss",
-    "ImplicitRewards",
-    "first_pairs",
-    "implicit_reward_loss",
-    "log_ratio_sum",
-    "logistic_pairs",
-    "right_wrong_pairs",
-]
-
 
 class ImplicitRewards(NamedTuple):
     """What a loss may read.

@@ -17,8 +17,6 @@ from rlvr_jax.types import Signals, replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
 from rlvr_jax.types.parts import Function, part
 
-__all__ = ["entropy_bonus", "kl_penalty", "scale_of_cell", "statistic_penalty", "statistic_term"]
-
 
 @part(writes={"penalty"})
 def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:

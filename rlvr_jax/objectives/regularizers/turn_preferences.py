@@ -18,14 +18,6 @@ from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "best_against_rest",
-    "best_in_group",
-    "pair_losses",
-    "pairs_with_best",
-    "token_mean_score",
-]
-
 Score = Callable[[Array, Rollouts], Array]
 
 

@@ -12,8 +12,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 from rlvr_jax.kernels.selection import random_subset, top_k
 from rlvr_jax.kernels.selection_search import first_k, ordered_bits
 
-__all__ = ["masked_top_k", "random_choice"]
-
 
 def masked_top_k(
     values: Float[Array, "B T"],

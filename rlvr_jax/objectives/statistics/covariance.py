@@ -8,8 +8,6 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.kernels.selection import covariance
 
-__all__ = ["token_covariance"]
-
 
 def token_covariance(
     advantage: Float[Array, "B T"], logp: Float[Array, "B T"], mask: Bool[Array, "B T"]

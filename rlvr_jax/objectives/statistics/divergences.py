@@ -23,8 +23,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["Divergence", "absolute", "k1", "k3", "k3_clamped", "k3_importance", "self_certainty"]
-
 Values = Float[Array, "..."]
 
 

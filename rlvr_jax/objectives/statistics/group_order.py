@@ -8,8 +8,6 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from rlvr_jax.objectives.statistics.scopes import group_sets, scoped_quantile
 
-__all__ = ["group_index", "group_quantile", "group_rank"]
-
 
 def group_index(group: Int[Array, "B"], where: Bool[Array, "B"] | None = None) -> Int[Array, "B"]:
     """Numbers the groups 0, 1, … in the order of their ids.

@@ -29,25 +29,6 @@ from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 from rlvr_jax.types.parts import Function, part
 
-__all__ = [
-    "batch_mean",
-    "batch_std",
-    "finished_rows",
-    "group_all_equal",
-    "group_count",
-    "group_deviation",
-    "group_has_tokens",
-    "group_max",
-    "group_mean",
-    "group_others_mean",
-    "group_spread",
-    "group_std",
-    "group_sum",
-    "has_right_sibling",
-    "has_tokens",
-    "std_with_virtual",
-]
-
 Rows = Bool[Array, "B"] | None
 
 

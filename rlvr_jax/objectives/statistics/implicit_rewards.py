@@ -11,8 +11,6 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.statistics.steps import Steps
 
-__all__ = ["step_ends", "token_log_ratio_reward"]
-
 
 def token_log_ratio_reward(
     logp: Float[Array, "B T"],

@@ -11,19 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from rlvr_jax.kernels.selection import quantile
 from rlvr_jax.kernels.selection_search import row_counts
 
-__all__ = [
-    "masked_count",
-    "masked_max",
-    "masked_mean",
-    "masked_min",
-    "masked_quantile",
-    "masked_rank",
-    "masked_std",
-    "masked_sum",
-    "share_of",
-]
-
-RANK_BLOCK = 64
+_RANK_BLOCK = 64
 
 
 def masked_count(mask: Bool[Array, "..."], axis: int | None = None) -> Int[Array, "..."]:
@@ -105,13 +93,13 @@ def masked_rank(mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
     before it, with zeros and ones. Exact up to 2^24 tokens in a row.
     """
     rows, width = mask.shape
-    blocks = -(-width // RANK_BLOCK)
-    padded = jnp.pad(mask, ((0, 0), (0, blocks * RANK_BLOCK - width)))
-    own = padded.reshape(rows, blocks, RANK_BLOCK)
+    blocks = -(-width // _RANK_BLOCK)
+    padded = jnp.pad(mask, ((0, 0), (0, blocks * _RANK_BLOCK - width)))
+    own = padded.reshape(rows, blocks, _RANK_BLOCK)
     count = jnp.sum(own, axis=2, keepdims=True, dtype=jnp.int32)
     before = jnp.cumsum(count, axis=1) - count
     terms = jnp.concatenate([own.astype(jnp.float32), before.astype(jnp.float32)], axis=2)
-    upto = jnp.triu(jnp.ones((RANK_BLOCK + 1, RANK_BLOCK), jnp.float32)).at[-1].set(1)
+    upto = jnp.triu(jnp.ones((_RANK_BLOCK + 1, _RANK_BLOCK), jnp.float32)).at[-1].set(1)
     rank = jnp.dot(terms, upto, precision=jax.lax.Precision.HIGHEST).astype(jnp.int32)
     return rank.reshape(rows, -1)[:, :width]
 

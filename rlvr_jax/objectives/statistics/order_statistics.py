@@ -15,9 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.kernels import selection_search
-from rlvr_jax.kernels.selection_search import kth_largest, ordered_bits, row_counts
-
-__all__ = ["MAX", "MIN", "SUM", "Reduce", "kth_largest", "ordered_bits", "quantile"]
+from rlvr_jax.kernels.selection_search import row_counts
 
 SUM = (jnp.sum, jax.ops.segment_sum)
 MIN = (jnp.min, jax.ops.segment_min)

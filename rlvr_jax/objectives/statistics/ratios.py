@@ -14,16 +14,6 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Signals
 
-__all__ = [
-    "Ratio",
-    "clamped_token_ratio",
-    "clip_to_trusted",
-    "is_clipped",
-    "on_policy_ratio",
-    "sequence_ratio",
-    "token_ratio",
-]
-
 Ratio = Callable[[Array, Array, Array], Array]
 
 

@@ -22,24 +22,6 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.statistics.order_statistics import MAX, MIN, SUM, Reduce, quantile
 from rlvr_jax.types import Rollouts
 
-__all__ = [
-    "Scope",
-    "Sets",
-    "above_quantile",
-    "group_sets",
-    "min_max",
-    "scoped_count",
-    "scoped_max",
-    "scoped_mean",
-    "scoped_min",
-    "scoped_quantile",
-    "scoped_std",
-    "within_batch",
-    "within_group",
-    "within_response",
-    "z_score",
-]
-
 Values = Float[Array, "B T"]
 Mask = Bool[Array, "B T"]
 

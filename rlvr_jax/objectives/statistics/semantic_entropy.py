@@ -5,8 +5,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.groups import group_sum
 
-__all__ = ["semantic_entropy"]
-
 Rows = Float[Array, "B"]
 
 

@@ -14,16 +14,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.masked import masked_rank
 
-__all__ = [
-    "Steps",
-    "at_tokens",
-    "find_steps",
-    "next_step",
-    "previous_step",
-    "step_mean",
-    "step_sum",
-]
-
 
 class Steps(NamedTuple):
     """The steps of a batch.

@@ -9,8 +9,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.groups import group_max, group_sum
 
-__all__ = ["last_of_trace", "of_last_row", "parent_rows", "trace_ids"]
-
 
 def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
     """One number for each trace; a row that is an answer by itself has its own."""

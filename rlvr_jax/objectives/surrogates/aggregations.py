@@ -23,15 +23,6 @@ from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "fixed_length_mean",
-    "fixed_length_sum",
-    "rollout_mean_token_mean",
-    "rollout_mean_token_sum",
-    "row_mean_token_mean",
-    "token_mean",
-]
-
 
 @part
 def token_mean() -> Aggregation:

@@ -13,16 +13,6 @@ from rlvr_jax.types import Rollouts, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "GIVEN",
-    "TEACHER",
-    "TOOL",
-    "by_origin",
-    "foreign_tokens",
-    "own_words",
-    "shaped_probability",
-]
-
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
 

@@ -18,8 +18,6 @@ from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import Bound
 from rlvr_jax.types.parts import Part, part
 
-__all__ = ["Distance", "distilled"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distance(Part):

@@ -12,8 +12,6 @@ from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_
 from rlvr_jax.types import replace
 from rlvr_jax.types.parts import part
 
-__all__ = ["weighted_reinforce"]
-
 
 @part
 def weighted_reinforce(

@@ -9,8 +9,6 @@ from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
 from rlvr_jax.types.parts import part
 
-__all__ = ["importance_weighted", "no_policy_loss", "ppo_clip", "reinforce"]
-
 
 @part
 def ppo_clip(

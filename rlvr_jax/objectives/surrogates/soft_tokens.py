@@ -19,8 +19,6 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
-__all__ = ["GumbelNoise", "mixture_weights", "nucleus_candidates", "perturbed", "soft_token_logp"]
-
 
 class GumbelNoise(NamedTuple):
     """How the noise of soft tokens is bounded, when it is drawn and when it is scored.

@@ -5,7 +5,5 @@ Everything is of the policy that sampled.
 
 from jaxtyping import Array, Bool, Float
 
-__all__ = []
-
 Tokens = Float[Array, "B T"]
 Mask = Bool[Array, "B T"]

@@ -22,9 +22,6 @@ from rlvr_jax.types import replace
 from rlvr_jax.types.hyperparameters import Bound
 from rlvr_jax.types.parts import part
 
-__all__ = ["sampler_divergence", "truncate_importance"]
-
-
 SAMPLED = frozenset({"behaviour_logp"})
 # At the first update of a batch the old log-probs are the current policy's.
 OVER_BATCH = frozenset({"logp", "batch_statistics"}) | SAMPLED

@@ -7,8 +7,6 @@ logits, by α (e_a - p), and changes H by -α (S_a - E S) with E S = Σ p² (H +
 
 from jaxtyping import Array, Float
 
-__all__ = ["entropy_step"]
-
 Tokens = Float[Array, "B T"]
 
 

@@ -21,14 +21,6 @@ from rlvr_jax.types import Signals, replace
 from rlvr_jax.types.hyperparameters import Finite, Share
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "drop_high_covariance",
-    "drop_off_policy",
-    "is_chosen",
-    "keep_top_entropy",
-    "scale_weight",
-]
-
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
     """Tokens that parts have treated apart: `Signals.chosen`, weight not 1, or penalty not 0."""

@@ -24,8 +24,8 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import with_ratio
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import part
@@ -96,10 +96,6 @@ def outcome_classification(scale: Positive) -> Surrogate:
       scale: β.
     """
 
-    def prepare(signals, context):
-        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=own)
-
     def loss(signals, context):
         score = _outcome_score(signals, context, scale)
         # -R log σ(ψ) - (1 - R) log(1 - σ(ψ)), without a logarithm of 0
@@ -113,7 +109,7 @@ def outcome_classification(scale: Positive) -> Surrogate:
             return "predicts nothing: with one update per batch every score is 0."
         return None
 
-    return Surrogate(prepare, loss, remark, frozenset({"logp", "batch_statistics"}))
+    return Surrogate(with_ratio(), loss, remark, frozenset({"logp", "batch_statistics"}))
 
 
 def pacs(scale: Positive = 1.0, balanced: bool = True) -> Recipe:

@@ -18,10 +18,10 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.surrogates.policy_gradient import with_ratio
+from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
 from rlvr_jax.types.parts import part
 
@@ -35,10 +35,6 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
       next_scale: c.
     """
 
-    def prepare(signals, context):
-        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=own)
-
     def loss(signals, context):
         stats, rollouts = context.stats, context.rollouts
         mean_logp = stats.mean_logit - stats.logsumexp
@@ -47,13 +43,9 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
         change = scale * (stats.logp - context.old_logp)
         return (change - jax.lax.stop_gradient(target)) ** 2
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "is REINFORCE: with one update per batch no value has changed."
-        return None
-
+    remark = at_one_update("is REINFORCE: with one update per batch no value has changed.")
     reads = {"logp", "mean_logit", "logsumexp", "old_mean_logit", "old_logsumexp"}
-    return Surrogate(prepare, loss, remark, frozenset(reads))
+    return Surrogate(with_ratio(), loss, remark, frozenset(reads))
 
 
 def next_value(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, "B T"]:

@@ -23,10 +23,11 @@ from jaxtyping import Array
 
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
+from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.surrogates.policy_gradient import with_ratio
+from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, DualClip, KLCoefficient
 from rlvr_jax.types.parts import part
 
@@ -74,14 +75,6 @@ def regularized_clip(
       dual: c, the largest ratio at which a token is pushed down.
     """
 
-    def prepare(signals, context):
-        return replace(
-            signals,
-            ratio=token_ratio(context.stats.logp, context.old_logp, signals.mask),
-            clip_low=jnp.full_like(signals.clip_low, low),
-            clip_high=jnp.full_like(signals.clip_high, high),
-        )
-
     def loss(signals, context):
         logp = context.stats.logp
         d = jax.lax.stop_gradient(logp - context.old_logp)
@@ -94,12 +87,8 @@ def regularized_clip(
         logp = jnp.where(trained, logp, jax.lax.stop_gradient(logp))
         return -(signals.advantage * bounded + w * push) * logp
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "neither clips nor regularizes: with one update per batch w is 1."
-        return None
-
-    return Surrogate(prepare, loss, remark)
+    remark = at_one_update("neither clips nor regularizes: with one update per batch w is 1.")
+    return Surrogate(with_ratio(token_ratio, low, high), loss, remark)
 
 
 def rpg(

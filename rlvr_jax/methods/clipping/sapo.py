@@ -20,8 +20,8 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, with_ratio
+from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
 from rlvr_jax.types.parts import part
 
@@ -34,17 +34,13 @@ def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
       positive, negative: τ_pos and τ_neg.
     """
 
-    def prepare(signals, context):
-        ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=ratio)
-
     def loss(signals, context):
         del context
         up = sigmoid_gate(signals.ratio, positive)
         down = sigmoid_gate(signals.ratio, negative)
         return -signals.advantage * jnp.where(signals.advantage > 0, up, down)
 
-    return Surrogate(prepare, loss, never_holds_back)
+    return Surrogate(with_ratio(clamped_token_ratio), loss, never_holds_back)
 
 
 def sigmoid_gate(ratio: Float[Array, "..."], temperature: float) -> Float[Array, "..."]:

@@ -31,8 +31,13 @@ from rlvr_jax.objectives.advantages.process_credit import (
 from rlvr_jax.objectives.advantages.returns import generalized_advantages
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
-from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_sum
+from rlvr_jax.objectives.statistics.steps import (
+    Steps,
+    find_steps,
+    next_step,
+    step_ends,
+    step_sum,
+)
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,

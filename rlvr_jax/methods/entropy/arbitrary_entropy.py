@@ -163,10 +163,6 @@ def imitate_controllers(
     Metrics: controllers (their number), entropy_estimate (-mean logp of this batch, nats).
     """
 
-    def init(spec):
-        del spec
-        return LastEntropy(jnp.zeros((), float))
-
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         controller, keep = choose_controllers(
@@ -186,7 +182,7 @@ def imitate_controllers(
         metrics = {"controllers": masked_count(controller), "entropy_estimate": entropy}
         return signals, LastEntropy(moved), metrics
 
-    return Transform(apply, init=init)
+    return Transform(apply, init=lambda spec: LastEntropy(jnp.zeros((), float)))
 
 
 def choose_controllers(

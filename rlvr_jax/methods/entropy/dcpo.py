@@ -52,10 +52,6 @@ def mix_in_tempered_policy(
     Metrics: last_entropy_estimate, mixture_weight.
     """
 
-    def init(spec):
-        del spec
-        return EntropyEstimate(jnp.zeros((), float))
-
     def apply(signals, context, state):
         mask, rollouts, old_logp = signals.mask, context.rollouts, context.old_logp
         entropy = state.entropy.astype(signals.advantage.dtype)
@@ -72,7 +68,11 @@ def mix_in_tempered_policy(
         metrics = {"last_entropy_estimate": entropy, "mixture_weight": weight}
         return replace(signals, advantage=advantage), state, metrics
 
-    return Transform(apply, init=init, records=(("old_tempered_logp", (hot, cold)),))
+    return Transform(
+        apply,
+        init=lambda spec: EntropyEstimate(jnp.zeros((), float)),
+        records=(("old_tempered_logp", (hot, cold)),),
+    )
 
 
 def mixture_weight(

@@ -20,7 +20,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
-from rlvr_jax.objectives.transforms.entropy_change import Tokens
+from rlvr_jax.objectives.statistics.scopes import Values
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 from rlvr_jax.types.parts import part
@@ -48,7 +48,7 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     return apply
 
 
-def entropy_discriminator(logp: Tokens, entropy: Tokens) -> Tokens:
+def entropy_discriminator(logp: Values, entropy: Values) -> Values:
     """S = p (H + log p) of the sampled token; -S is d entropy / d its logit."""
     return jnp.exp(logp) * (entropy + logp)
 
@@ -96,8 +96,11 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     return apply
 
 
-def expected_discriminator(entropy: Tokens, p_squared: Tokens, p_squared_logp: Tokens) -> Tokens:
-    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p."""
+def expected_discriminator(entropy: Values, p_squared: Values, p_squared_logp: Values) -> Values:
+    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p.
+
+    To first order, a unit step of the policy gradient changes the entropy by -A (S - E S).
+    """
     return entropy * p_squared + p_squared_logp
 
 

@@ -23,7 +23,7 @@ from rlvr_jax.objectives import (
     objective,
     token_mean,
 )
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.algebra.parts import Transform, at_one_update
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.covariance import token_covariance
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
@@ -54,11 +54,7 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
         signals = replace(signals, penalty=penalty, chosen=signals.chosen | held)
         return signals, state, {"chosen_share": masked_mean(held, mask)}
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "has no effect: with one update per batch no log-prob has moved."
-        return None
-
+    remark = at_one_update("has no effect: with one update per batch no log-prob has moved.")
     return Transform(apply, remark=remark)
 
 

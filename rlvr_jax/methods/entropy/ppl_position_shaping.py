@@ -23,8 +23,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
-from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
+from rlvr_jax.objectives.statistics.scopes import Mask, Scope, Values, within_batch, z_score
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 from rlvr_jax.types.parts import part
@@ -51,7 +50,7 @@ def scale_by_perplexity(coefficient: Finite, scope: Scope = within_batch) -> Tra
 
 
 def standardized_perplexity(
-    logp: Tokens, mask: Mask, rollouts: Rollouts, scope: Scope
+    logp: Values, mask: Mask, rollouts: Rollouts, scope: Scope
 ) -> Float[Array, "B"]:
     """(x - mean) / (std + 1e-6), n - 1, of the log perplexity x = -mean logp (nats) of rollouts.
 
@@ -80,7 +79,7 @@ def emphasize_late_tokens(size: Finite, steepness: Finite) -> Transform:
     return apply
 
 
-def relative_position(mask: Mask, dtype: DTypeLike) -> Tokens:
+def relative_position(mask: Mask, dtype: DTypeLike) -> Values:
     """r = (t + 1) / n for the t-th of the n tokens on the mask, in (0, 1]; 0 off it."""
     number = jnp.cumsum(mask, axis=1, dtype=jnp.int32).astype(dtype)
     count = jnp.maximum(masked_count(mask, axis=1), 1).astype(dtype)

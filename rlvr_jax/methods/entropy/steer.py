@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_min
-from rlvr_jax.objectives.transforms.entropy_change import Tokens
+from rlvr_jax.objectives.statistics.scopes import Values
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
 from rlvr_jax.types.parts import part
@@ -58,8 +58,8 @@ def damp_entropy_change(low: NonNegative, high: NonNegative) -> Transform:
 
 
 def estimated_entropy_change(
-    advantage: Tokens, logp: Tokens, old_logp: Tokens, entropy: Tokens
-) -> Tokens:
+    advantage: Values, logp: Values, old_logp: Values, entropy: Values
+) -> Values:
     """Ω = (A / q) p (1 - p) (log p + H), an estimate up to scale and sign; 0 where not finite.
 
     p = exp(logp) is clamped to [1e-8, 1 - 1e-8], q = exp(old_logp) to [1e-8, 1]. A derivation for

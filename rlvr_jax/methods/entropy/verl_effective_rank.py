@@ -67,10 +67,6 @@ def credit_rank_growth(
     Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
     """
 
-    def init(spec):
-        del spec
-        return RankAverages(jnp.zeros(3, float))
-
     def apply(signals, context, state):
         mask, advantage = signals.mask, signals.advantage
         hidden = jax.lax.stop_gradient(context.stats.hidden)
@@ -85,7 +81,7 @@ def credit_rank_growth(
         names = ("effective_rank", "rank_velocity", "rank_acceleration")
         return signals, state, dict(zip(names, means, strict=True))
 
-    return Transform(apply, init=init)
+    return Transform(apply, init=lambda spec: RankAverages(jnp.zeros(3, float)))
 
 
 class RankTrend(NamedTuple):

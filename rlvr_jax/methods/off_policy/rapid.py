@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.algebra.parts import Transform, at_one_update
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.ratios import token_ratio
@@ -58,10 +58,7 @@ def capped_rollout_weight(
     return jnp.exp(jnp.minimum(log_ratio, jnp.log(jnp.asarray(cap, log_ratio.dtype))))
 
 
-def _idle(plan):
-    if plan.updates_per_batch > 1:
-        return None
-    return "has no effect: with one update per batch every weight is 1."
+_idle = at_one_update("has no effect: with one update per batch every weight is 1.")
 
 
 @part(reads={"logp"}, writes={"weight"}, remark=_idle)

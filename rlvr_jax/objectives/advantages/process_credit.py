@@ -11,9 +11,8 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.steps import Steps, at_tokens
+from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_ends
 from rlvr_jax.types import Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
 from rlvr_jax.types.parts import Part, part

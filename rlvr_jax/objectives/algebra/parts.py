@@ -63,6 +63,11 @@ def no_remark(plan: UpdatePlan) -> None:
     del plan
 
 
+def at_one_update(text: str) -> Callable[[UpdatePlan], str | None]:
+    """The remark of a part that does not act with one update per batch."""
+    return lambda plan: text if plan.updates_per_batch == 1 else None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Transform(Part):
     """A part that decides something: an advantage, a token transform or a regularizer.

@@ -46,11 +46,20 @@ def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
     return Steps(jnp.where(member, rank - 1, 0), member, column < count)
 
 
+def step_ends(steps: Steps) -> Bool[Array, "B T"]:
+    """The last token of each step."""
+    rows, width = steps.member.shape
+    position, row = jnp.arange(width, dtype=jnp.int32)[None], _row(rows)
+    own, flat = jnp.where(steps.member, position, -1), row * width + steps.index
+    last = jax.ops.segment_max(own.ravel(), flat.ravel(), num_segments=rows * width)
+    return steps.member & (position == last.reshape(rows, width)[row, steps.index])
+
+
 def step_sum(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
     """Sum over the tokens of each step, as a table; 0 where there is no step."""
-    row = jnp.arange(values.shape[0], dtype=jnp.int32)[:, None]
     terms = jnp.where(steps.member, values, 0)
-    return jnp.zeros(steps.exists.shape, terms.dtype).at[row, steps.index].add(terms)
+    table = jnp.zeros(steps.exists.shape, terms.dtype)
+    return table.at[_row(values.shape[0]), steps.index].add(terms)
 
 
 def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
@@ -76,13 +85,15 @@ def previous_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T
     return jnp.where(steps.exists, jnp.pad(table[:, :-1], ((0, 0), (1, 0))), 0)
 
 
+def _row(rows):
+    return jnp.arange(rows, dtype=jnp.int32)[:, None]
+
+
 def _ranks_by_table(ids, member):
     """How many ids of the row are at most that of each token, for ids below T."""
     rows, width = ids.shape
-    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
-    occurs = (
-        jnp.zeros((rows, width), bool).at[row, jnp.where(member, ids, width)].set(True, mode="drop")
-    )
+    place = jnp.where(member, ids, width)
+    occurs = jnp.zeros((rows, width), bool).at[_row(rows), place].set(True, mode="drop")
     return jnp.take_along_axis(masked_rank(occurs), jnp.where(member, ids, 0), axis=1)
 
 

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
 from rlvr_jax.types import Rollouts, replace
-from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
 from rlvr_jax.types.parts import part
 
 TEACHER = 1
@@ -81,7 +80,7 @@ def by_origin(
 
 
 @part
-def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
+def shaped_probability(gamma: Positive, clip: NonNegative | None = None) -> Surrogate:
     """-A f(π), f(π) = π / (π + γ): for tokens whose writer is taken to have been sure of them.
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
@@ -89,17 +88,11 @@ def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
     largest where π = γ. Nothing is read of the old policy.
 
     Args:
-      gamma: γ, positive.
-      clip: ε of max(-A f, -A clip(f, 1 - ε, 1 + ε)), which holds where A < 0 alone, as f is below
-        1; None: no clip.
-    Raises:
-      ValueError: gamma not positive, or a negative clip.
+      gamma: γ.
+      clip: ε of max(-A f, -A clip(f, 1 - ε, 1 + ε)), which only acts where A < 0, as f is below 1;
+        None: no clip.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
-    more = {}
-    if clip is not None:
-        check_at_least(0, "shaped_probability", clip=clip)
-        more["clip"] = float(clip)
 
     def prepare(signals, context):
         probability = jnp.exp(context.stats.logp)
@@ -117,9 +110,3 @@ def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
         return jnp.maximum(plain, -signals.advantage * clip_to_trusted(signals))
 
     return Surrogate(prepare, loss)
-
-
-def unclipped_loss(signals, context):
-    """-A ρ at every token."""
-    del context
-    return -signals.advantage * signals.ratio

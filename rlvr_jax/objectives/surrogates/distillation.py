@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.parts import Context, Options, Surrogate
-from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
-from rlvr_jax.types import replace
+from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives.surrogates.policy_gradient import fixed_ratio, with_ratio
 from rlvr_jax.types.hyperparameters import Bound
 from rlvr_jax.types.parts import Part, part
 
@@ -44,10 +44,6 @@ def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
 
-    def prepare(signals, context):
-        ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=jax.lax.stop_gradient(ratio))
-
     def loss(signals, context):
         values = distance.values(context)
         if cap is None:
@@ -55,4 +51,5 @@ def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
         ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return jax.lax.stop_gradient(jnp.minimum(ratio, cap)) * values
 
+    prepare = with_ratio(fixed_ratio)
     return Surrogate(prepare, loss, reads=distance.reads | {"logp"}, options=distance.options)

@@ -7,9 +7,7 @@ A transform of one paper is in that paper's file. `is_chosen` says which tokens 
 apart.
 """
 
-from rlvr_jax.objectives.transforms.confidence import *
 from rlvr_jax.objectives.transforms.corrections import *
-from rlvr_jax.objectives.transforms.entropy_change import *
 from rlvr_jax.objectives.transforms.weights import *
 from rlvr_jax.public import public_names
 

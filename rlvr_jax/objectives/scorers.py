@@ -13,8 +13,7 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
-from rlvr_jax.types import Rollouts
-from rlvr_jax.types.parts import Part
+from rlvr_jax.types import Part, Rollouts
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,18 +21,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives import Transform, batch_std, group_deviation, group_has_tokens, group_std
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import (
-    batch_std,
-    group_deviation,
-    group_has_tokens,
-    group_std,
-)
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -105,11 +98,8 @@ def gdpo(
     Args:
       weights: one per reward (w); None: all 1.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=decoupled_normalized(weights, epsilon)
-        )
-    )
+    advantage = decoupled_normalized(weights, epsilon)
+    return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
 METHOD = Method(

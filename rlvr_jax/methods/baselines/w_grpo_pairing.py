@@ -29,12 +29,10 @@ from rlvr_jax.experience.curricula.batches import asks_for, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.advantages.group_relative import group_centered, rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, group_centered, rollout_advantage
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_has_tokens, group_std
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -43,7 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part

@@ -20,16 +20,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Transform, guarded_exp, objective, part, rollout_mean_token_sum
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.ratios import guarded_exp
-from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Count, Positive
-from rlvr_jax.types.parts import part
 
 Divergence = Callable[[Array], Array]  # log t -> the pseudo-reward -f'(t)
 
@@ -165,12 +161,10 @@ def f_dpg(
       divergence: `target_jensen_shannon`, `target_kl`, `target_reverse_kl`,
         `target_total_variation`, `target_chi_squared` or `target_reverse_chi_squared`.
     """
+    advantage = pseudo_reward(divergence, temperature, window)
+    surrogate = weighted_reinforce(ratio=product_ratio)
     return Recipe(
-        objective=objective(
-            advantage=pseudo_reward(divergence, temperature, window),
-            surrogate=weighted_reinforce(ratio=product_ratio),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_sum())
     )
 
 

@@ -20,15 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
+from rlvr_jax.objectives import Surrogate, Transform, masked_mean, masked_sum, objective, with_ratio
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import with_ratio
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"advantage"})

@@ -16,14 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives import group_centered, objective, part, token_mean, with_ratio
 from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import with_ratio
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -60,13 +56,9 @@ def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
       scale: change of value per nat of the log ratio (ρ).
       next_scale: weight of the next value; the paper's is 1.
     """
-    return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=uniform_value_regression(scale, next_scale),
-            aggregation=token_mean(),
-        )
-    )
+    advantage = group_centered()
+    surrogate = uniform_value_regression(scale, next_scale)
+    return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
 METHOD = Method(

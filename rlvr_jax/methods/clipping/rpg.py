@@ -21,15 +21,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives import group_centered, objective, part, token_mean, token_ratio, with_ratio
 from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
-from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import with_ratio
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, DualClip, KLCoefficient
-from rlvr_jax.types.parts import part
 
 Push = Callable[[Array], Array]  # log ratio d -> C / (β w), what a divergence adds to R
 
@@ -105,13 +100,9 @@ def rpg(
       divergence: `unnormalized_reverse_kl`, `unnormalized_forward_kl`, `reverse_kl` or
         `forward_kl`.
     """
-    return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=regularized_clip(divergence, kl_coefficient, clip_low, clip_high, dual),
-            aggregation=token_mean(),
-        )
-    )
+    advantage = group_centered()
+    surrogate = regularized_clip(divergence, kl_coefficient, clip_low, clip_high, dual)
+    return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
 METHOD = Method(

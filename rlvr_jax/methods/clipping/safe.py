@@ -26,14 +26,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives import Scorer, Transform, entropy_bonus, is_last_token, masked_mean, part
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.advantages.returns import is_last_token
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
-from rlvr_jax.objectives.scorers import Scorer
 from rlvr_jax.objectives.statistics.groups import batch_mean, batch_std, group_has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -42,7 +38,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -295,15 +290,11 @@ def safe(
     control = predictive_kl_penalty(
         penalty_coefficient, base_threshold, penalty_strength, trained=trained_penalty
     )
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=pessimistic_advantage(temperature),
-            regularizers=[bonus, control] if penalty_coefficient else [bonus],
-        ),
-        critic=pessimistic_scorer(temperature, value_clip, huber_width),
+    regularizers = [bonus, control] if penalty_coefficient else [bonus]
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=pessimistic_advantage(temperature), regularizers=regularizers
     )
+    return Recipe(objective, critic=pessimistic_scorer(temperature, value_clip, huber_width))
 
 
 METHOD = Method(

@@ -15,15 +15,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives import Surrogate, clamped_token_ratio, group_normalized, objective, part
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, with_ratio
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -59,12 +55,10 @@ def sapo(
       positive_temperature: sharpness of the gate where A > 0 (τ_pos).
       negative_temperature: sharpness of the gate elsewhere (τ_neg).
     """
+    advantage = group_normalized(epsilon)
+    surrogate = sigmoid_gated(positive_temperature, negative_temperature)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=sigmoid_gated(positive_temperature, negative_temperature),
-            aggregation=rollout_mean_token_mean(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_mean())
     )
 
 

@@ -25,19 +25,15 @@ from rlvr_jax.experience.asks import PLAIN, Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees.pieces import first_samples
 from rlvr_jax.experience.parts import Draw, Setting
-from rlvr_jax.objectives.advantages.critics import Critic
+from rlvr_jax.objectives import GIVEN, Critic, Transform, clipped_objective, part
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
     generalized_advantages,
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, Unit
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -198,10 +194,9 @@ def t_ppo(
       window: length of a window, as a fraction of the budget of a response.
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
+    advantage = extended_advantage(discount, trace_decay)
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=extended_advantage(discount, trace_decay)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=advantage),
         critic=critic_of_finished(discount, trunk),
         experience=experience(draw=in_windows(window)),
     )

@@ -19,17 +19,11 @@ from typing import Annotated
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives import Context, Transform, clipped_objective, kl_penalty, masked_count
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
-from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Range
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.signals import Signals
 
 LengthBase = Annotated[
     float, Range(1, open_low=True, finite=False), "growth of the factor with excess length (b)"
@@ -107,16 +101,15 @@ def apo(
 ) -> Recipe:
     """GRPO with a KL weighted by difficulty and a length factor for incorrect responses."""
     kl = [kl_penalty(kl_coefficient, weight=kl_weight_by_difficulty)] if kl_coefficient else []
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[amplify_long_errors(length_base, epsilon)],
-            regularizers=kl,
-            aggregation=rollout_mean_token_mean(),
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        epsilon=epsilon,
+        transforms=[amplify_long_errors(length_base, epsilon)],
+        regularizers=kl,
+        aggregation=rollout_mean_token_mean(),
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

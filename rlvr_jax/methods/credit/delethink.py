@@ -27,17 +27,12 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace, given_tokens
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import (
-    rollout_mean_token_sum,
-    trace_normalized,
-    truncate_importance,
-)
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import GIVEN, Transform, part, rollout_mean_token_sum, trace_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
-from rlvr_jax.objectives.surrogates.by_origin import GIVEN
+from rlvr_jax.objectives.transforms.corrections import truncate_importance
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
@@ -49,7 +44,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Temperature,
 )
-from rlvr_jax.types.parts import part
 
 
 @part

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import critic_of, whitened
+from rlvr_jax.objectives import Transform, critic_of, generalized_advantages, part, whitened
 from rlvr_jax.objectives.advantages.process_credit import (
     ProcessReward,
     Table,
@@ -28,17 +28,9 @@ from rlvr_jax.objectives.advantages.process_credit import (
     process_metrics,
     spread,
 )
-from rlvr_jax.objectives.advantages.returns import generalized_advantages
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.steps import (
-    Steps,
-    find_steps,
-    next_step,
-    step_ends,
-    step_sum,
-)
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_ends, step_sum
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -47,8 +39,6 @@ from rlvr_jax.types.hyperparameters import (
     HalfWidth,
     TraceDecay,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(reads={"step", "process_reward"})
@@ -141,9 +131,7 @@ def designing_rewards(
     process = clip_and_delta(threshold, clip, delta)
     estimator = generalized_process_advantage(process, coefficient, trace_decay=trace_decay)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[score_steps()]),
         critic=critic_of(estimator, value_clip),
     )

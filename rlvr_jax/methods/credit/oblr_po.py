@@ -19,16 +19,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives import Context, Transform, group_of_one_remark, masked_sum, objective, part
 from rlvr_jax.objectives.statistics.groups import group_mean, group_sum
-from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 def score_weighted_mean(
@@ -95,12 +91,9 @@ def oblr_po(
       epsilon: added to the denominator of the baseline (ε).
       reads: statistics and records that `norm` reads.
     """
+    advantage = score_weighted(norm, epsilon, reads)
     return Recipe(
-        objective=objective(
-            advantage=score_weighted(norm, epsilon, reads),
-            surrogate=reinforce(),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=reinforce(), aggregation=rollout_mean_token_sum())
     )
 
 

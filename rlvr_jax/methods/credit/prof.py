@@ -23,12 +23,9 @@ import numpy as np
 from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.rows import select_rows
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import clipped_objective, part
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part
@@ -129,9 +126,7 @@ def prof(
       rank_wrong: incorrect responses are ranked by their steps; False: the first ones are kept.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             stages=[score_steps(), select_consistent(drawn, penalty, most_steps, rank_wrong)]
         ),

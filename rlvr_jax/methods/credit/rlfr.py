@@ -23,15 +23,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.keys import plain_key
-from rlvr_jax.objectives import process_to_go
-from rlvr_jax.objectives.advantages.process_credit import ProcessReward
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.scorers import Scorer
-from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
+from rlvr_jax.objectives import Scorer, clipped_objective, group_deviation, group_std, masked_top_k
+from rlvr_jax.objectives.advantages.process_credit import ProcessReward, process_to_go
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -41,7 +37,6 @@ from rlvr_jax.types.hyperparameters import (
     OpenUnit,
     Unit,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part
@@ -236,14 +231,9 @@ def rlfr(
       epsilon: added to the standard deviation (ε).
     """
     process = deviation_penalty(threshold, most)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=process_to_go(process, coefficient, standardized_reward(epsilon)),
-        ),
-        critic=flow_scorer(time, blocks),
-    )
+    advantage = process_to_go(process, coefficient, standardized_reward(epsilon))
+    objective = clipped_objective(clip_low, clip_high, advantage=advantage)
+    return Recipe(objective, critic=flow_scorer(time, blocks))
 
 
 METHOD = Method(

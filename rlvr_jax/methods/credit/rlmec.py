@@ -23,13 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives import objective, token_mean
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Surrogate, Transform, masked_mean, objective, part, token_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"teacher_logp"}, writes={"advantage", "mask"})
@@ -140,12 +137,10 @@ def rlmec(
       low: largest penalty of a token in an incorrect response.
       teacher: folder of the rewriting model; "start": the initial policy.
     """
+    advantage = rewriter_credit(high, low)
+    surrogate = reference_weighted(clip)
     return Recipe(
-        objective=objective(
-            advantage=rewriter_credit(high, low),
-            surrogate=reference_weighted(clip),
-            aggregation=token_mean(),
-        ),
+        objective=objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()),
         teacher=teacher,
     )
 

@@ -23,23 +23,14 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
+from rlvr_jax.objectives import Steps, Transform, at_tokens, find_steps, previous_step, step_mean
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.advantages.whitening import Table, standardize_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
-from rlvr_jax.objectives.statistics.steps import (
-    Steps,
-    at_tokens,
-    find_steps,
-    previous_step,
-    step_mean,
-)
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(by_row=True, writes=frozenset({"step", "probe_confidence", "probe_accuracy"}))
@@ -229,18 +220,13 @@ def spae(
       separator: text that ends a step.
       opening: text that begins the answer of a probe.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_centered(),
-            transforms=[
-                credit_potential(potential_bonus, fade, saturation, epsilon),
-                standardize_advantage(epsilon),
-            ],
-        ),
-        experience=experience(stages=[probe_steps(separator, opening)]),
-    )
+    advantage = group_centered()
+    transforms = [
+        credit_potential(potential_bonus, fade, saturation, epsilon),
+        standardize_advantage(epsilon),
+    ]
+    objective = clipped_objective(clip_low, clip_high, advantage=advantage, transforms=transforms)
+    return Recipe(objective, experience=experience(stages=[probe_steps(separator, opening)]))
 
 
 METHOD = Method(

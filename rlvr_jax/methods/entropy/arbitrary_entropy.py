@@ -27,13 +27,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -44,8 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     Temperature,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(writes={"off_policy"})
@@ -241,13 +236,11 @@ def arbitrary_entropy(
       share: fraction of the prompts that are sampled again.
       top_p: probability mass of the likeliest tokens that are sampled from.
     """
+    advantage = normalized_by_origin(epsilon)
+    transforms = [imitate_controllers(target, threshold, max_samples)]
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=normalized_by_origin(epsilon),
-            transforms=[imitate_controllers(target, threshold, max_samples)],
-            dual_clip=dual_clip,
+            clip_low, clip_high, advantage=advantage, transforms=transforms, dual_clip=dual_clip
         ),
         experience=experience(
             draw=plain(top_p=top_p),

@@ -17,13 +17,9 @@ epochs. Its code takes the class means per micro-batch; here they are those of t
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Divergence, Transform, clipped_objective, k3_clamped, masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     DualClip,
     Epsilon,
@@ -32,7 +28,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"entropy"}, writes={"chosen", "clip_high", "clip_low"})
@@ -110,16 +105,15 @@ def archer(
         needed.
     """
     penalty = kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low_entropy,
-            clip_high=clip_low_entropy,
-            advantage=group_normalized(epsilon),
-            transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
-            dual_clip=dual,
-            regularizers=[penalty] if kl_low_entropy or kl_high_entropy else [],
-        )
+    objective = clipped_objective(
+        clip_low_entropy,
+        clip_low_entropy,
+        epsilon=epsilon,
+        transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
+        dual_clip=dual,
+        regularizers=[penalty] if kl_low_entropy or kl_high_entropy else [],
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -19,23 +19,15 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives import batch_mean, group_count, group_has_tokens, group_mean, has_tokens
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
-from rlvr_jax.objectives.statistics.groups import (
-    batch_mean,
-    group_count,
-    group_has_tokens,
-    group_mean,
-    has_tokens,
-)
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Property = Callable[[Rollouts], Array]
 InterShare = Callable[[Rollouts, Array], Array]
@@ -189,16 +181,13 @@ def canon(
       favors_high: the half that α below 1 favors is the high one.
       max_length: budget of response tokens (L).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=conditional_advantage(
-                condition, inter_share, tilt, bonus, favors_high, divisor=max_length
-            ),
-            aggregation=rollout_mean_token_sum(),
-        )
+    advantage = conditional_advantage(
+        condition, inter_share, tilt, bonus, favors_high, divisor=max_length
     )
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=advantage, aggregation=rollout_mean_token_sum()
+    )
+    return Recipe(objective)
 
 
 METHOD = Method(

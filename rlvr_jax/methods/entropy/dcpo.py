@@ -20,13 +20,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Transform, clipped_objective, group_has_tokens, masked_mean, part
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, HalfWidth, Positive
-from rlvr_jax.types.parts import part
 
 
 class EntropyEstimate(NamedTuple):
@@ -116,11 +112,7 @@ def dcpo(
     pull = mix_in_tempered_policy(
         entropy_target, temperature_high, temperature_low, outcome_threshold, gap_cap
     )
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, transforms=[pull], dual_clip=dual_clip
-        )
-    )
+    return Recipe(clipped_objective(clip_low, clip_high, transforms=[pull], dual_clip=dual_clip))
 
 
 METHOD = Method(

@@ -16,14 +16,11 @@ configurations, except ε, which is 0.2 here as in their framework's PPO loss.
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
 from rlvr_jax.objectives.statistics.scopes import Values
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "sampled_entropy", "batch_statistics"}, writes={"mask"}, once=True)
@@ -123,9 +120,7 @@ def entropy_dynamics(
         drops.append(drop_entropy_lowering(batch_deviations))
     if vocabulary_deviations is not None:
         drops.append(drop_entropy_lowering_steps(vocabulary_deviations, max_fraction))
-    return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, transforms=drops)
-    )
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=drops))
 
 
 METHOD = Method(

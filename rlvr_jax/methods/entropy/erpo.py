@@ -24,13 +24,10 @@ from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.choices.groups import ALIKE
-from rlvr_jax.objectives.advantages.group_relative import group_normalized, relative_to
-from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import check_at_least, clipped_objective, group_normalized, relative_to
 from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
-from rlvr_jax.types.parts import part
 
 
 @part

@@ -20,11 +20,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.kernels import selection_search
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, count_of_sets, part
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
-from rlvr_jax.objectives.statistics.order_statistics import count_of_sets
 from rlvr_jax.objectives.statistics.scopes import (
     Mask,
     Sets,
@@ -35,7 +33,7 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_batch,
     within_group,
 )
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -45,8 +43,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(writes={"advantage"})
@@ -192,18 +188,15 @@ def hapo(
       limit: of |A|; a group that reaches it falls back to GRPO's advantages.
       released: the two slips of the released code.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=token_normalized(limit, padding=released),
-            transforms=[
-                adapt_clip(clip_strength, pivot, signed=not released),
-                redistribute_credit(credit_strength, pivot, signed=not released),
-            ],
-            dual_clip=dual_clip,
-        )
+    advantage = token_normalized(limit, padding=released)
+    transforms = [
+        adapt_clip(clip_strength, pivot, signed=not released),
+        redistribute_credit(credit_strength, pivot, signed=not released),
+    ]
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=advantage, transforms=transforms, dual_clip=dual_clip
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -20,15 +20,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.divergences import k3_clamped
+from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Share
-from rlvr_jax.types.parts import part
 
 
 @part(
@@ -126,14 +121,8 @@ def lp_reg(
       min_p: threshold of the filter, relative to the largest probability (κ).
       coefficient: weight of the pull towards the filtered policy (c).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[protect_low_probability(fraction, min_p, coefficient)],
-        )
-    )
+    transforms = [protect_low_probability(fraction, min_p, coefficient)]
+    return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
 METHOD = Method(

@@ -19,15 +19,10 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import Mask, Scope, Values, within_batch, z_score
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"advantage"}, once=True)
@@ -107,9 +102,7 @@ def ppl_position_shaping(
         shaping.append(scale_by_perplexity(perplexity_coefficient, scope))
     if position_size:
         shaping.append(emphasize_late_tokens(position_size, position_steepness))
-    return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, transforms=shaping)
-    )
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=shaping))
 
 
 METHOD = Method(

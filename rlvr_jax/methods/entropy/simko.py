@@ -17,13 +17,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives import Context, Transform, clipped_objective, masked_mean, masked_sum, part
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"entropy", "topk_logp", "old_topk_logp"}, writes={"chosen", "ratio"})
@@ -109,16 +106,8 @@ def simko(
       quantile: of the entropies of a response above which a token is gated (τ).
       negative_factor: on the advantage of gated likeliest tokens of incorrect responses (λ).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[
-                smooth_ratio(share, top_k, quantile),
-                boost_favourites(negative_factor, quantile),
-            ],
-        )
-    )
+    transforms = [smooth_ratio(share, top_k, quantile), boost_favourites(negative_factor, quantile)]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

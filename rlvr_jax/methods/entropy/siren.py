@@ -21,14 +21,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, group_centered, has_tokens, part
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -38,8 +35,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
     Share,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Quantile = Annotated[float, Range(0, 1, open_high=True)]
 
@@ -154,18 +149,17 @@ def siren(
       max_length: budget of response tokens (L).
       anchor_updates: updates that the first batch is split into (minibatches).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_centered(),
-            dual_clip=dual_clip,
-            regularizers=[
-                anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
-            ],
-            aggregation=fixed_length_mean(max_length),
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        advantage=group_centered(),
+        dual_clip=dual_clip,
+        regularizers=[
+            anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
+        ],
+        aggregation=fixed_length_mean(max_length),
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -18,16 +18,11 @@ rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.divergences import self_certainty
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, part, self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 EPSILON = 1e-6
 """Added to the standard deviation of the certainty, and to the range of the logits."""
@@ -109,16 +104,11 @@ def ucas(
       positive_rate, negative_rate: strength of the certainty for either sign (β₊, β₋).
       logit_coefficient: charge of the sharpest token of the batch (c).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[
-                scale_by_certainty(positive_rate, negative_rate),
-                charge_sampled_logit(logit_coefficient),
-            ],
-        )
-    )
+    transforms = [
+        scale_by_certainty(positive_rate, negative_rate),
+        charge_sampled_logit(logit_coefficient),
+    ]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

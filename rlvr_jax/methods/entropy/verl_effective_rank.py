@@ -22,13 +22,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonNegative, Share
-from rlvr_jax.types.parts import part
 
 
 class RankAverages(NamedTuple):
@@ -195,13 +191,8 @@ def verl_effective_rank(
       divisor: the bonus is at most |A| over it (κ); inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[credit_rank_growth(stride, window, smoothing, gain, divisor, where)],
-        )
-    )
+    transforms = [credit_rank_growth(stride, window, smoothing, gain, divisor, where)]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

@@ -29,7 +29,8 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens, unclipped_loss
+from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
+from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, NonNegative
 from rlvr_jax.types.parts import part

@@ -21,8 +21,7 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -33,7 +32,6 @@ from rlvr_jax.types.hyperparameters import (
     Share,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"embedding"}, fewer=True)
@@ -212,9 +210,7 @@ def arrol(
       rate: learning rate of the head.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(draw=prune(keep, check, share, least_area, control, rate)),
     )
 

@@ -17,20 +17,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives.advantages.critics import Critic
+from rlvr_jax.objectives import Critic, drop_off_policy, importance_weighted, objective, token_mean
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
     generalized_advantage,
     generalized_advantages,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.objectives.transforms.weights import drop_off_policy
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import Discount, TraceDecay
-from rlvr_jax.types.parts import part
 
 
 @part

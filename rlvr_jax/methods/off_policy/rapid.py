@@ -17,16 +17,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform, at_one_update
-from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives import Transform, at_one_update, group_mean, objective, part, token_ratio
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"advantage"})

@@ -35,8 +35,7 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -47,7 +46,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegative,
 )
-from rlvr_jax.types.parts import part
 
 COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
 
@@ -453,15 +451,8 @@ def spec_rl(
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=regularizers,
-        ),
-        experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)),
-    )
+    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=regularizers)
+    return Recipe(objective, experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)))
 
 
 METHOD = Method(

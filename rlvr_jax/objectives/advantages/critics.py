@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.arguments import check_bound
-from rlvr_jax.types import Rollouts, Signals, TokenStats
-from rlvr_jax.types.parts import Part, part
+from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, part
 
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
 

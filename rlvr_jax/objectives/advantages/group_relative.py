@@ -19,9 +19,8 @@ from rlvr_jax.objectives.statistics.groups import (
     group_std,
 )
 from rlvr_jax.objectives.statistics.traces import last_of_trace, of_last_row, trace_ids
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 # Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
 Statistic = Callable[..., Array]

@@ -13,9 +13,8 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_ends
-from rlvr_jax.types import Rollouts, is_correct, replace
+from rlvr_jax.types import Part, Rollouts, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
-from rlvr_jax.types.parts import Part, part
 
 AtEnd = Callable[[Rollouts], Array]
 """(rollouts) -> [B], what the last token is paid."""

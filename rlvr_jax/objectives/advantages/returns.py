@@ -13,9 +13,8 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives.advantages.group_relative import Statistic
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.types import replace
+from rlvr_jax.types import part, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 _BLOCK = 32
 

@@ -7,9 +7,8 @@ from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min, masked_std
 from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
-from rlvr_jax.types import replace
+from rlvr_jax.types import part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"advantage"})

@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.types import Rollouts, Signals, TokenStats
-from rlvr_jax.types.parts import Part
+from rlvr_jax.types import Part, Rollouts, Signals, TokenStats
 
 Options = tuple[tuple[str, float], ...]
 Records = tuple[tuple[str, int | tuple[float, ...]], ...]

@@ -24,9 +24,8 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import is_correct, replace
+from rlvr_jax.types import is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 class ImplicitRewards(NamedTuple):

@@ -13,9 +13,8 @@ from jaxtyping import Array
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import Function, Signals, part, replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
-from rlvr_jax.types.parts import Function, part
 
 
 @part(writes={"penalty"})

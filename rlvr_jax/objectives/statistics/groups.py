@@ -25,9 +25,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Function, Rollouts, part
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
-from rlvr_jax.types.parts import Function, part
 
 Rows = Bool[Array, "B"] | None
 

@@ -8,9 +8,8 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
-from rlvr_jax.types.parts import part
 
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""

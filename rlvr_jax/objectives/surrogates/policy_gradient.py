@@ -8,9 +8,8 @@ from jaxtyping import Array
 
 from rlvr_jax.objectives.algebra.parts import Context, Surrogate, at_one_update
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
-from rlvr_jax.types.parts import part
 
 
 def with_ratio(

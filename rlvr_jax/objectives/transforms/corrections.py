@@ -18,9 +18,8 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.algebra.summary import effective_sample_size
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
-from rlvr_jax.types import replace
+from rlvr_jax.types import part, replace
 from rlvr_jax.types.hyperparameters import Bound
-from rlvr_jax.types.parts import part
 
 SAMPLED = frozenset({"behaviour_logp"})
 # At the first update of a batch the old log-probs are the current policy's.

@@ -17,9 +17,8 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_batch,
     within_response,
 )
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import Signals, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Share
-from rlvr_jax.types.parts import part
 
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:

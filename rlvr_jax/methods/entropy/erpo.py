@@ -24,7 +24,7 @@ from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.choices.groups import ALIKE
-from rlvr_jax.objectives import check_at_least, clipped_objective, group_normalized, relative_to
+from rlvr_jax.objectives import clipped_objective, group_normalized, relative_to
 from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
 from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
@@ -45,7 +45,8 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
     Raises:
       ValueError: T_max below T₀.
     """
-    check_at_least(base, "heat_solved", highest=highest)
+    if highest < base:
+        raise ValueError(f"heat_solved: highest must be at least {base:g}, got {highest}")
 
     def init(setting):
         return np.zeros(len(setting.task.train), np.int32)

@@ -1,25 +1,22 @@
-"""Statistics over the rollouts of one prompt, given back to each rollout.
+"""Statistics over the rollouts of one prompt, at each rollout.
 
-A group is every row with the same id; ids are any integers and need not stand together. Each row of
-a group counts in statistics of its rewards, also one without tokens: an empty answer was graded
-like any other. Statistics of what was written run over the rows that `has_tokens`, those of the
-rewards of the batch over the groups that `group_has_tokens`: a group without tokens, which only
-fills the batch or has no verdict, is as if it were not there.
+A group is all rows with one id; ids are any integers in any order. Each row of a group counts in
+statistics of its rewards, also one without tokens: an empty response is graded as any other.
+Statistics of tokens run over the rows that `has_tokens`, those of the rewards of the batch over the
+groups that `group_has_tokens`: groups without tokens, which fill the batch or are ungraded, do not
+count.
 
-Means are taken of the distances from the smallest value of the group. Their rounding is small
-beside the spread of the values and not beside the values, so that an advantage that is divided by a
-small deviation does not depend on the order in which devices add. And the deviations of equal
-values are exactly 0.
+Means are those of the distances from the smallest value of the group. Their rounding is small
+relative to the spread of the values. So an advantage that is divided by a small deviation does not
+depend on the order in which devices add, and deviations of equal values are exactly 0.
 
-Arguments that several functions have:
+Arguments of several functions:
 
-    where: bool [B], the rows that count; every row of a group is given the result. A statistic of
-      no row is 0.
+    where: bool [B], the rows that count; every row of a group gets the result. A statistic of no
+      row is 0.
     weights: [B], ≥ 0, of the rows in a mean; rows of weight 0 do not count.
-    virtual: (value, number) of entries that every group is given on top of its rows.
+    virtual: (value, number) of entries that every group has on top of its rows.
 """
-
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +26,13 @@ from rlvr_jax.types import Function, Rollouts, part
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 
 Rows = Bool[Array, "B"] | None
-
-
 Virtual = tuple[float, int] | None
 
 
-Statistic = Callable[..., Float[Array, "B"]]
+def pair_ids(one: Int[Array, "B"], other: Int[Array, "B"]) -> Int[Array, "B"]:
+    """One id per pair of ids."""
+    places = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (one, other)]
+    return places[0] * one.shape[0] + places[1]
 
 
 def has_tokens(mask: Bool[Array, "B T"]) -> Bool[Array, "B"]:
@@ -98,13 +96,7 @@ def group_std(
     where: Rows = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
-    """Standard deviation over the group, in two passes; 0 for equal values and groups of one.
-
-    Args:
-      values: one number per rollout.
-      group: id of the group of each rollout.
-      ddof: the sum of squares is divided by n - ddof.
-    """
+    """Standard deviation, in two passes, with n - `ddof`; 0 for equal values and for one row."""
     smallest, distance = _mean_distance(values, group, where, None, virtual)
     deviation = (values - smallest) - distance
     squares, count = group_sum(deviation**2, group, where), group_count(group, where)
@@ -117,11 +109,7 @@ def group_std(
 
 @part
 def mean_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
-    """`group_mean` with virtual entries: (values, group, where) -> [B].
-
-    Args:
-      value, number: of the entries.
-    """
+    """`group_mean` with virtual entries: (values, group, where) -> [B]."""
     return lambda values, group, where=None: group_mean(
         values, group, where, virtual=(value, number)
     )

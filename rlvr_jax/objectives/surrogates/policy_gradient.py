@@ -9,7 +9,7 @@ from jaxtyping import Array
 from rlvr_jax.objectives.algebra.parts import Context, Surrogate, at_one_update
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import Signals, part, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
 
 
 def with_ratio(
@@ -29,7 +29,7 @@ def with_ratio(
 
 @part
 def ppo_clip(
-    low: ClipLow, high: ClipHigh, ratio: Ratio = token_ratio, dual: float | None = None
+    low: ClipLow, high: ClipHigh, ratio: Ratio = token_ratio, dual: DualClip | None = None
 ) -> Surrogate:
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
@@ -39,17 +39,11 @@ def ppo_clip(
     `clipped_share`.
 
     Args:
-      low: half-width below 1 (ε_low), at least 0; with 1 or more nothing is clipped from below.
-      high: half-width above 1 (ε_high), at least 0.
+      low: with 1 or more nothing is clipped from below.
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
-      dual: c of the dual clip, above 1; None for none.
-    Raises:
-      ValueError: a negative half-width, or dual not above 1.
     Sources: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; Ye et al. 2020,
       https://arxiv.org/abs/1912.09729 (dual clip).
     """
-    if dual is not None and not dual > 1:
-        raise ValueError(f"ppo_clip: dual must be above 1 or None, got {dual}")
 
     def loss(signals, context):
         del context

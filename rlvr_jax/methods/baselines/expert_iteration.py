@@ -55,10 +55,7 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
     the same chance. In the first round nothing is trained. Only responses to unchanged train
     prompts are stored.
 
-    Args:
-      capacity: stored responses, the newest ones.
-      round_steps: steps of a round.
-      per_prompt: stored responses per prompt, its first ones.
+    Args: as of `expert_iteration`.
     Reads: outcome. Writes: mask (cleared), supervised.
     Metrics: new_answers (stored in this step), kept_answers (in all), imitated_answers (rows).
     """
@@ -142,7 +139,7 @@ def expert_iteration(
     Args:
       round_steps: steps of a round.
       capacity: stored responses, the newest ones.
-      per_prompt: stored responses per prompt.
+      per_prompt: stored responses per prompt, its first ones.
       weight: of the imitation.
     """
     return Recipe(

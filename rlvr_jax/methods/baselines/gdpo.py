@@ -34,9 +34,6 @@ def decoupled_normalized(
 ) -> Transform:
     """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
 
-    Args:
-      weights: one per reward; None: all 1.
-      epsilon: added to both deviations.
     Raises:
       ValueError: no weights, or in the loss not one weight per reward.
     """

@@ -47,8 +47,6 @@ def screen(rounds: Count = 1) -> Stage:
     its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt is
     unsolved. If every prompt is solved, nothing is trained.
 
-    Args:
-      rounds: batches of prompts screened at most.
     Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
     Metrics: screened_prompts, solved_greedily (fraction of them).
     """

@@ -50,9 +50,6 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
     Pass rates are those of the first group of each prompt: of the `candidates` that a step rates,
     and of the prompts it trains on. Until a pair is found, steps train on shuffled epochs.
 
-    Args:
-      most: correct responses of the hard prompt and incorrect ones of the easy prompt (c).
-      candidates: prompts rated per step until a pair is found.
     Metrics: rated_prompts; pair/hard and pair/easy (numbers of the prompts), pair/hard_rate and
       pair/easy_rate (their first pass rates), once there is a pair.
     """

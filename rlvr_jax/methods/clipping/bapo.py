@@ -53,7 +53,6 @@ def balance_signs(
 
     Args:
       low, high: searches of c_low and c_high, in at most 1000 steps.
-      epsilon: added to the pushes down.
     Metrics: bound_low, bound_high, balance_first and balance_last (b; 1e9 without any push down),
       search_steps.
     """

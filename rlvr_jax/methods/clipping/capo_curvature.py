@@ -38,8 +38,6 @@ def drop_unstable_steps(
 
     Args:
       change_limit, shift_limit: δ_H and δ_F; the predictions must be strictly below them.
-      learning_rate: η of plain gradient descent.
-      top_k: number of most probable tokens in π.
       symmetric: False requires m_H in [0, δ_H): the objective may not fall.
     Metrics: rejected_share (fraction of the tokens), predicted_shift_max (nats).
     """

@@ -33,12 +33,9 @@ class MirrorState(NamedTuple):
 def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     """Adds KL(π ‖ π_old) / t_k to the loss of each token.
 
-    k = 1 + ⌊updates / updates_per_step⌋, at most K. An update without tokens does not count, so
-    later outer steps shift.
+    k = 1 + ⌊updates / updates_per_step⌋, at most K = `num_steps`. An update without tokens does not
+    count, so later outer steps shift.
 
-    Args:
-      num_steps: K, outer steps of the run.
-      updates_per_step: gradient steps on one batch.
     Metrics: mirror_step_size (t_k), mirror_kl (the mean divergence, nats).
     """
 

@@ -42,11 +42,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @part
 def pessimistic_advantage(temperature: Positive = 0.3) -> Transform:
-    """A_i; the baseline is a critic's, so groups of one and of equal rewards are also trained.
-
-    Args:
-      temperature: α of the soft minimum.
-    """
+    """A_i; the baseline is a critic's, so groups of one and of equal rewards are also trained."""
 
     def advantage(rollouts):
         excess = rollouts.reward - soft_min(rollouts.critic_values, temperature)
@@ -74,8 +70,6 @@ def predictive_kl_penalty(
     """Adds P to the loss; a batch without tokens adds nothing and does not change the state.
 
     Args:
-      coefficient, strength: as in `excess_kl_penalty`.
-      base: τ_0 of `control_kl`.
       trained: compares the KL of the batch, with its gradient, instead of KL_short.
     Metrics: kl_short, kl_threshold (nats), kl_phase.
     """
@@ -216,10 +210,6 @@ def pessimistic_scorer(
 
     The heads have different random weights at first. Their `soft_min` is fitted to the reward by
     half the `huber_value_loss`.
-
-    Args:
-      temperature: α of the soft minimum.
-      clip, width: as in `huber_value_loss`.
     """
 
     def init(key, width, dtype):

@@ -48,8 +48,6 @@ def in_windows(share: Unit = 0.25) -> Draw:
     others end with their window. Evaluations sample whole responses. The state has 4 bytes per row
     and token.
 
-    Args:
-      share: length of a window, as a fraction of the budget of a response.
     Metrics: carried_rows (continued), new_rows, passed_over (prompts).
     """
 
@@ -161,11 +159,7 @@ def extended_advantage(discount: Discount = 1.0, trace_decay: TraceDecay = 0.95)
 
 @part
 def critic_of_finished(discount: Discount = 1.0, trunk: str = "own") -> Critic:
-    """A critic that is fitted to the plain returns of finished responses, without a trust region.
-
-    Args:
-      trunk: see `Critic`.
-    """
+    """A critic fitted to the plain returns of finished responses, without a trust region."""
 
     def finished(rollouts):
         return rollouts.mask & ~rollouts.truncated[:, None]

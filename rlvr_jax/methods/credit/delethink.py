@@ -62,9 +62,6 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
     in size.
 
     Args:
-      most: chunks of a response at most (I).
-      head: first tokens of the response in each carry-over, at most half of it.
-      carry: tokens of the carry-over (m), below the run's budget. None: half of the budget.
       sampling: sampler settings that are prescribed, as for `plain`.
     Metrics: answers, chunks (counts; their quotient is the mean number of chunks).
     Raises:

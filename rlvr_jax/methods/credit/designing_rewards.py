@@ -45,9 +45,6 @@ from rlvr_jax.types.hyperparameters import (
 def clip_and_delta(threshold: Finite = 0.0, clip: bool = True, delta: bool = True) -> ProcessReward:
     """`score_differences` of `clipped_scores`, at the last tokens of the steps.
 
-    Args:
-      threshold: score from which on a step is good (η).
-      clip, delta: False switches off one of the two, for comparison.
     Reads: step, process_reward at the last tokens of the steps.
     """
 
@@ -96,7 +93,6 @@ def generalized_process_advantage(
     Args:
       process: reward of tokens before the end. Where a critic is fitted, it must depend on the row
         alone.
-      coefficient: weight of the process reward (α).
     Metrics: as `process_to_go`.
     """
 

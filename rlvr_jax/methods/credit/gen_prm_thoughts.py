@@ -38,8 +38,6 @@ def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     Incorrect thoughts of a correct response earn 0: an abandoned attempt costs nothing. On unsolved
     prompts correct thoughts earn nothing.
 
-    Args:
-      penalty: p.
     Reads: step, process_reward (its sum over a step is above 0 if the step is correct), outcome,
       group.
     """

@@ -66,14 +66,7 @@ def macro_advantage(
     reward_clip: Bound = 2.5,
     weights: Weights = equal_weights,
 ) -> Transform:
-    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward.
-
-    Args:
-      length: tokens of a macro (n).
-      discount, trace_decay: γ and λ, per macro.
-      kl_coefficient: of old_logp - reference_logp per token (κ); with 0 no reference is needed.
-      reward_clip: the outcome is clipped to ± this.
-    """
+    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward."""
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -190,7 +183,7 @@ def ma_rlhf(
     Args:
       length: tokens of a macro (n).
       discount, trace_decay: γ and λ, per macro.
-      kl_coefficient: of the KL in the reward, per token (κ).
+      kl_coefficient: of the KL in the reward, per token (κ); with 0 no reference is needed.
       reward_clip: the outcome is clipped to ± this.
       weights: of the tokens in a macro (σ): `equal_weights`, `last_token_weights` or
         `position_weights`.

@@ -62,13 +62,7 @@ def score_weighted(
     epsilon: NonNegative = 0.0,
     reads: Iterable[str] = ("logp", "p_squared", "batch_statistics"),
 ) -> Transform:
-    """A_i = R_i - b with the baseline of `score_weighted_mean`.
-
-    Args:
-      norm: context -> [B], squared norms of the scores (w).
-      epsilon: added to the denominator (ε).
-      reads: statistics and records that `norm` reads, as for `Transform`.
-    """
+    """A_i = R_i - b with the baseline of `score_weighted_mean`."""
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
@@ -89,7 +83,7 @@ def oblr_po(
     Args:
       norm: context -> [B], squared norms of the scores (w).
       epsilon: added to the denominator of the baseline (ε).
-      reads: statistics and records that `norm` reads.
+      reads: statistics and records that `norm` reads, as for `Transform`.
     """
     advantage = score_weighted(norm, epsilon, reads)
     return Recipe(

@@ -37,11 +37,8 @@ def select_consistent(
     Process scores select, they are not trained on. Groups of one kind are kept, with advantages of
     0. The mask of groups with too few graded responses is cleared.
 
-    Args:
-      drawn: responses sampled for each one that is kept.
-      penalty: for responses of one step or of `most_steps` and more (λ).
-      rank_wrong: incorrect responses are ranked by their steps. False: the first ones are kept, a
-        uniform choice, as responses are exchangeable.
+    With `rank_wrong=False` the first incorrect responses are kept, a uniform choice.
+
     Reads: outcome, step, process_reward. Metrics: as `select_rows`.
     """
 

@@ -41,11 +41,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @part
 def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
-    """(R - mean) / (std + ε) over the group, std with n - 1.
-
-    Args:
-      epsilon: added to the standard deviation (ε).
-    """
+    """(R - mean) / (std + ε) over the group, std with n - 1."""
 
     def standardized(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -61,9 +57,6 @@ def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
     Only scores above the threshold count, and of these the `most` largest. A response of one token,
     or of equal scores, is not penalized.
 
-    Args:
-      threshold: of q.
-      most: penalized tokens of a response.
     Reads: process_reward (the scores).
     """
 
@@ -113,11 +106,7 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
 
     h is the policy's hidden state at a token, c the one before it, and e Gaussian noise, a function
     of the rollout and of the weights that sampled it. v is a network of residual blocks, modulated
-    by s and c, fitted at random times to correct responses.
-
-    Args:
-      time: s.
-      blocks: of the network, as wide as the policy.
+    by s = `time` and c, as wide as the policy, fitted at random times to correct responses.
     """
 
     def deviation(params, states, rollouts, stream, times):

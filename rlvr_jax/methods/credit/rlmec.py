@@ -35,9 +35,6 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
 
     An average is therefore over key tokens only.
 
-    Args:
-      high: largest reward of a token in a correct response.
-      low: largest penalty of a token in an incorrect response.
     Metrics: key_tokens_share.
     """
 
@@ -71,9 +68,6 @@ def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
     """-c logp with c = sg(min(ρ A, clip(ρ, 1 ± ε) A)) and ρ = π / π_ref.
 
     c has no gradient, so clipped tokens still train.
-
-    Args:
-      clip: half-width of the trust region around the reference (ε).
     """
 
     def prepare(signals, context):

@@ -42,9 +42,6 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
     exp(-H) with H their mean entropy. A response that leaves no room for the answer is truncated at
     its end. Both numbers are equal at all tokens of a step.
 
-    Args:
-      separator: text that ends a step. The text after the last one is a step as well.
-      opening: text that begins the answer.
     Reads: Prompt.answer, texts. Writes: step, probe_confidence, probe_accuracy. Scores: the
       response up to each step.
     Metrics: steps (per row), probe_confidence, probe_accuracy (means over steps).
@@ -149,11 +146,7 @@ def credit_potential(
     A' = A f + ξ g (`step_potential`), 0 for tokens outside of steps. Groups of equal rewards do not
     stay at 0.
 
-    Args:
-      bonus: weight of the rise of the potential (ξ).
-      fade: credit that is lost after the problem is solved (α).
-      saturation: potential above which it counts as solved (Φ_sat).
-      epsilon: added to the denominator of the min-max (ε).
+    Args: as of `spae`.
     """
 
     def apply(signals, context, state):
@@ -187,8 +180,6 @@ def step_potential(
 
     Args:
       confidence, accuracy: in [0, 1].
-      fade: α.
-      saturation: potential above which a problem counts as solved (Φ_sat).
     """
     potential = 1.5 * accuracy * confidence + 0.5 * accuracy - confidence
     potential = jnp.where(steps.exists, potential, 0)

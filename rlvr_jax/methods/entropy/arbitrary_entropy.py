@@ -59,11 +59,7 @@ def draw_controllers(
     trained at the temperature of the others. The entropy is that of the last update, as
     `imitate_controllers` estimates it.
 
-    Args:
-      target: entropy to hold, nats.
-      high, low: up to the target, and above it.
-      share: fraction of the groups that are sampled again; rounded up.
-      threshold, max_samples, epsilon: as in the objective.
+    Args: as of `arbitrary_entropy`.
     Writes: off_policy. Samples: as many rows as these groups have. Metrics: control_temperature;
       after the update entropy_of_update.
     """
@@ -152,9 +148,6 @@ def imitate_controllers(
     To imitate correct rollouts of a hot sampler raises the entropy, of a cold one lowers it. All
     other rows leave the mask. With no controller the batch is the policy's own.
 
-    Args:
-      target: entropy to hold, nats; above it half as many controllers are used.
-      threshold, max_samples: of `choose_controllers`.
     Metrics: controllers (their number), entropy_estimate (-mean logp of this batch, nats).
     """
 
@@ -233,7 +226,7 @@ def arbitrary_entropy(
       threshold: advantage above which a resampled rollout is imitated.
       max_samples: largest number of replaced rollouts, of the 2560 of a batch (sample_num).
       high, low: of the resampled rows up to the target entropy, and above it (T_high, T_low).
-      share: fraction of the prompts that are sampled again.
+      share: fraction of the prompts that are sampled again; rounded up.
       top_p: probability mass of the likeliest tokens that are sampled from.
     """
     advantage = normalized_by_origin(epsilon)

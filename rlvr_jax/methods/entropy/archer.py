@@ -37,8 +37,6 @@ def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWi
     A token whose entropy is strictly above the quantile of its rollout has the half-widths
     `high_entropy` on both sides, every other one `low_entropy`.
 
-    Args:
-      quantile: of the entropies of a rollout, with linear interpolation.
     Metrics: high_entropy_share.
     """
 
@@ -68,8 +66,6 @@ def kl_by_entropy(
     batch, so the weight of a token depends on the size of its class; an empty class gives 0.
 
     Args:
-      quantile: of the entropies of a rollout, with linear interpolation.
-      low_entropy, high_entropy: β_low and β_high.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
     Metrics: kl_low_entropy and kl_high_entropy, the two means (nats).
     """
@@ -99,7 +95,8 @@ def archer(
     """A dual-clipped ratio on the token mean, clip and KL by the entropy of the token.
 
     Args:
-      quantile: of the entropies of a response, above which a token is one of reasoning.
+      quantile: of the entropies of a response, with linear interpolation, above which a token is
+        one of reasoning.
       clip_low_entropy, clip_high_entropy: half-widths of the trust region (ε in K and in R).
       kl_low_entropy, kl_high_entropy: in K and in R (β_K, β_R); with two zeros no reference is
         needed.

@@ -75,11 +75,9 @@ def conditional_advantage(
 
     A rollout without tokens has no property: it is in no half, and its reward in no mean.
 
-    Args:
-      condition: rollouts -> [B], the property by which groups are split.
-      inter_share: μ, or (rollouts, batch) -> μ, for which batches with tokens are counted.
-      tilt, bonus, favors_high: α, β and the half that α favors.
-      divisor: constant of the run by which advantages are divided.
+    A schedule of `inter_share` counts batches with tokens.
+
+    Args: as of `canon`; `divisor` is L.
     Metrics: inter_share.
     Raises:
       ValueError: a constant inter_share outside [0, 1].
@@ -146,8 +144,6 @@ def conditional_advantages(
     Args:
       high: whether a rollout is in the high half of its group.
       where: the rows that are compared.
-      inter_share, tilt, bonus: μ, α and β.
-      favors_high: the half that α below 1 favors is the high one.
     """
     mean_low = group_mean(reward, group, where & ~high)
     mean_high = group_mean(reward, group, where & high)

@@ -41,10 +41,6 @@ def mix_in_tempered_policy(
     good are the rollouts whose outcome is above the threshold. A batch without tokens leaves the
     estimate H. Groups that are all correct do not stay at 0.
 
-    Args:
-      target: H₀, nats.
-      hot, cold: factors on the temperature of the rollouts, which is 1 in the authors' runs.
-      cap: largest |H₀ - H| that counts, nats; inf for none.
     Metrics: last_entropy_estimate, mixture_weight.
     """
 
@@ -105,7 +101,7 @@ def dcpo(
     Args:
       entropy_target: nats (H₀).
       temperature_high, temperature_low: of the target policy (T_hot, T_cold), in units of the
-        sampler's.
+        sampler's, which is 1 in the authors' runs.
       outcome_threshold: above which a rollout is good.
       gap_cap: largest distance from the target that counts, nats; inf for none.
     """

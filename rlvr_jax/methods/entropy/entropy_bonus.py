@@ -53,11 +53,7 @@ def adaptive_entropy_bonus(
     was at most `target`, else 0 (also at the first update); then c' = min(c + step, high) if H̄ ≤
     target, else max(c - step, low). A batch without tokens changes nothing.
 
-    Args:
-      target: wanted mean entropy, nats.
-      step: change of the coefficient per update.
-      low, high: bounds of the coefficient.
-      initial: coefficient at the start, within the bounds.
+    Args: as of `entropy_bonus`; `initial` is within the bounds `low` and `high`.
     Metrics: entropy_coefficient (the applied one).
     """
     if not low <= initial <= high:

@@ -37,10 +37,6 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
     It changes the requests of the curricula before it. m is the times in a row that a prompt was
     sampled and all its responses were correct.
 
-    Args:
-      base: T₀, of every other prompt, in the place of the run's temperature.
-      rise: κ.
-      highest: T_max.
     Metrics: heated_share (of the step's prompts), ask_temperature (their mean).
     Raises:
       ValueError: T_max below T₀.

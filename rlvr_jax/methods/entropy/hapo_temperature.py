@@ -55,10 +55,7 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
     scale. The entropies are the sampler's record, those of the policy at the run's temperature.
     Evaluations sample plainly.
 
-    Args:
-      strength: τ, largest relative change of the temperature.
-      pivot: quantile of the entropies whose tokens have the unchanged temperature.
-      mirrored: tokens below the pivot are sampled hotter as well, see `entropy_position`.
+    Args: as of `hapo_temperature`; `mirrored`, see `entropy_position`.
     Reads: entropy, mask. Metrics: entropy_scale/center (log nats) and /spread.
     """
     processor = heated_by_entropy(mirrored)

@@ -40,10 +40,6 @@ def protect_low_probability(
     Tokens that min-p has dropped are noise and never protected; nor, in the first update, is any
     token where min-p has dropped nothing.
 
-    Args:
-      fraction: ρ, of the tokens of negative advantage.
-      min_p: κ.
-      coefficient: c.
     Metrics: chosen_share (the protected tokens), eligible_share (the candidates).
     """
 

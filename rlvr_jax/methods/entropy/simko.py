@@ -31,10 +31,6 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
     of the current policy: ρ' = (1 - α) ρ + (α/K) Σ_k sg(ρ) ρ_k / (sg(ρ_k) + 1e-8). Its value is
     that of ρ, its gradient ρ [(1 - α) ∇log π(y) + (α/K) Σ_k ∇log π(k)]. A clip passes all or none.
 
-    Args:
-      share: α.
-      top_k: K.
-      quantile: of the entropies of a response.
     Metrics: smoothed_share.
     """
 
@@ -71,9 +67,6 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     At `uncertain_tokens` that are the current policy's likeliest, in rollouts whose advantages have
     a negative sum.
 
-    Args:
-      factor: f.
-      quantile: of the entropies of a response.
     Metrics: boosted_share.
     """
 

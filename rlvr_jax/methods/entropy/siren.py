@@ -59,13 +59,7 @@ def anchored_entropy(
     H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
     updates with tokens, to which nothing is added, and then stays.
 
-    Args:
-      coefficient: κ.
-      quantile: β, of the entropies within a response.
-      top_p: probability mass of the nucleus.
-      include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
-      anchor_updates: number of first updates that make H*: as many as the first batch is split
-        into (all but the first of them see a policy that has been updated already).
+    Args: as of `siren`. All of `anchor_updates` but the first see an updated policy.
     Metrics: anchored_entropy, entropy_anchor (nats), peak_share (of the tokens).
     """
 

@@ -54,12 +54,7 @@ def credit_rank_growth(
     use, once per update; at the first update all deviations are at their bounds. A batch without
     tokens leaves them.
 
-    Args:
-      stride, window: of `rank_trend`, in tokens.
-      smoothing: a.
-      gain: of `exploration`.
-      divisor: κ; inf for no bonus.
-      where: (mask) -> bool [B, T], the tokens that are paid.
+    Args: as of `verl_effective_rank`.
     Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
     """
 
@@ -186,7 +181,7 @@ def verl_effective_rank(
     Args:
       stride: tokens between two prefixes (s).
       window: number of tokens at the end of the response that are compared.
-      smoothing: weight of the batch in the moving means.
+      smoothing: weight of the batch in the moving means (a).
       gain: of the switch between level and velocity.
       divisor: the bonus is at most |A| over it (κ); inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.

@@ -54,14 +54,7 @@ def prune(
     The policy gets no gradient from it. Groups have fewer rows than requested. The state is D + 1
     weights and their moments.
 
-    Args:
-      keep: fraction of a group's rows that continues, at least one row (K / N).
-      check: place of the check, as a fraction of the budget.
-      share: targeted fraction of correct rows (ρ).
-      least_area: under the head's curve on the last batch (`area_under_curve`), below which nothing
-        is pruned.
-      control: one group in this many is not pruned; 0: all are.
-      rate: learning rate of Adam.
+    Args: as of `arrol`.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
     Metrics: pruned_rows; of the last batch head_area.
     Raises:
@@ -202,10 +195,10 @@ def arrol(
     """GRPO on the rows of each group that a head did not stop.
 
     Args:
-      keep: fraction of a group's rows that continues.
+      keep: fraction of a group's rows that continues, at least one row (K / N).
       check: place of the check, as a fraction of the budget.
       share: targeted fraction of correct rows (ρ).
-      least_area: under the head's curve, below which nothing is pruned.
+      least_area: under the head's curve on the last batch, below which nothing is pruned.
       control: one group in this many is not pruned; 0: all are.
       rate: learning rate of the head.
     """

@@ -73,9 +73,6 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     second scoring pass gives the step's own log-probs. A token of a residual is no decode step and
     is counted in residual_tokens.
 
-    Args:
-      lenience: b, nats.
-      exact_mb: megabytes (10^6 bytes) that the log-probs of all tokens may take; 0: not exact.
     Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps
       (length of the longest row with a draft less the most tokens sampled for one), and
       reused_share of the tokens of the step's responses.
@@ -446,8 +443,8 @@ def spec_rl(
 
     Args:
       lenience: nats by which a token may have become less likely (b).
-      exact_mb: megabytes that log-probs of all tokens may take; 0: a rejected token is sampled from
-        the policy, as by the authors.
+      exact_mb: megabytes (10^6 bytes) that log-probs of all tokens may take; 0: a rejected token is
+        sampled from the policy, as by the authors.
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []

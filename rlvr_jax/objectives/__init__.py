@@ -20,7 +20,7 @@ part sees a model. A file's folder says its place in the chain; each imports tho
 
 `compositions` names the compositions that many papers share. At the root there are also networks
 that are fitted to rollouts (`scorers`), votes over answers (`choice`), values of written dialogues
-(`offline_values`), and the budget of branches (`branch_budget`). `arguments` checks numbers.
+(`offline_values`), and the budget of branches (`branch_budget`).
 """
 
 from rlvr_jax.objectives.advantages import *

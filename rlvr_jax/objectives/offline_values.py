@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.parts import check_each
 
 Tree = TypeVar("Tree")
 
@@ -88,9 +89,9 @@ def implicit_q_losses(
       ValueError: a discount or expectile outside [0, 1], or a negative weight.
     Source: ILQL, https://github.com/Sea-Snell/Implicit-Language-Q-Learning.
     """
-    check_within(0, 1, "implicit_q_losses", discount=discount, expectile=expectile)
+    check_each(Unit, "implicit_q_losses", discount=discount, expectile=expectile)
     weights = {"conservatism": conservatism, "sharpness": sharpness}
-    check_at_least(0, "implicit_q_losses", **weights)
+    check_each(NonNegative, "implicit_q_losses", **weights)
 
     def of_action(table):
         return jnp.take_along_axis(table, tokens[:, :, None], axis=-1)[..., 0]
@@ -110,7 +111,7 @@ def implicit_q_losses(
 
 def moved_targets(targets: Tree, parameters: Tree, rate: float = 0.005) -> Tree:
     """θ̂ ← rate θ + (1 - rate) θ̂, leaf by leaf."""
-    check_within(0, 1, "moved_targets", rate=rate)
+    check_each(Unit, "moved_targets", rate=rate)
     return jax.tree.map(
         lambda t, p: (rate * p + (1 - rate) * t).astype(t.dtype), targets, parameters
     )
@@ -129,6 +130,6 @@ def value_perturbed(
       sharpness: β; 0 gives the policy.
       cap: of the advantage, from above; a large β with poor values leaves the language otherwise.
     """
-    check_at_least(0, "value_perturbed", sharpness=sharpness)
+    check_each(NonNegative, "value_perturbed", sharpness=sharpness)
     advantage = jnp.minimum(jnp.minimum(*target_q) - value[..., None], cap)
     return jax.nn.log_softmax(logits, axis=-1) + sharpness * advantage

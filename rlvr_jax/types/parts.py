@@ -216,6 +216,12 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) 
         checked(function.__name__, name, value, _hints(function).get(name, Any))
 
 
+def check_each(hint: Any, function: str, /, **values: Any) -> None:
+    """Checks values of a function that is not a part against one annotated type."""
+    for name, value in values.items():
+        checked(function, name, value, hint)
+
+
 def described(function: Callable[..., Any]) -> dict[str, str]:
     """What the types of a function's parameters say: description and range, by name."""
     found = {}

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.parts import check_each
 
 
 @dataclass
@@ -44,8 +45,8 @@ class GroupQueue:
         staleness: int = 0,
         keep: Callable[[Sequence[Any]], bool] = _every,
     ):
-        check_count(1, "GroupQueue", size=size)
-        check_count(0, "GroupQueue", redundancy=redundancy, staleness=staleness)
+        check_each(Count, "GroupQueue", size=size)
+        check_each(NonNegativeInt, "GroupQueue", redundancy=redundancy, staleness=staleness)
         self.size = size
         self.redundancy = redundancy
         self.staleness = staleness

@@ -10,14 +10,13 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choice import answer_clusters, first_of_largest
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_sum
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
 from rlvr_jax.types import Rollouts, is_correct
-from rlvr_jax.types.hyperparameters import Unit
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import check_each, part
 
 __all__ = [
     "agreement",
@@ -90,7 +89,7 @@ def agreement(
       ValueError: least outside [0, 1]; another number that is not finite.
     """
     given = {"missing": missing, "parted": parted}
-    check_finite("agreement", **{n: value for n, value in given.items() if value is not None})
+    check_each(Finite, "agreement", **{n: value for n, value in given.items() if value is not None})
 
     def apply(rollouts, state, moment):
         del moment

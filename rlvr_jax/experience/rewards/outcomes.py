@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.types import Rollouts
-from rlvr_jax.types.hyperparameters import Finite
-from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.hyperparameters import Finite, NonNegative
+from rlvr_jax.types.parts import Function, check_each, part
 
 __all__ = [
     "Reward",
@@ -109,7 +108,7 @@ def weighted(weights: Sequence[Finite]) -> Function:
 
 def check_overlong(function: str, max_length: int, cache_length: int, factor: float) -> None:
     """Refuses lengths and a factor that make no overlong penalty."""
-    check_at_least(0, function, factor=factor)
+    check_each(NonNegative, function, factor=factor)
     if not 0 < cache_length <= max_length:
         raise ValueError(
             f"{function}: cache_length must be in (0, max_length {max_length}], got {cache_length}"

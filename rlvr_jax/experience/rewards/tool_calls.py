@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import check_each
 
 __all__ = [
     "CallCounts",
@@ -88,7 +89,7 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float =
       share: α.
     Source: Fission-GRPO, from notes: a reconstruction.
     """
-    check_within(0, 1, "call_reward", share=share)
+    check_each(Unit, "call_reward", share=share)
     names, wanted = (Counter(name for name, _ in one) for one in (calls, reference))
     unused = list(reference)
     scores = []
@@ -109,6 +110,6 @@ def trained_reward(form: float, right: float, length: float, progress: float) ->
       progress: share of the training that is done, in [0, 1].
     Source: Fission-GRPO, from notes; that the weights move linearly is ours.
     """
-    check_finite("trained_reward", form=form, right=right, length=length)
-    check_within(0, 1, "trained_reward", progress=progress)
+    check_each(Finite, "trained_reward", form=form, right=right, length=length)
+    check_each(Unit, "trained_reward", progress=progress)
     return ((2 - progress) * form + (1 + progress) * right + length) / 3

@@ -29,14 +29,20 @@ from rlvr_jax.experience.draws.trees.nodes import Nodes, roots, with_nodes
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature, Unit
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.hyperparameters import (
+    Count,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    Temperature,
+    Unit,
+)
+from rlvr_jax.types.parts import check_each, part
 
 PROVED, ERROR = "proved", "error"
 OPEN, FAILED = "open", "failed"
@@ -107,8 +113,8 @@ def prove(
     Raises:
       ValueError: a count below 1, or a negative alpha.
     """
-    check_count(1, "prove", number=number, expansions=expansions)
-    check_at_least(0, "prove", alpha=alpha)
+    check_each(Count, "prove", number=number, expansions=expansions)
+    check_each(NonNegative, "prove", alpha=alpha)
     nodes, states, place = roots(1), [root], {root: 0}
     edges, status = [_Edges()], [OPEN]
     queue, done = [(0.0, 0)], 0
@@ -209,7 +215,7 @@ def tactic_filter(surprise: np.ndarray, low: float = 0.1, high: float = 0.9) -> 
       surprise: x, [M].
       low, high: levels of the quantiles, 0 ≤ low ≤ high ≤ 1.
     """
-    check_within(0, 1, "tactic_filter", low=low, high=high)
+    check_each(Unit, "tactic_filter", low=low, high=high)
     if low > high:
         raise ValueError(f"tactic_filter: low must be at most high {high}, got {low}")
     surprise = np.asarray(surprise, float)
@@ -228,7 +234,7 @@ class SubgoalCache:
     """
 
     def __init__(self, subgoals: int):
-        check_count(0, "SubgoalCache", subgoals=subgoals)
+        check_each(NonNegativeInt, "SubgoalCache", subgoals=subgoals)
         self.subgoals: int = subgoals
         self.pieces: list[Any] = []
 

@@ -34,7 +34,6 @@ from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
 from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, StepScore, Task
 from rlvr_jax.types import Method, Recipe
@@ -50,7 +49,7 @@ from rlvr_jax.types.hyperparameters import (
     Temperature,
     Unit,
 )
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.parts import check_each, part
 
 
 @part
@@ -295,9 +294,9 @@ def search_lines(
       ValueError: a count below 1, a negative constant, an ε that is not positive; when called, a
         state without a sampled response.
     """
-    check_count(1, "search_lines", iterations=iterations, decisions=decisions)
-    check_at_least(0, "search_lines", constant=constant)
-    check_positive("search_lines", epsilon=epsilon)
+    check_each(Count, "search_lines", iterations=iterations, decisions=decisions)
+    check_each(NonNegative, "search_lines", constant=constant)
+    check_each(Positive, "search_lines", epsilon=epsilon)
     tree = Lines(roots(1), [root], np.zeros(1, bool), np.zeros(1, bool), np.ones(1, bool), [])
     for _ in range(iterations):
         leaf = _leaf(tree, constant, epsilon)

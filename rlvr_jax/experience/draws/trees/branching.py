@@ -12,7 +12,8 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Setting
 from rlvr_jax.objectives import num_from_prompt
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
+from rlvr_jax.types.parts import check_each
 
 
 def first_entropy(
@@ -100,11 +101,11 @@ class Branches:
         Raises:
           ValueError: names the argument.
         """
-        check_count(1, draw, top=self.top, window=self.window)
-        check_at_least(0, draw, weight=self.weight, penalty=self.penalty)
-        check_within(0, 1, draw, base=self.base, share=self.share)
+        check_each(Count, draw, top=self.top, window=self.window)
+        check_each(NonNegative, draw, weight=self.weight, penalty=self.penalty)
+        check_each(Unit, draw, base=self.base, share=self.share)
         if self.sensitivity is not None:
-            check_at_least(0, draw, sensitivity=self.sensitivity)
+            check_each(NonNegative, draw, sensitivity=self.sensitivity)
 
     def check_vocabulary(self, draw: str, setting: Setting) -> None:
         """Refuses a vocabulary that is not known or smaller than `top`.

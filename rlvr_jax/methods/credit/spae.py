@@ -25,7 +25,8 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.objectives import Steps, Transform, at_tokens, find_steps, previous_step, step_mean
 from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.advantages.whitening import Table, standardize_advantage
+from rlvr_jax.objectives.advantages.process_credit import Table
+from rlvr_jax.objectives.advantages.whitening import standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch

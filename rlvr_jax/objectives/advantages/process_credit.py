@@ -1,4 +1,4 @@
-"""Advantages of responses that are paid on their way."""
+"""Advantages of responses with rewards of tokens before the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlvr_jax.types import Part, Rollouts, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
 
 AtEnd = Callable[[Rollouts], Array]
-"""(rollouts) -> [B], what the last token is paid."""
+"""(rollouts) -> [B], the reward of the last token."""
 
 
 def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
@@ -32,7 +32,7 @@ def paid_tokens(
     coefficient: float,
     at_end: AtEnd,
 ) -> Float[Array, "B T"]:
-    """α times the process reward at every token, and what `at_end` says at the last one."""
+    """α times the process reward at every token, plus that of `at_end` at the last one."""
     own = jnp.where(mask, process.of(rollouts, mask), 0)
     return token_rewards(at_end(rollouts), mask) + coefficient * own
 
@@ -40,7 +40,7 @@ def paid_tokens(
 def process_metrics(
     rollouts: Rollouts, mask: Bool[Array, "B T"], process: ProcessReward
 ) -> dict[str, Array]:
-    """What a response is paid on its way, mean over the rows with tokens, all, right and wrong."""
+    """The process reward of a response, mean over the rows with tokens, all, correct, incorrect."""
     total = masked_sum(process.of(rollouts, mask), mask, axis=1)
     written, right = has_tokens(mask), is_correct(rollouts.outcome)
     return {
@@ -57,16 +57,13 @@ def process_to_go(
     at_end: AtEnd = own_reward,
     discount: Unit = 1.0,
 ) -> Transform:
-    """A_t = Σ_{s ≥ t} γ^{s-t} r_s: what is still to be paid, on the way and at the end.
+    """A_t = Σ_{s ≥ t} γ^{s-t} r_s: the later rewards, of tokens and of the end.
 
     Args:
-      process: what tokens are paid on the way.
-      coefficient: α of it.
-      at_end: what the last token is paid: `own_reward`, `nothing_at_the_end`, or a
+      coefficient: α of the process reward.
+      at_end: reward of the last token: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.
-      discount: γ, in [0, 1].
-    Metrics: process_reward, the mean of what a response is paid on its way, and
-      process_reward/right, /wrong.
+    Metrics: process_reward, the mean per response, and process_reward/right, /wrong.
     """
 
     def apply(signals, context, state):
@@ -84,7 +81,7 @@ Table = Float[Array, "B T"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProcessReward(Part):
-    """What each token is paid on its way.
+    """Rewards of tokens.
 
     Fields:
       of: (rollouts, mask) -> [B, T], read on the mask only.

@@ -31,13 +31,11 @@ def token_rewards(
     log_ratio: Float[Array, "B T"] | None = None,
     kl_coefficient: float = 0.0,
 ) -> Float[Array, "B T"]:
-    """r_t = -β log_ratio_t at every token, and R on top at the last one; 0 off the mask.
+    """r_t = -β log_ratio_t at every token, plus R at the last one; 0 off the mask.
 
     Args:
-      reward: R, of the rollout.
-      mask: the tokens that count.
-      log_ratio: old_logp - reference_logp, nats; needed where β is not 0.
-      kl_coefficient: β, the price of the divergence from the reference.
+      log_ratio: old_logp - reference_logp, nats; required where β is not 0.
+      kl_coefficient: β.
     """
     rewards = jnp.where(is_last_token(mask), reward[:, None], 0)
     if kl_coefficient:
@@ -62,19 +60,17 @@ def generalized_advantages(
 ) -> Float[Array, "B T"]:
     """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
 
-    Positions off the mask (what a tool wrote) are skipped: t + 1 is the next token on the mask.
-    After the last one V and Â are 0. Â + V is the return to which a critic is fitted.
+    Positions off the mask (tokens of a tool) are skipped: t + 1 is the next token on the mask.
+    After the last one V and Â are 0. Â + V is the return to which a critic is fitted. With
+    γ = λ = 1 the result is the sum of the later rewards minus V.
 
     Args:
-      rewards: r, of each token.
-      values: V, the critic's estimates when the batch was drawn.
-      mask: the tokens that count.
-      discount: γ. With γ = λ = 1 the result is the sum of the later rewards minus V.
-      trace_decay: λ.
+      values: V, the critic's estimates at sampling time.
+      discount, trace_decay: γ and λ.
     Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
     """
-    # What a token hands to the one before it, γ V_t + γλ Â_t, is one recurrence, and Â_t is
-    # r_t - V_t plus what was handed to t.
+    # The term γ V_t + γλ Â_t of the token before t is one recurrence; Â_t is r_t - V_t plus that of
+    # the token after it.
     surprise = rewards - values
     terms = jnp.where(mask, discount * values + discount * trace_decay * surprise, 0)
     factors = jnp.where(mask, jnp.full_like(terms, discount * trace_decay), 1)
@@ -92,12 +88,10 @@ def reward_to_go(
     """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
 
     Args:
-      discount: γ, in [0, 1].
-      kl_coefficient: β of the divergence from the reference that is charged token by token, at
-        least 0.
-      center: a statistic (reward [B], group [B], where [B]) -> [B] that is taken from the reward
-        before the return is formed; where is true for the rows of groups with tokens.
-      baseline: b, a statistic that is taken from the return.
+      kl_coefficient: β of the divergence from the reference, per token.
+      center: a statistic that is subtracted from the reward before the return is formed; its
+        `where` is true for the rows of groups with tokens.
+      baseline: b, a statistic that is subtracted from the return.
     """
 
     def apply(signals, context, state):
@@ -122,9 +116,7 @@ def generalized_advantage(
     """Generalized advantages of the outcome and a critic's values; see `generalized_advantages`.
 
     Args:
-      discount, trace_decay: γ and λ, in [0, 1].
-      kl_coefficient: β of the divergence from the reference that is charged token by token, at
-        least 0.
+      kl_coefficient: β of the divergence from the reference, per token.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
     """
 

@@ -6,12 +6,9 @@ The implicit reward of a rollout is r_i = β Σ_t (logp - reference_logp). A los
 | loss | of | value |
 |---|---|---|
 | `logistic_pairs` | pairs | -log σ(r_w - r_l): DPO; the level of r is free |
-| `contrastive_pairs` | pairs | -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): NCA |
-| `cross_entropy` | rollouts | -log σ(r) if right, -log σ(-r) if wrong: σ(r) is a probability |
-| `prospect` | rollouts | 1 - σ(r - βK) if right, 1 - σ(βK - r) if wrong: KTO |
 
-K = max(0, mean Σ_t log-ratio) over the rollouts, without gradient. Means are over pairs or
-rollouts; without any, and for a batch without tokens, the loss is 0.
+`implicit_prm` has further losses. Means are over pairs or rollouts; without any, and for a batch
+without tokens, the loss is 0.
 """
 
 from collections.abc import Callable
@@ -29,13 +26,13 @@ from rlvr_jax.types.hyperparameters import Positive
 
 
 class ImplicitRewards(NamedTuple):
-    """What a loss may read.
+    """The input of a loss.
 
     Fields:
-      reward: [B], r, with gradient.
-      right: [B], whether the outcome is right.
-      written: [B], which rows have tokens; means run over these.
-      partner: int [B], the row of the other outcome it is paired with, -1 if none.
+      reward: r, with gradient.
+      right: whether the outcome is correct.
+      written: which rows have tokens; means run over these.
+      partner: the row of the other outcome in its pair, -1 if none.
       scale: β.
     """
 
@@ -55,18 +52,15 @@ def right_wrong_pairs(
     rollout_id: Int[Array, "B"],
     where: Bool[Array, "B"] | None = None,
 ) -> Int[Array, "B"]:
-    """Pairs the k-th right with the k-th wrong rollout of a group, in the order of `rollout_id`.
+    """Pairs the k-th correct with the k-th incorrect rollout of a group, by `rollout_id`.
 
     Args:
-      right: whether the rollout is right.
-      group: id of the group of each rollout.
-      rollout_id: distinct within a group.
       where: the rows that are paired.
     Returns:
       Row of the partner; -1 where the group has fewer of the other kind.
     """
     counted = jnp.ones_like(right) if where is None else where
-    # In each group first the wrong ones, then the right ones, then those that do not count.
+    # In each group first the incorrect ones, then the correct ones, then those that do not count.
     kind = jnp.where(counted, right.astype(jnp.int32), 2)
     order = jnp.lexsort((rollout_id, kind, group))
     place = jnp.argsort(order).astype(jnp.int32)
@@ -86,13 +80,12 @@ def first_pairs(
     where: Bool[Array, "B"],
     later: Bool[Array, "B"],
 ) -> Int[Array, "B"]:
-    """Pairs the first right with the first wrong rollout of a group, and no others.
+    """Pairs only the first correct with the first incorrect rollout of a group.
 
     Args:
-      right, group, rollout_id, where: as for `right_wrong_pairs`.
-      later: rows that come behind all others of their kind, such as those with guidance.
+      later: rows that follow all others of their kind, such as those with guidance.
     Returns:
-      Row of the partner; -1 for a row without one, as in a group of one kind.
+      Row of the partner; -1 for a row without one.
     """
     # As floats, of which a whole number is exact up to 2^24 rows.
     order = jnp.argsort(jnp.lexsort((rollout_id, later))).astype(jnp.float32)
@@ -129,14 +122,12 @@ def implicit_reward_loss(
 ) -> Transform:
     """Adds c · loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
 
-    Outcomes above one half are right; pairs are those of `right_wrong_pairs` among the rollouts
-    with tokens.
+    Pairs are those of `right_wrong_pairs` among the rollouts with tokens.
 
     Args:
-      scale: β, positive.
-      loss: one of this module.
+      scale: β.
       coefficient: c.
-      one_pair: of each group, that of `first_pairs`, `off_policy` rows behind the others.
+      one_pair: one of each group, that of `first_pairs`, `off_policy` rows after the others.
     Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
       have tokens; with `one_pair` paired_groups (count).
     """
@@ -163,6 +154,6 @@ def implicit_reward_loss(
     return Transform(apply, reads=reads)
 
 
-def first_of_pairs(given):
+def first_of_pairs(given: ImplicitRewards) -> Bool[Array, "B"]:
     """The correct rows that have a partner, bool [B]."""
     return given.right & (given.partner >= 0)

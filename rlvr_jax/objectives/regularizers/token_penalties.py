@@ -25,7 +25,6 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
     vocabulary, where `kl_penalty` has an estimate at the sampled token.
 
     Args:
-      coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
     Metrics: statistic_penalty/<statistic>, its mean.
     """
@@ -41,10 +40,9 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
 
 @part(writes={"term"})
 def statistic_term(coefficient: Finite, statistic: str) -> Transform:
-    """Adds the token mean of a statistic to the loss, whatever the aggregation: term + c · mean s.
+    """Adds the token mean of a statistic to the loss, under any aggregation: term + c · mean s.
 
     Args:
-      coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
     Metrics: statistic_term/<statistic>, the mean.
     """
@@ -83,11 +81,10 @@ def kl_penalty(
     """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
 
     Args:
-      coefficient: β, at least 0.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`; they differ in bias and
         gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
-      reads: optional records of the rollouts that the weight reads.
+      reads: optional records that the weight reads.
     Metrics: kl_penalty/<estimator>, its mean over the tokens before the weight.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
@@ -111,7 +108,7 @@ def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Functio
     `reads={"cell"}`.
 
     Args:
-      factors: by cell, finite.
+      factors: by cell.
       other: of all other rows.
     """
 

@@ -34,8 +34,7 @@ def best_in_group(
     """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`.
 
     Args:
-      reward, group, rollout_id: of the rollouts.
-      where: the rows that count; without any in the group another one.
+      where: the rows that count; in a group without any the result has no meaning.
     """
     value = reward if where is None else jnp.where(where, reward, -jnp.inf)
     order = jnp.lexsort((rollout_id, -value, group)).astype(jnp.int32)
@@ -45,7 +44,7 @@ def best_in_group(
 
 
 def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B"]:
-    """Rows that make a pair with the best one: of lower reward, and both have tokens."""
+    """Rows that form a pair with the best one: of lower reward, and both have tokens."""
     tokens = has_tokens(rollouts.mask)
     return (rollouts.reward < rollouts.reward[best]) & tokens & tokens[best]
 
@@ -53,7 +52,7 @@ def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B
 def pair_losses(
     score: Float[Array, "B"], best: Int[Array, "B"], pairs: Bool[Array, "B"], coefficient: float
 ) -> Float[Array, "B"]:
-    """-log σ(β (S_best - S_i)) for the rows that make a pair, 0 for the others.
+    """-log σ(β (S_best - S_i)) for the rows that form a pair, 0 for the others.
 
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
@@ -67,9 +66,9 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
     The policy of the objective is the critic here. Without a pair the term is 0.
 
     Args:
-      coefficient: β, positive.
+      coefficient: β.
       score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Metrics: preferred_share, of the pairs that the critic orders as the rewards do.
+    Metrics: preferred_share, fraction of the pairs that the critic orders as the rewards do.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 
@@ -84,6 +83,5 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
         signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
         return signals, state, {"preferred_share": masked_mean(ordered, pairs)}
 
-    # Trajectories without turns are no matter of a critic of turns, whatever the score reads.
-    reads = {"logp", "reference_logp", "batch_statistics", "turn"}
-    return Transform(apply, reads=reads)
+    # A critic of turns requires turns, also if the score does not read them.
+    return Transform(apply, reads={"logp", "reference_logp", "batch_statistics", "turn"})

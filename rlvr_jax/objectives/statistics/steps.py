@@ -1,9 +1,8 @@
 """The steps of responses as rows of a table: column s of row i is the s-th step of rollout i.
 
-A step (or a turn) is the tokens on the mask that share an id ≥ 0. Steps stand in the order of their
-ids, ids that do not occur are skipped, and a statistic over steps counts each once, whatever its
-length. A table has the width T of the tokens, for there can be no more steps; `exists` says which
-columns hold one.
+A step (or a turn) is the tokens on the mask with one id ≥ 0. Steps are in the order of their ids,
+ids that do not occur are skipped, and a statistic over steps counts each once. A table has the
+width T of the tokens, the largest number of steps; `exists` marks columns with a step.
 """
 
 from typing import NamedTuple
@@ -30,15 +29,10 @@ class Steps(NamedTuple):
 
 
 def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
-    """Numbers the steps of each row from 0; tokens with a negative id are in none.
-
-    Args:
-      ids: of steps or turns, in any order along the row.
-      mask: the tokens that count.
-    """
+    """Numbers the steps of each row from 0; tokens with a negative id are in none."""
     member = mask & (ids >= 0)
     width = ids.shape[1]
-    # Ids that count steps lie below T. Others are rare, and sorting them costs ten times as much.
+    # Ids that count steps are below T. Others are rare, and sorting them costs ten times as much.
     fit = jnp.all(jnp.where(member, ids, 0) < width)
     rank = jax.lax.cond(fit, _ranks_by_table, _ranks_by_sort, ids, member)
     count = jnp.max(jnp.where(member, rank, 0), axis=1, keepdims=True, initial=0)
@@ -69,7 +63,7 @@ def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
 
 
 def at_tokens(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
-    """What a table says about the step of each token; 0 for tokens in none."""
+    """The table's entry for the step of each token; 0 for tokens in none."""
     own = jnp.take_along_axis(table, steps.index, axis=1, mode="clip")
     return jnp.where(steps.member, own, 0)
 

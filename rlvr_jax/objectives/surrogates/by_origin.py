@@ -1,4 +1,4 @@
-"""Batches in which some tokens are the policy's and some another's: a loss for either kind."""
+"""Batches in which some tokens are those of another policy: a loss for either kind."""
 
 from collections.abc import Callable, Iterable
 
@@ -41,15 +41,15 @@ def by_origin(
     where: Callable[[Rollouts], Array] = foreign_tokens,
     reads: Iterable[str] = ("off_policy",),
 ) -> Surrogate:
-    """One loss on the policy's own tokens, another one on those that somebody else wrote.
+    """One loss on the policy's own tokens, another one on those of another writer.
 
-    The old log-probs of foreign tokens are read by `foreign` alone: `own` finds the current ones
-    there, so that no ratio overflows beside the one that counts.
+    Only `foreign` reads the old log-probs of foreign tokens: `own` gets the current ones there, so
+    that no unused ratio overflows.
 
     Args:
       own, foreign: surrogates; the ratio and the trust region of a token are those of its own one.
       where: (rollouts) -> bool [B, T], the foreign tokens.
-      reads: optional records of the rollouts that `where` cannot do without.
+      reads: optional records of the rollouts that `where` requires.
     """
 
     def of_own(context):
@@ -80,7 +80,7 @@ def by_origin(
 
 @part
 def shaped_probability(gamma: Positive, clip: NonNegative | None = None) -> Surrogate:
-    """-A f(π), f(π) = π / (π + γ): for tokens whose writer is taken to have been sure of them.
+    """-A f(π), f(π) = π / (π + γ): for tokens whose writer is assumed to be certain of them.
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
     which passes over the tokens that the policy finds unlikely; that of f is A γ π / (π + γ)²,

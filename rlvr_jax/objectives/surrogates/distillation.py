@@ -1,8 +1,8 @@
-"""Distillation: the loss of a token is how far the policy is from a teacher at it.
+"""Distillation: the loss of a token is the distance of the policy from a teacher at it.
 
-How far is a `Distance`: a number per token of the policy's and the teacher's distributions. A paper
-brings its own: SRPO one over the whole vocabulary, SDPO one over the policy's k likeliest tokens.
-Gradient flows through the policy alone.
+A `Distance` is a number per token of the policy's and the teacher's distributions. A paper has its
+own: SRPO one over the whole vocabulary, SDPO one over the policy's k likeliest tokens. Gradient
+flows only through the policy.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Distance(Part):
 
 @part
 def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
-    """w D: the distance from a teacher, whatever the advantage.
+    """w D: the distance from a teacher, for any advantage.
 
     Args:
       distance: D.

@@ -1,12 +1,12 @@
-"""Corrections for rollouts that another distribution drew than the one the ratio divides by.
+"""Corrections for rollouts of another distribution than that of the ratio's denominator.
 
 Sampler and trainer disagree (cached decoding, quantization, another engine, older weights). With
-r = exp(old_logp - behaviour_logp), never with gradient, a token or a rollout that the sampler drew
-too readily is weighed down, silenced, or taken out.
+r = exp(old_logp - behaviour_logp), without gradient, tokens or rollouts of small r are weighed
+down, silenced, or taken out.
 
 `truncate_importance` multiplies the weight by min(r, C). Rollout correction adds transforms that
 take whole rollouts out of the mask; `band_importance` of ASearcher silences tokens outside a band.
-Several may stand in one objective: they multiply and intersect.
+Several in one objective multiply and intersect.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def truncate_importance(
     """Weighs each token by its importance, cut from above: weight' = weight · min(r, C).
 
     Args:
-      cap: C, positive.
+      cap: C.
       ratio: how r is taken from (old_logp, behaviour_logp, mask); `clamped_token_ratio` for tokens
         (low variance, biased), `product_ratio` for whole rollouts (the other way round).
       normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,

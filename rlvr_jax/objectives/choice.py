@@ -14,21 +14,18 @@ ones the first by `rollout_id`.
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, pair_ids
-from rlvr_jax.types import Function, part
+from rlvr_jax.types import Function, Ids, RowMask, Rows, part
 from rlvr_jax.types.hyperparameters import Count, NonNegative
 
-Rows = Float[Array, "B"]
 Rule = Callable[[Array, Array, Array], Array]
 """(score [B], cluster [B], group [B]) -> [B]."""
 
 
-def answer_clusters(
-    answer: Int[Array, "B"], group: Int[Array, "B"], parsed: Bool[Array, "B"] | None = None
-) -> Int[Array, "B"]:
+def answer_clusters(answer: Ids, group: Ids, parsed: RowMask | None = None) -> Ids:
     """One id per answer of a group, different in different groups: rows agree where it is equal.
 
     Args:
@@ -42,11 +39,8 @@ def answer_clusters(
 
 
 def first_of_largest(
-    values: Rows,
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Bool[Array, "B"]:
+    values: Rows, group: Ids, rollout_id: Ids, where: RowMask | None = None
+) -> RowMask:
     """The row of the largest value of each group; of equal ones the first by `rollout_id`.
 
     Args:
@@ -60,13 +54,8 @@ def first_of_largest(
 
 
 def choose(
-    score: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    rule: Rule,
-    parsed: Bool[Array, "B"] | None = None,
-) -> Bool[Array, "B"]:
+    score: Rows, answer: Ids, group: Ids, rollout_id: Ids, rule: Rule, parsed: RowMask | None = None
+) -> RowMask:
     """The chosen row of each group, bool [B].
 
     Args:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.types import Mask, Values
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
 from rlvr_jax.types.parts import check_each
 
@@ -35,9 +36,7 @@ class ValueLosses(NamedTuple):
     total: Float[Array, ""]
 
 
-def next_action(
-    values: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
+def next_action(values: Values, mask: Mask) -> tuple[Values, Mask]:
     """The value at the row's next token on the mask, and whether there is one; 0 behind the last.
 
     Args:

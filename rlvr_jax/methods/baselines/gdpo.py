@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives import Transform, batch_std, group_deviation, group_has_tokens, group_std
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, Rows, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
@@ -70,9 +70,7 @@ def component_advantages(
     return jax.vmap(of_one, in_axes=1, out_axes=1)(component_rewards)
 
 
-def weighted_sum(
-    values: Float[Array, "B K"], weights: Sequence[float] | None = None
-) -> Float[Array, "B"]:
+def weighted_sum(values: Float[Array, "B K"], weights: Sequence[float] | None = None) -> Rows:
     """Σ_k w_k x_k; None: all weights are 1."""
     if weights is None:
         return jnp.sum(values, axis=1)

@@ -18,12 +18,11 @@ be equal, and does not split groups over micro-batches.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, masked_sum, objective, with_ratio
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, is_correct, part, replace
+from rlvr_jax.types import Ids, Method, Recipe, RowMask, Rows, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -54,9 +53,7 @@ def _outcome_score(signals, context, scale):
     return leave_one_out_score(scale * log_ratio, context.rollouts.group, written)
 
 
-def leave_one_out_score(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
-) -> Float[Array, "B"]:
+def leave_one_out_score(values: Rows, group: Ids, where: RowMask | None = None) -> Rows:
     """ψ_i = x_i - mean of the others of the group, with gradient through all; 0 in a group of one.
 
     `group_others_mean` has no gradient where all values are equal, as they are at the first update.

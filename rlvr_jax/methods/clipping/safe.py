@@ -30,7 +30,7 @@ from rlvr_jax.objectives import Scorer, Transform, entropy_bonus, is_last_token,
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import batch_mean, batch_std, group_has_tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rows, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -233,12 +233,8 @@ def pessimistic_scorer(
 
 
 def huber_value_loss(
-    values: Float[Array, "B"],
-    old_values: Float[Array, "B"],
-    reward: Float[Array, "B"],
-    clip: float,
-    width: float,
-) -> Float[Array, "B"]:
+    values: Rows, old_values: Rows, reward: Rows, clip: float, width: float
+) -> Rows:
     """½ (h(V - R) + h(V_old + clip(V - V_old, ±ε) - R)) per rollout: a sum, not a maximum.
 
     Args:

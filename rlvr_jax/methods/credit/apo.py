@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives import Context, Transform, clipped_objective, kl_penalty, masked_count
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, Signals, part, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rows, Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Range
 
 LengthBase = Annotated[
@@ -50,12 +50,8 @@ def amplify_long_errors(base: LengthBase = 1.00001, epsilon: Epsilon = 1e-9) -> 
 
 
 def long_error_factor(
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    length: Int[Array, "B"],
-    base: float,
-    epsilon: float = 1e-9,
-) -> Float[Array, "B"]:
+    reward: Rows, group: Ids, length: Ids, base: float, epsilon: float = 1e-9
+) -> Rows:
     """2 - b^-Δ for incorrect rollouts Δ > 0 tokens above the mean correct length, else 1.
 
     Groups without a correct rollout have 1 everywhere. As in the authors' code, the mean divides by

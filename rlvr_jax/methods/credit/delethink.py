@@ -33,7 +33,7 @@ from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
 from rlvr_jax.objectives.transforms.corrections import truncate_importance
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -146,9 +146,7 @@ def weigh_by_trace() -> Transform:
     return apply
 
 
-def rows_per_trace(
-    mask: Bool[Array, "B T"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"], dtype: DTypeLike
-) -> Float[Array, ""]:
+def rows_per_trace(mask: Mask, ids: Ids, rollout_id: Ids, dtype: DTypeLike) -> Float[Array, ""]:
     """Rows with tokens per trace with tokens; 0 for an empty batch."""
     traces = masked_count(last_of_trace(ids, rollout_id) & (trace_tokens(mask, ids) > 0))
     rows = masked_count(has_tokens(mask))

@@ -17,22 +17,17 @@ from collections.abc import Callable, Iterable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Context, Transform, group_of_one_remark, masked_sum, objective, part
 from rlvr_jax.objectives.statistics.groups import group_mean, group_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rows, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
 
-def score_weighted_mean(
-    reward: Float[Array, "B"],
-    norm: Float[Array, "B"],
-    group: Int[Array, "B"],
-    epsilon: float = 0.0,
-) -> Float[Array, "B"]:
+def score_weighted_mean(reward: Rows, norm: Rows, group: Ids, epsilon: float = 0.0) -> Rows:
     """b = Σ_j w_j R_j / (Σ_j w_j + ε) over the group.
 
     Args:

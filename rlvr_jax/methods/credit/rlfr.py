@@ -20,14 +20,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import Scorer, clipped_objective, group_deviation, group_std, masked_top_k
 from rlvr_jax.objectives.advantages.process_credit import ProcessReward, process_to_go
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part
+from rlvr_jax.types import Function, Ids, Mask, Method, Recipe, Values, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -77,12 +77,8 @@ def per_response(scores: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float
 
 
 def largest_in_response(
-    scores: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    threshold: float,
-    most: int,
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
+    scores: Values, mask: Mask, threshold: float, most: int, rollout_id: Ids
+) -> Mask:
     """The `most` largest scores of each response among those above the threshold.
 
     Args:
@@ -131,9 +127,7 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
     return Scorer(partial(_flow_network, blocks=blocks), score, fit)
 
 
-def velocity_deviation(
-    predicted: Float[Array, "B T D"], velocity: Float[Array, "B T D"]
-) -> Float[Array, "B T"]:
+def velocity_deviation(predicted: Float[Array, "B T D"], velocity: Float[Array, "B T D"]) -> Values:
     """Mean over channels of (v - u)².
 
     Args:

@@ -21,11 +21,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, objective, part, token_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, RowMask, Values, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
 
@@ -50,9 +49,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
     return apply
 
 
-def rewriter_reward(
-    probability: Float[Array, "B T"], right: Bool[Array, "B"], high: float, low: float
-) -> Float[Array, "B T"]:
+def rewriter_reward(probability: Values, right: RowMask, high: float, low: float) -> Values:
     """p - ½, clipped to [0, high] in correct responses and to [-low, 0] in incorrect ones.
 
     Args:

@@ -26,7 +26,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rollouts, RowMask, Rows, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
 
 Property = Callable[[Rollouts], Array]
@@ -107,12 +107,7 @@ def conditional_advantage(
     return Transform(apply, init=init, reads=reads, remark=group_of_one_remark)
 
 
-def in_high_half(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"],
-) -> Bool[Array, "B"]:
+def in_high_half(values: Rows, group: Ids, rollout_id: Ids, where: RowMask) -> RowMask:
     """Whether a rollout is not among the ⌊n/2⌋ of its group with the smallest values.
 
     Args:

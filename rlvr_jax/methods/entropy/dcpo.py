@@ -18,10 +18,10 @@ divides by 0. Their README writes the pull as a separate term.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, group_has_tokens, masked_mean, part
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, RowMask, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, HalfWidth, Positive
 
 
@@ -68,11 +68,7 @@ def mix_in_tempered_policy(
 
 
 def mixture_weight(
-    entropy: Float[Array, ""],
-    target: float,
-    good: Bool[Array, "B"],
-    where: Bool[Array, "B"],
-    cap: float,
+    entropy: Float[Array, ""], target: float, good: RowMask, where: RowMask, cap: float
 ) -> Float[Array, ""]:
     """α = a / (1 + a) with a = min(|H₀ - H|, cap) / fraction of good rollouts; 0 if there is none.
 

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
-from rlvr_jax.objectives.statistics.scopes import Values
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 
 

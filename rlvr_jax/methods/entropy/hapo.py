@@ -17,23 +17,21 @@ Constants are the authors'; their data side is that of `dapo`.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.kernels import selection_search
 from rlvr_jax.objectives import Transform, clipped_objective, count_of_sets, part
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.scopes import (
-    Mask,
     Sets,
-    Values,
     scoped_max,
     scoped_mean,
     scoped_std,
     within_batch,
     within_group,
 )
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -99,12 +97,8 @@ def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Tr
 
 
 def entropy_score(
-    entropy: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    rollouts: Rollouts,
-    quantile: float,
-    signed: bool = True,
-) -> Float[Array, "B T"]:
+    entropy: Values, mask: Mask, rollouts: Rollouts, quantile: float, signed: bool = True
+) -> Values:
     """ĥ from e = ln max(H, 1e-8) and its quantile c, of nearest rank, over the batch.
 
     h = (e - c) / s with s = √max(mean (e - c)², 1e-8); ĥ = h / max h where h > 0, h / |min h|

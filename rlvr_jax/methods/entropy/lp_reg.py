@@ -18,11 +18,11 @@ Defaults are those for Qwen3-14B (ρ 0.005 for Qwen2.5-32B); the config's own κ
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Share
 
 
@@ -71,12 +71,8 @@ def protect_low_probability(
 
 
 def low_probability_candidates(
-    advantage: Float[Array, "B T"],
-    logp: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    fraction: float,
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
+    advantage: Values, logp: Values, mask: Mask, fraction: float, rollout_id: Ids
+) -> Mask:
     """The k tokens of smallest log-prob among those with a negative advantage.
 
     k = max(⌊ρ · number of such tokens⌋, 1), and none if k is 1; ties by rollout_id.

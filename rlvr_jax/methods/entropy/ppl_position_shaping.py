@@ -17,11 +17,10 @@ time, on the plateau of a run. Perplexity is the default; for position set
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
-from rlvr_jax.objectives.statistics.scopes import Mask, Scope, Values, within_batch, z_score
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 
@@ -44,9 +43,7 @@ def scale_by_perplexity(coefficient: Finite, scope: Scope = within_batch) -> Tra
     return apply
 
 
-def standardized_perplexity(
-    logp: Values, mask: Mask, rollouts: Rollouts, scope: Scope
-) -> Float[Array, "B"]:
+def standardized_perplexity(logp: Values, mask: Mask, rollouts: Rollouts, scope: Scope) -> Rows:
     """(x - mean) / (std + 1e-6), n - 1, of the log perplexity x = -mean logp (nats) of rollouts.
 
     A row without tokens has no perplexity: it is not compared and has 0.

@@ -15,11 +15,10 @@ authors' code, where λ is hard-coded.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives import Context, Transform, clipped_objective, masked_mean, masked_sum, part
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative, Unit
 
 
@@ -52,9 +51,7 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
     return Transform(apply, options=(("top_k", top_k),))
 
 
-def uncertain_tokens(
-    context: Context, mask: Bool[Array, "B T"], quantile: float
-) -> Bool[Array, "B T"]:
+def uncertain_tokens(context: Context, mask: Mask, quantile: float) -> Mask:
     """Tokens whose entropy is strictly above that quantile of their own response."""
     entropy = jax.lax.stop_gradient(context.stats.entropy)
     return above_quantile(entropy, mask, within_response(context.rollouts), quantile)

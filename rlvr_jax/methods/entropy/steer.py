@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_max, masked_min, part
-from rlvr_jax.objectives.statistics.scopes import Values
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
 
 

@@ -16,12 +16,11 @@ rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code 
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, part, self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Rows, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 EPSILON = 1e-6
@@ -55,9 +54,7 @@ def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
     return apply
 
 
-def standardized_certainty(
-    certainty: Float[Array, "B"], mask: Bool[Array, "B T"], rollouts: Rollouts
-) -> Float[Array, "B"]:
+def standardized_certainty(certainty: Rows, mask: Mask, rollouts: Rollouts) -> Rows:
     """(c - mean) / (std + 1e-6) over the rollouts of the group, n - 1; 0 for a group of one.
 
     A row without tokens has no certainty: it is not compared and has 0.

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Mask, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonNegative, Share
 
 
@@ -83,9 +83,7 @@ class RankTrend(NamedTuple):
     acceleration: Float[Array, "B"]
 
 
-def rank_trend(
-    states: Float[Array, "B T D"], mask: Bool[Array, "B T"], stride: int, window: int
-) -> RankTrend:
+def rank_trend(states: Float[Array, "B T D"], mask: Mask, stride: int, window: int) -> RankTrend:
     """The effective rank of each response, and of growing prefixes of its last tokens.
 
     Of the n tokens in the window, x_j is the effective rank of the first j s + 1, for j s < n; d_j

@@ -23,8 +23,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.objectives.statistics.scopes import Mask, Values
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts

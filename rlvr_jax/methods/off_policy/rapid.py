@@ -15,13 +15,12 @@ on the token mean, with the same A). Ratios of long responses degenerate to 0 or
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Transform, at_one_update, group_mean, objective, part, token_ratio
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rows, Values, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne
 
 
@@ -46,9 +45,7 @@ def reweighted_advantage(cap: AtLeastOne) -> Transform:
     return apply
 
 
-def capped_rollout_weight(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"], cap: float
-) -> Float[Array, "B"]:
+def capped_rollout_weight(logp: Values, old_logp: Values, mask: Mask, cap: float) -> Rows:
     """w_i = min(Π_t ρ_it, η), without gradient; the cap acts before exp, so w is never infinite."""
     log_ratio = masked_sum(jax.lax.stop_gradient(logp) - old_logp, mask, axis=1)
     return jnp.exp(jnp.minimum(log_ratio, jnp.log(jnp.asarray(cap, log_ratio.dtype))))

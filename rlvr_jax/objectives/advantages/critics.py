@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, part
+from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, Values, part
 from rlvr_jax.types.hyperparameters import Bound
 from rlvr_jax.types.parts import check_arguments
 
@@ -77,12 +77,7 @@ def critic_of(
     return Critic(returns, clip, trunk)
 
 
-def value_loss(
-    values: Float[Array, "B T"],
-    old_values: Float[Array, "B T"],
-    returns: Float[Array, "B T"],
-    clip: float,
-) -> Float[Array, "B T"]:
+def value_loss(values: Values, old_values: Values, returns: Values, clip: float) -> Values:
     """½ max((V - G)², (V_clip - G)²) at every token, V_clip = V_old + clip(V - V_old, ±ε).
 
     The gradient is 0 where the clipped error is the larger one: a critic that has moved further

@@ -13,7 +13,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_ends
-from rlvr_jax.types import Part, Rollouts, is_correct, part, replace
+from rlvr_jax.types import Mask, Part, Rollouts, Values, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
 
 AtEnd = Callable[[Rollouts], Array]
@@ -26,20 +26,14 @@ def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
 
 
 def paid_tokens(
-    rollouts: Rollouts,
-    mask: Bool[Array, "B T"],
-    process: ProcessReward,
-    coefficient: float,
-    at_end: AtEnd,
-) -> Float[Array, "B T"]:
+    rollouts: Rollouts, mask: Mask, process: ProcessReward, coefficient: float, at_end: AtEnd
+) -> Values:
     """α times the process reward at every token, plus that of `at_end` at the last one."""
     own = jnp.where(mask, process.of(rollouts, mask), 0)
     return token_rewards(at_end(rollouts), mask) + coefficient * own
 
 
-def process_metrics(
-    rollouts: Rollouts, mask: Bool[Array, "B T"], process: ProcessReward
-) -> dict[str, Array]:
+def process_metrics(rollouts: Rollouts, mask: Mask, process: ProcessReward) -> dict[str, Array]:
     """The process reward of a response, mean over the rows with tokens, all, correct, incorrect."""
     total = masked_sum(process.of(rollouts, mask), mask, axis=1)
     written, right = has_tokens(mask), is_correct(rollouts.outcome)

@@ -8,12 +8,12 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.advantages.group_relative import Statistic
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.types import part, replace
+from rlvr_jax.types import Mask, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
 
 _BLOCK = 32
@@ -26,11 +26,8 @@ def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
 
 
 def token_rewards(
-    reward: Float[Array, "B"],
-    mask: Bool[Array, "B T"],
-    log_ratio: Float[Array, "B T"] | None = None,
-    kl_coefficient: float = 0.0,
-) -> Float[Array, "B T"]:
+    reward: Rows, mask: Mask, log_ratio: Values | None = None, kl_coefficient: float = 0.0
+) -> Values:
     """r_t = -β log_ratio_t at every token, plus R at the last one; 0 off the mask.
 
     Args:
@@ -43,21 +40,15 @@ def token_rewards(
     return rewards
 
 
-def discounted_returns(
-    rewards: Float[Array, "B T"], mask: Bool[Array, "B T"], discount: float = 1.0
-) -> Float[Array, "B T"]:
+def discounted_returns(rewards: Values, mask: Mask, discount: float = 1.0) -> Values:
     """G_t = Σ_{s ≥ t} γ^{s-t} r_s over the mask; s - t counts positions. 0 off the mask."""
     terms = jnp.where(mask, rewards, 0)
     return jnp.where(mask, _backward(terms, jnp.full_like(terms, discount)), 0)
 
 
 def generalized_advantages(
-    rewards: Float[Array, "B T"],
-    values: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
-) -> Float[Array, "B T"]:
+    rewards: Values, values: Values, mask: Mask, discount: float = 1.0, trace_decay: float = 1.0
+) -> Values:
     """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
 
     Positions off the mask (tokens of a tool) are skipped: t + 1 is the next token on the mask.

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import is_correct, part, replace
+from rlvr_jax.types import Ids, Mask, RowMask, Rows, Values, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Positive
 
 
@@ -47,11 +47,8 @@ ImplicitLoss = Callable[[ImplicitRewards], Array]
 
 
 def right_wrong_pairs(
-    right: Bool[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Int[Array, "B"]:
+    right: RowMask, group: Ids, rollout_id: Ids, where: RowMask | None = None
+) -> Ids:
     """Pairs the k-th correct with the k-th incorrect rollout of a group, by `rollout_id`.
 
     Args:
@@ -73,13 +70,7 @@ def right_wrong_pairs(
     return jnp.where(paired, order[jnp.where(paired, other, 0)], -1).astype(jnp.int32)
 
 
-def first_pairs(
-    right: Bool[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"],
-    later: Bool[Array, "B"],
-) -> Int[Array, "B"]:
+def first_pairs(right: RowMask, group: Ids, rollout_id: Ids, where: RowMask, later: RowMask) -> Ids:
     """Pairs only the first correct with the first incorrect rollout of a group.
 
     Args:
@@ -97,9 +88,7 @@ def first_pairs(
     return jnp.where(first, partner, -1)
 
 
-def log_ratio_sum(
-    logp: Float[Array, "B T"], reference_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B"]:
+def log_ratio_sum(logp: Values, reference_logp: Values, mask: Mask) -> Rows:
     """Σ_t (logp - reference_logp) over the tokens of each rollout, nats."""
     return masked_sum(logp - reference_logp, mask, axis=1)
 

@@ -14,7 +14,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Rollouts, part, replace
+from rlvr_jax.types import Ids, Rollouts, RowMask, Rows, part, replace
 from rlvr_jax.types.hyperparameters import Positive
 
 Score = Callable[[Array, Rollouts], Array]
@@ -25,12 +25,7 @@ def token_mean_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Floa
     return masked_mean(log_ratio, rollouts.mask, axis=1)
 
 
-def best_in_group(
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Int[Array, "B"]:
+def best_in_group(reward: Rows, group: Ids, rollout_id: Ids, where: RowMask | None = None) -> Ids:
     """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`.
 
     Args:
@@ -49,9 +44,7 @@ def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B
     return (rollouts.reward < rollouts.reward[best]) & tokens & tokens[best]
 
 
-def pair_losses(
-    score: Float[Array, "B"], best: Int[Array, "B"], pairs: Bool[Array, "B"], coefficient: float
-) -> Float[Array, "B"]:
+def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> Rows:
     """-log σ(β (S_best - S_i)) for the rows that form a pair, 0 for the others.
 
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.

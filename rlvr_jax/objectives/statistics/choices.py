@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from rlvr_jax.kernels.selection import random_subset, top_k
 from rlvr_jax.kernels.selection_search import first_k, ordered_bits
+from rlvr_jax.types import Ids, Mask
 
 
 def masked_top_k(
@@ -40,11 +41,8 @@ def masked_top_k(
 
 
 def random_choice(
-    eligible: Bool[Array, "B T"],
-    k: int | Int[Array, ""],
-    key: PRNGKeyArray | Shaped[Array, "2"],
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
+    eligible: Mask, k: int | Int[Array, ""], key: PRNGKeyArray | Shaped[Array, "2"], rollout_id: Ids
+) -> Mask:
     """Samples k eligible tokens uniformly without replacement; all of them if there are fewer.
 
     Every token has 32 random bits from (key, rollout_id, position); the k largest are chosen. Equal

@@ -4,14 +4,11 @@ To first order, its mean over the tokens is the speed at which a policy-gradient
 entropy of a softmax policy.
 """
 
-from jaxtyping import Array, Bool, Float
-
 from rlvr_jax.kernels.selection import covariance
+from rlvr_jax.types import Mask, Values
 
 
-def token_covariance(
-    advantage: Float[Array, "B T"], logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def token_covariance(advantage: Values, logp: Values, mask: Mask) -> Values:
     """(A_t - mean A) · (logp_t - mean logp), means over the mask; 0 off it.
 
     Equal to the last bit for every sharding of the batch: the means are sums of integers.

@@ -4,9 +4,10 @@ Ties are broken by `rollout_id`, so nothing depends on the order of the rows.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Bool, Int, Shaped
 
 from rlvr_jax.objectives.statistics.scopes import group_sets, scoped_quantile
+from rlvr_jax.types import Ids, RowMask, Rows
 
 
 def group_index(group: Int[Array, "B"], where: Bool[Array, "B"] | None = None) -> Int[Array, "B"]:
@@ -23,9 +24,7 @@ def group_index(group: Int[Array, "B"], where: Bool[Array, "B"] | None = None) -
     return index[jnp.searchsorted(ordered, group)]
 
 
-def group_rank(
-    values: Shaped[Array, "B"], group: Int[Array, "B"], rollout_id: Int[Array, "B"]
-) -> Int[Array, "B"]:
+def group_rank(values: Shaped[Array, "B"], group: Ids, rollout_id: Ids) -> Ids:
     """Place of each rollout in its group by ascending value, from 0; ties by `rollout_id`."""
     order = jnp.lexsort((rollout_id, values, group))
     place = jnp.zeros(order.shape, jnp.int32).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
@@ -33,12 +32,7 @@ def group_rank(
     return place - jnp.searchsorted(jnp.sort(group), group).astype(jnp.int32)
 
 
-def group_quantile(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    fraction: float,
-    where: Bool[Array, "B"] | None = None,
-) -> Float[Array, "B"]:
+def group_quantile(values: Rows, group: Ids, fraction: float, where: RowMask | None = None) -> Rows:
     """The quantile of a group, as `masked_quantile` defines it; 0 for a group without rows."""
     counted = jnp.ones(group.shape, bool) if where is None else where
     return scoped_quantile(values[:, None], counted[:, None], group_sets(group), fraction)[:, 0]

@@ -22,10 +22,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.types import Function, Rollouts, part
+from rlvr_jax.types import Function, Ids, Rollouts, RowMask, Rows, part
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 
-Rows = Bool[Array, "B"] | None
+Where = Bool[Array, "B"] | None
 Virtual = tuple[float, int] | None
 
 
@@ -45,22 +45,18 @@ def group_has_tokens(mask: Bool[Array, "B T"], group: Int[Array, "B"]) -> Bool[A
     return group_count(group, has_tokens(mask)) > 0
 
 
-def group_count(group: Int[Array, "B"], where: Rows = None) -> Int[Array, "B"]:
+def group_count(group: Int[Array, "B"], where: Where = None) -> Int[Array, "B"]:
     """Number of rollouts in the group of each rollout."""
     return group_sum(jnp.ones(group.shape, jnp.int32), group, where)
 
 
-def group_sum(
-    values: Float[Array, "B"] | Int[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"] | Int[Array, "B"]:
+def group_sum(values: Rows | Ids, group: Ids, where: Where = None) -> Rows | Ids:
     """Sum over the group."""
     counted = values if where is None else jnp.where(where, values, 0)
     return _reduced(jax.ops.segment_sum, counted, group)
 
 
-def group_max(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def group_max(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Largest value of the group."""
     return jnp.where(group_count(group, where) > 0, _extremes(values, group, where)[1], 0)
 
@@ -68,7 +64,7 @@ def group_max(
 def group_mean(
     values: Float[Array, "B"],
     group: Int[Array, "B"],
-    where: Rows = None,
+    where: Where = None,
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
@@ -80,7 +76,7 @@ def group_mean(
 def group_deviation(
     values: Float[Array, "B"],
     group: Int[Array, "B"],
-    where: Rows = None,
+    where: Where = None,
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
@@ -90,12 +86,8 @@ def group_deviation(
 
 
 def group_std(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    ddof: int = 1,
-    where: Rows = None,
-    virtual: Virtual = None,
-) -> Float[Array, "B"]:
+    values: Rows, group: Ids, ddof: int = 1, where: Where = None, virtual: Virtual = None
+) -> Rows:
     """Standard deviation, in two passes, with n - `ddof`; 0 for equal values and for one row."""
     smallest, distance = _mean_distance(values, group, where, None, virtual)
     deviation = (values - smallest) - distance
@@ -123,9 +115,7 @@ def std_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
     )
 
 
-def group_others_mean(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def group_others_mean(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Mean over the other rollouts of the group; the own value if there are none or all agree."""
     own = 1 if where is None else where.astype(values.dtype)
     number = group_count(group, where).astype(values.dtype) - own
@@ -133,31 +123,23 @@ def group_others_mean(
     return jnp.where(group_all_equal(values, group, where), values, others)
 
 
-def group_spread(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def group_spread(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Largest minus smallest value of the group."""
     smallest, largest = _extremes(values, group, where)
     return jnp.where(group_count(group, where) > 0, largest - smallest, 0)
 
 
-def group_all_equal(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Bool[Array, "B"]:
+def group_all_equal(values: Rows, group: Ids, where: Where = None) -> RowMask:
     """Whether all rollouts of the group have the same value; True for a group of one."""
     return group_spread(values, group, where) == 0
 
 
-def batch_mean(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def batch_mean(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Mean over the rollouts of the batch; exactly the common value if all are equal."""
     return group_mean(values, jnp.zeros_like(group), where)
 
 
-def batch_std(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def batch_std(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Standard deviation over the rollouts of the batch; the squares are divided by n - 1."""
     return group_std(values, jnp.zeros_like(group), where=where)
 
@@ -193,11 +175,11 @@ def _reduced(reduce, values, group):
 
 
 def has_right_sibling(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B"]:
-    """Rows of whose group another row has an outcome of at least `success`."""
+    """Rows in whose group another row has an outcome of at least `success`."""
     right = (rollouts.outcome >= success).astype(jnp.int32)
     return group_sum(right, rollouts.group) > right
 
 
 def finished_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
-    """Rows with tokens that were not cut off."""
+    """Rows with tokens that were not truncated."""
     return ~rollouts.truncated & jnp.any(rollouts.mask, axis=1)

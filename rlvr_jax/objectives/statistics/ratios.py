@@ -12,28 +12,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Signals
+from rlvr_jax.types import Mask, Signals, Values
 
 Ratio = Callable[[Array, Array, Array], Array]
 
 
-def token_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """ρ_it = exp(logp_it - old_logp_it)."""
     return guarded_exp(jnp.where(mask, logp - old_logp, 0))
 
 
-def clamped_token_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def clamped_token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """The token ratio with its logarithm clamped to ±20: finite in float32, flat beyond."""
     return jnp.exp(jnp.clip(jnp.where(mask, logp - old_logp, 0), -20, 20))
 
 
-def sequence_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def sequence_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """s_i at each token of a rollout, with the gradient s_i ∇logp_it at token t.
 
     A mean over the tokens of the rollout then has the gradient of s_i.
@@ -43,9 +37,7 @@ def sequence_ratio(
     return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
 
 
-def on_policy_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def on_policy_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """1 with the gradient of logp: the policy gradient with a loss whose value is -A.
 
     The age of the rollouts is not corrected for.

@@ -17,13 +17,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.statistics.order_statistics import MAX, MIN, SUM, Reduce, quantile
-from rlvr_jax.types import Rollouts
-
-Values = Float[Array, "B T"]
-Mask = Bool[Array, "B T"]
+from rlvr_jax.types import Mask, Rollouts, Values
 
 
 class Sets(NamedTuple):

@@ -1,19 +1,12 @@
 """How much the answers to one prompt disagree."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.groups import group_sum, pair_ids
+from rlvr_jax.types import Ids, RowMask, Rows
 
-Rows = Float[Array, "B"]
 
-
-def semantic_entropy(
-    loglik: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Rows:
+def semantic_entropy(loglik: Rows, answer: Ids, group: Ids, where: RowMask | None = None) -> Rows:
     """Entropy over the distinct answers of a group, nats, given to each of its rollouts.
 
     p_k = Σ_{i with answer k} exp ℓ_i / Σ_i exp ℓ_i; SE = -Σ_k p_k ln p_k in [0, ln n]. With ℓ = 0

@@ -5,9 +5,10 @@ response by itself. The functions of `groups` also take `trace_ids` for groups.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.objectives.statistics.groups import group_max, group_sum
+from rlvr_jax.types import Ids, Rows
 
 
 def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -21,9 +22,7 @@ def last_of_trace(ids: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Bool[Arr
     return rollout_id == group_max(rollout_id.astype(float), ids).astype(rollout_id.dtype)
 
 
-def of_last_row(
-    values: Float[Array, "B"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"]
-) -> Float[Array, "B"]:
+def of_last_row(values: Rows, ids: Ids, rollout_id: Ids) -> Rows:
     """The value that the last row of the trace has."""
     return group_sum(values, ids, where=last_of_trace(ids, rollout_id))
 

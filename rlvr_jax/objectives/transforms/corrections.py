@@ -12,13 +12,12 @@ Several in one objective multiply and intersect.
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.algebra.summary import effective_sample_size
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
-from rlvr_jax.types import part, replace
+from rlvr_jax.types import Mask, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import Bound
 
 SAMPLED = frozenset({"behaviour_logp"})
@@ -26,9 +25,7 @@ SAMPLED = frozenset({"behaviour_logp"})
 OVER_BATCH = frozenset({"logp", "batch_statistics"}) | SAMPLED
 
 
-def sampler_divergence(
-    old_logp: Float[Array, "B T"], behaviour_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B"]:
+def sampler_divergence(old_logp: Values, behaviour_logp: Values, mask: Mask) -> Rows:
     """Mean over the tokens of a rollout of r - 1 - log r ≥ 0 (nats), log r clamped to ±20."""
     d = jnp.clip(old_logp - behaviour_logp, -20, 20)
     return masked_mean(jnp.expm1(d) - d, mask, axis=1)

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives import Transform, batch_std, group_deviation, group_has_tokens, group_std
+from rlvr_jax.objectives import Transform, batch_std, group_has_tokens, group_z_score
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, Rows, part, replace
@@ -63,9 +63,7 @@ def component_advantages(
     def of_one(values):
         applies = ~jnp.isnan(values)
         values = jnp.where(applies, values, 0)
-        centered = group_deviation(values, group, where=applies)
-        scaled = centered / (group_std(values, group, where=applies) + epsilon)
-        return jnp.where(applies, scaled, 0)
+        return jnp.where(applies, group_z_score(values, group, epsilon, applies), 0)
 
     return jax.vmap(of_one, in_axes=1, out_axes=1)(component_rewards)
 

@@ -31,7 +31,7 @@ from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import Transform, clipped_objective, group_centered, rollout_advantage
 from rlvr_jax.objectives.statistics.group_order import group_index
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_has_tokens, group_std
+from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_z_score
 from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -139,8 +139,7 @@ def pair_normalized(epsilon: Epsilon = 1e-6) -> Transform:
     def advantage(rollouts):
         counted = group_has_tokens(rollouts.mask, rollouts.group)
         pair = group_index(rollouts.group, counted) // 2
-        centered = group_deviation(rollouts.reward, pair, where=counted)
-        return centered / (group_std(rollouts.reward, pair, where=counted) + epsilon)
+        return group_z_score(rollouts.reward, pair, epsilon, counted)
 
     return rollout_advantage(advantage)
 

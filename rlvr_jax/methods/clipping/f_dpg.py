@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives import Transform, guarded_exp, objective, part, rollout_mean_token_sum
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
-from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
 from rlvr_jax.types import Ids, Mask, Method, Recipe, RowMask, Rows, Values, replace
 from rlvr_jax.types.hyperparameters import Count, Positive
 

@@ -17,7 +17,7 @@ import math
 from typing import Annotated
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Context, Transform, clipped_objective, kl_penalty, masked_count
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
@@ -77,15 +77,11 @@ def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, 
 
     The KL of a success vanishes on hard prompts (d near 1) and is almost full on easy ones.
     """
-    difficulty = group_difficulty(context.rollouts.reward, context.rollouts.group)
+    reward, group = context.rollouts.reward, context.rollouts.group
+    difficulty = 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
     eased = -jnp.expm1(-math.e * (1 - difficulty))
     mixed = (difficulty > 0) & (difficulty < 1)
     return jnp.where((signals.advantage > 0) & mixed[:, None], eased[:, None], 1)
-
-
-def group_difficulty(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
-    """d: the fraction of incorrect rollouts in the group."""
-    return 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
 
 
 def apo(

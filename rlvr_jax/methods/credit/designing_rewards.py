@@ -43,7 +43,7 @@ from rlvr_jax.types.hyperparameters import (
 
 @part(reads={"step", "process_reward"})
 def clip_and_delta(threshold: Finite = 0.0, clip: bool = True, delta: bool = True) -> ProcessReward:
-    """`score_differences` of `clipped_scores`, at the last tokens of the steps.
+    """`score_differences` of min(r - η, 0), at the last tokens of the steps.
 
     Reads: step, process_reward at the last tokens of the steps.
     """
@@ -51,7 +51,8 @@ def clip_and_delta(threshold: Finite = 0.0, clip: bool = True, delta: bool = Tru
     def of(rollouts, mask):
         scores, steps = final_scores(rollouts, mask)
         if clip:
-            scores = clipped_scores(scores, steps, threshold)
+            # Good steps earn nothing, so more of them earn no more.
+            scores = jnp.where(steps.exists, jnp.minimum(scores - threshold, 0), 0)
         if delta:
             scores = score_differences(scores, steps)
         return spread(scores, steps)
@@ -63,11 +64,6 @@ def final_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, S
     """The scores of the steps, `process_reward` at their last tokens; and the steps."""
     steps = find_steps(rollouts.step, mask)
     return step_sum(jnp.where(step_ends(steps), rollouts.process_reward, 0), steps), steps
-
-
-def clipped_scores(scores: Table, steps: Steps, threshold: float) -> Table:
-    """min(r - η, 0): good steps earn nothing, so more of them earn no more."""
-    return jnp.where(steps.exists, jnp.minimum(scores - threshold, 0), 0)
 
 
 def score_differences(scores: Table, steps: Steps) -> Table:

@@ -24,40 +24,30 @@ import numpy as np
 
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, objective, part, token_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.types import Method, Recipe, RowMask, Values, is_correct, replace
+from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
 
 @part(reads={"teacher_logp"}, writes={"advantage", "mask"})
 def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transform:
-    """A_t = `rewriter_reward` of the teacher's probability; tokens of reward 0 leave the mask.
+    """A_t = p - ½, clipped to [0, high] in correct responses and to [-low, 0] in incorrect ones.
 
-    An average is therefore over key tokens only.
+    p is the teacher's probability. Tokens of reward 0 leave the mask: averages are over key tokens.
 
     Metrics: key_tokens_share.
     """
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        probability = jnp.exp(rollouts.teacher_logp)
-        reward = rewriter_reward(probability, is_correct(rollouts.outcome), high, low)
+        above = jnp.exp(rollouts.teacher_logp) - 0.5
+        correct = is_correct(rollouts.outcome)[:, None]
+        reward = jnp.where(correct, jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
         key = signals.mask & (reward != 0)
         metrics = {"key_tokens_share": masked_mean(key, signals.mask)}
         signals = replace(signals, advantage=jnp.where(key, reward, 0), mask=key)
         return signals, state, metrics
 
     return apply
-
-
-def rewriter_reward(probability: Values, right: RowMask, high: float, low: float) -> Values:
-    """p - ½, clipped to [0, high] in correct responses and to [-low, 0] in incorrect ones.
-
-    Args:
-      probability: of the sampled tokens under the rewriting model (p).
-      right: whether the response is correct.
-    """
-    above = probability - 0.5
-    return jnp.where(right[:, None], jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
 
 
 @part
@@ -77,14 +67,11 @@ def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
         )
 
     def loss(signals, context):
-        return -_weight(signals, clip) * context.stats.logp
+        bounded = jnp.clip(signals.ratio, 1 - clip, 1 + clip) * signals.advantage
+        weight = jnp.minimum(signals.ratio * signals.advantage, bounded)
+        return -jax.lax.stop_gradient(weight) * context.stats.logp
 
     return Surrogate(prepare, loss, reads=frozenset({"reference_logp"}))
-
-
-def _weight(signals, clip):
-    bounded = jnp.clip(signals.ratio, 1 - clip, 1 + clip) * signals.advantage
-    return jax.lax.stop_gradient(jnp.minimum(signals.ratio * signals.advantage, bounded))
 
 
 def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:

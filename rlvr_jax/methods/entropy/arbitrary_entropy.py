@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part, rollout_advantage
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives.statistics.groups import group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
 from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
@@ -126,11 +126,8 @@ def advantage_by_origin(rollouts: Rollouts, epsilon: float) -> Float[Array, "B"]
     reward, group = jnp.asarray(rollouts.reward), jnp.asarray(rollouts.group)
     other = jnp.asarray(rollouts.off_policy)
 
-    def scaled(rows):
-        centered = group_deviation(reward, group, where=rows)
-        return centered / (group_std(reward, group, where=rows) + epsilon)
-
-    return jnp.where(other, scaled(other), scaled(~other))
+    own, others = (group_z_score(reward, group, epsilon, rows) for rows in (~other, other))
+    return jnp.where(other, others, own)
 
 
 class LastEntropy(NamedTuple):

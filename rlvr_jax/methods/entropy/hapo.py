@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.kernels import selection_search
 from rlvr_jax.objectives import Transform, clipped_objective, count_of_sets, part
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives.statistics.groups import group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.scopes import (
     Sets,
@@ -66,7 +66,7 @@ def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = Fals
         by_tokens = (rewards - mean) / deviation
         size = jnp.where(mask, jnp.abs(by_tokens), jnp.abs(mean / deviation) if padding else 0)
         fell_back = scoped_max(size, jnp.ones_like(mask), sets) >= limit
-        by_rollouts = group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+        by_rollouts = group_z_score(reward, group, epsilon)
         advantage = jnp.where(fell_back, by_rollouts[:, None], by_tokens)
         fraction = masked_mean(fell_back[:, 0], has_tokens(mask)).astype(advantage.dtype)
         signals = replace(signals, advantage=jnp.where(mask, advantage, 0))

@@ -242,16 +242,6 @@ def _verify(
     return verified
 
 
-def acceptance(log_ratio: np.ndarray, lenience: float) -> np.ndarray:
-    """Probability that a token is accepted where it is reached: min(1, e^(b + Δ)).
-
-    Args:
-      log_ratio: Δ, log-prob of the token now minus that when it was sampled.
-      lenience: b, nats.
-    """
-    return np.exp(np.minimum(lenience + log_ratio, 0))
-
-
 def accepted_prefix(
     log_ratio: np.ndarray, length: np.ndarray, uniform: np.ndarray, lenience: float
 ) -> np.ndarray:
@@ -263,7 +253,7 @@ def accepted_prefix(
       uniform: u in [0, 1), [B, T].
     """
     there = np.arange(log_ratio.shape[1])[None] < length[:, None]
-    rejected = there & (uniform > acceptance(log_ratio, lenience))
+    rejected = there & (uniform > np.exp(np.minimum(lenience + log_ratio, 0)))
     return np.where(rejected.any(axis=1), rejected.argmax(axis=1), length)
 
 

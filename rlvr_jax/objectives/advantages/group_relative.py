@@ -15,7 +15,7 @@ from rlvr_jax.objectives.statistics.groups import (
     group_has_tokens,
     group_mean,
     group_others_mean,
-    group_std,
+    group_z_score,
 )
 from rlvr_jax.objectives.statistics.traces import last_of_trace, of_last_row, trace_ids
 from rlvr_jax.types import Rollouts, part, replace
@@ -32,10 +32,7 @@ def group_normalized(epsilon: Positive = 1e-6) -> Transform:
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
 
-    def advantage(reward, group):
-        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
-
-    return advantage_of_rewards(advantage)
+    return advantage_of_rewards(lambda reward, group: group_z_score(reward, group, epsilon))
 
 
 @part
@@ -139,7 +136,6 @@ def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
         last = last_of_trace(ids, rollouts.rollout_id)
         # Every row of a group gets its statistic; only the last row of each response counts in it.
         reward = of_last_row(rollouts.reward, ids, rollouts.rollout_id)
-        deviation = group_deviation(reward, rollouts.group, where=last)
-        return deviation / (group_std(reward, rollouts.group, where=last) + epsilon)
+        return group_z_score(reward, rollouts.group, epsilon, last)
 
     return rollout_advantage(advantage, remark=group_of_one_remark)

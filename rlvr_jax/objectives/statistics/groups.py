@@ -99,6 +99,11 @@ def group_std(
     return jnp.sqrt(squares / jnp.maximum(count - ddof, 1).astype(values.dtype))
 
 
+def group_z_score(values: Rows, group: Ids, epsilon: float, where: Where = None) -> Rows:
+    """(x - mean) / (std + ε) over the group, std with n - 1."""
+    return group_deviation(values, group, where) / (group_std(values, group, where=where) + epsilon)
+
+
 @part
 def mean_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
     """`group_mean` with virtual entries: (values, group, where) -> [B]."""

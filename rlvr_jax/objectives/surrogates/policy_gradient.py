@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.algebra.parts import Context, Surrogate, at_one_update
+from rlvr_jax.objectives.algebra.parts import Context, Surrogate, at_one_update, no_remark
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
@@ -75,6 +75,33 @@ def unclipped_loss(signals: Signals, context: Context) -> Array:
     """-A ρ at every token."""
     del context
     return -signals.advantage * signals.ratio
+
+
+@part
+def weighted_reinforce(
+    low: ClipLow = jnp.inf, high: ClipHigh = jnp.inf, ratio: Ratio = token_ratio
+) -> Surrogate:
+    """The policy gradient with a capped importance weight: -w A logp, w without gradient.
+
+    w = sg(clip(ρ, 1 - ε_low, 1 + ε_high)).
+    Inside the bounds the gradient is that of -A ρ; outside it is that of the bound, for both signs
+    of A, where `ppo_clip` silences a token. The value of the loss has no meaning. Transforms may
+    replace the bounds token by token.
+
+    Args:
+      low: with 1 or more small weights do not change.
+      high: inf for no cap.
+      ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
+    Source: MiniMax 2025, https://arxiv.org/abs/2506.13585.
+    """
+
+    def loss(signals, context):
+        weight = jax.lax.stop_gradient(clip_to_trusted(signals))
+        return -weight * signals.advantage * context.stats.logp
+
+    idle = at_one_update("caps nothing: with one update per batch the ratio is exactly 1.")
+    remark = idle if low < 1 or high < jnp.inf else no_remark
+    return Surrogate(with_ratio(ratio, low, high), loss, remark)
 
 
 @part

@@ -1,7 +1,7 @@
 """Offline values of tokens, from written dialogues: implicit Q-learning on an agent's tokens.
 
-A dialogue is one row of tokens. The agent's are actions; everything else is environment, so that
-the state behind an action is that of the agent's next token, after the other side's turn.
+A dialogue is one row of tokens. The agent's are actions, all others environment: the state after an
+action is that of the agent's next token, after the other side's turn.
 """
 
 from typing import NamedTuple, TypeVar
@@ -37,11 +37,7 @@ class ValueLosses(NamedTuple):
 
 
 def next_action(values: Values, mask: Mask) -> tuple[Values, Mask]:
-    """The value at the row's next token on the mask, and whether there is one; 0 behind the last.
-
-    Args:
-      mask: the agent's tokens.
-    """
+    """The value at the row's next token on the mask, and whether there is one; 0 after the last."""
     width = mask.shape[1]
     places = jnp.arange(width, dtype=jnp.int32)[None]
     beyond = jnp.where(mask, places, width)
@@ -76,12 +72,9 @@ def implicit_q_losses(
 
     Args:
       q, target_q: of the two heads and of their targets, over the vocabulary.
-      value: V.
-      logp: of the policy.
       mask: the agent's tokens.
-      reward: of each token.
       discount: γ.
-      expectile: τ; above ½ it leans to the best actions in the data.
+      expectile: τ; above ½ the best actions in the data count more.
       conservatism: c.
       sharpness: β; 0 is imitation.
     Raises:
@@ -123,11 +116,11 @@ def value_perturbed(
     sharpness: float,
     cap: float = jnp.inf,
 ) -> Float[Array, "... V"]:
-    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: what is sampled in the policy's place.
+    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: a policy perturbed by values.
 
     Args:
-      sharpness: β; 0 gives the policy.
-      cap: of the advantage, from above; a large β with poor values leaves the language otherwise.
+      sharpness: β; 0 is the policy.
+      cap: of the advantage, from above; without it a large β with poor values breaks the language.
     """
     check_each(NonNegative, "value_perturbed", sharpness=sharpness)
     advantage = jnp.minimum(jnp.minimum(*target_q) - value[..., None], cap)

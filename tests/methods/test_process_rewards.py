@@ -77,7 +77,9 @@ def test_a_step_with_a_hole_in_it_ends_at_its_last_token():
 def test_scores_are_scaled_and_chosen_within_their_response():
     scores = array([[1.0, 3.0, 2.0, 2.0, 9.0], [5.0, 5.0, 9, 9, 9]], np.float64)
     mask = array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], bool)
-    batch = Rollouts.of_responses(mask * 0, mask, np.ones(2), [0, 1], process_reward=scores)
+    batch = Rollouts.of_responses(
+        np.zeros(mask.shape, int), mask, np.ones(2), [0, 1], process_reward=scores
+    )
     for most, penalties in ((2, [0, 1, 0.5, 0, 0]), (3, [0, 1, 0.5, 0.5, 0])):
         found = deviation_penalty(0.2, most).of(batch, batch.mask)
         np.testing.assert_array_equal(-found, [penalties, [0] * 5])

@@ -27,8 +27,6 @@ from rlvr_jax.types.hyperparameters import Positive
 def regularized_leave_one_out(coefficient: Positive) -> Transform:
     """A_i = c_i; a response without tokens is not compared.
 
-    Args:
-      coefficient: β.
     Metrics: regularized_return, the mean of R_β over the rollouts with tokens.
     """
 

@@ -25,8 +25,6 @@ WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
 def elastic_clip(micro: NonNegative, macro: NonNegative) -> Transform:
     """Multiplies both half-widths by the two factors of ε_i; the lower one is at most 0.99.
 
-    Args:
-      micro, macro: λ_micro and λ_macro.
     Metrics: trust_region_scale, the mean factor.
     """
 

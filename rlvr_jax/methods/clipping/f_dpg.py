@@ -68,9 +68,6 @@ def _power(log_t, exponent):
 def pseudo_reward(divergence: Divergence, temperature: Positive, window: Count) -> Transform:
     """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
 
-    Args:
-      temperature: β of the target.
-      window: rollouts in the mean b.
     Metrics: pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
     """
 

@@ -30,8 +30,6 @@ from rlvr_jax.types.hyperparameters import Positive
 def outcome_residual(scale: Positive) -> Transform:
     """A_i = R_i - σ(ψ_i), the negative slope of the loss; before the first update it is ±½.
 
-    Args:
-      scale: β.
     Metrics: predicted_share (fraction of the rollouts whose ψ has the sign of R - ½).
     """
 
@@ -83,11 +81,7 @@ def balance_outcomes() -> Transform:
 
 @part
 def outcome_classification(scale: Positive) -> Surrogate:
-    """The cross-entropy of R and σ(ψ), with gradient to every response of the group.
-
-    Args:
-      scale: β.
-    """
+    """The cross-entropy of R and σ(ψ), with gradient to every response of the group."""
 
     def loss(signals, context):
         score = _outcome_score(signals, context, scale)

@@ -24,12 +24,7 @@ from rlvr_jax.types.hyperparameters import NonNegative, Positive
 
 @part
 def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrogate:
-    """(q_t - sg(A_t + c v_{t+1}))², with gradient only through q_t.
-
-    Args:
-      scale: ρ.
-      next_scale: c.
-    """
+    """(q_t - sg(A_t + c v_{t+1}))², with gradient only through q_t."""
 
     def loss(signals, context):
         stats, rollouts = context.stats, context.rollouts
@@ -54,7 +49,7 @@ def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
 
     Args:
       scale: change of value per nat of the log ratio (ρ).
-      next_scale: weight of the next value; the paper's is 1.
+      next_scale: weight of the next value (c); the paper's is 1.
     """
     advantage = group_centered()
     surrogate = uniform_value_regression(scale, next_scale)

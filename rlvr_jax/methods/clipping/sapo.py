@@ -24,11 +24,7 @@ from rlvr_jax.types.hyperparameters import Epsilon, Positive
 
 @part
 def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
-    """-A f(ρ); log ρ is clamped to ±20.
-
-    Args:
-      positive, negative: τ_pos and τ_neg.
-    """
+    """-A f(ρ); log ρ is clamped to ±20."""
 
     def loss(signals, context):
         del context

@@ -21,8 +21,10 @@ from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, mas
 from rlvr_jax.types import Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
 
+ENTROPY_READS = {"logp", "sampled_entropy", "batch_statistics"}
 
-@part(reads={"logp", "sampled_entropy", "batch_statistics"}, writes={"mask"}, once=True)
+
+@part(reads=ENTROPY_READS, writes={"mask"}, once=True)
 def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     """Clip_B: mask' = mask ∧ ¬(A < 0 ∧ S - mean S < -μ σ(S)); nothing is dropped if σ < 1e-12.
 
@@ -49,17 +51,7 @@ def entropy_discriminator(logp: Values, entropy: Values) -> Values:
     return jnp.exp(logp) * (entropy + logp)
 
 
-@part(
-    reads={
-        "logp",
-        "sampled_entropy",
-        "old_p_squared",
-        "old_p_squared_logp",
-        "batch_statistics",
-    },
-    writes={"mask"},
-    once=True,
-)
+@part(reads=ENTROPY_READS | {"old_p_squared", "old_p_squared_logp"}, writes={"mask"}, once=True)
 def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) -> Transform:
     """Clip_V: drops tokens with A ≤ 0 and D = E S - S > μ σ(D).
 

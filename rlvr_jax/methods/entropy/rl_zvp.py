@@ -30,8 +30,6 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
     A correct response is reinforced at its uncertain tokens, an incorrect one pushed down at its
     certain ones. The advantage of other groups does not change.
 
-    Args:
-      scale: α.
     Metrics: unanimous_groups_share (of the rollouts with tokens).
     """
 

@@ -36,8 +36,6 @@ def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
     ĉ is the `standardized_certainty` of the sum of `self_certainty` over the rollout's tokens. A
     sum, not a mean: within a group "certain" largely means "long".
 
-    Args:
-      positive, negative: β₊ and β₋.
     Metrics: certainty_weight, the mean of W over the tokens.
     """
 
@@ -72,9 +70,6 @@ def charge_sampled_logit(coefficient: Finite) -> Transform:
     the old policy before the temperature; 1/2 everywhere if all are equal. It changes with a
     constant that is added to all logits: two models that are the same policy may differ in it.
     Rollouts of advantage 0 are pushed down.
-
-    Args:
-      coefficient: c.
     """
 
     def apply(signals, context, state):

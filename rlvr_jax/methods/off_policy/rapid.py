@@ -30,9 +30,6 @@ def reweighted_advantage(cap: AtLeastOne) -> Transform:
 
     Off-policy, equal rewards and groups of one have advantages that are not 0, as the mean of w is
     not 1.
-
-    Args:
-      cap: η.
     """
 
     def apply(signals, context, state):
@@ -58,8 +55,6 @@ _idle = at_one_update("has no effect: with one update per batch every weight is 
 def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(Π_t ρ_it, η) on all tokens of a rollout.
 
-    Args:
-      cap: η.
     Metrics: capped_share (fraction of the tokens).
     """
 
@@ -75,8 +70,6 @@ def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
 def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(ρ_t, η).
 
-    Args:
-      cap: η.
     Metrics: capped_share (fraction of the tokens).
     """
 

@@ -69,7 +69,7 @@ def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
 
 @jax.custom_vjp
 def guarded_exp(x):
-    """exp(x), whose gradient is 0 where nothing is asked for: 0 times an overflow would be NaN."""
+    """exp(x) with gradient 0 where that of the result is 0: 0 times an overflow would be NaN."""
     return jnp.exp(x)
 
 

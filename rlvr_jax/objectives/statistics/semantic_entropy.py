@@ -1,4 +1,4 @@
-"""How much the answers to one prompt disagree."""
+"""Disagreement of the answers to one prompt."""
 
 import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-"""Surrogates: the loss of a token; and the aggregations, how token losses become one number.
+"""Surrogates: the loss of a token; and aggregations of token losses.
 
     policy gradient  `ppo_clip`, `reinforce`, `importance_weighted`, `weighted_reinforce`,
                      `no_policy_loss`

@@ -1,4 +1,4 @@
-"""How token losses become one number, always with the denominators of the whole batch.
+"""Aggregations of token losses, always with the denominators of the whole batch.
 
 With n_i the tokens of rollout i on the mask, S the rollouts that have any, B the rows and L a
 constant:

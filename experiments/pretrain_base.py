@@ -48,12 +48,18 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
-from rlvr_jax.tasks.calculations import KINDS as CALCULATION_KINDS
-from rlvr_jax.tasks.calculations import UNKNOWN, calculations
-from rlvr_jax.tasks.calculations import VOCABULARY as CALCULATION_VOCABULARY
+from rlvr_jax.tasks.calculations import (
+    KINDS as CALCULATION_KINDS,
+    UNKNOWN,
+    VOCABULARY as CALCULATION_VOCABULARY,
+    calculations,
+)
 from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
-from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS, random_program
-from rlvr_jax.tasks.worlds.expressions import VOCABULARY as EXPRESSION_VOCABULARY
+from rlvr_jax.tasks.worlds.expressions import (
+    EXPRESSIONS,
+    VOCABULARY as EXPRESSION_VOCABULARY,
+    random_program,
+)
 from rlvr_jax.tasks.worlds.triplets import KINDS, split
 
 

@@ -8,32 +8,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what checkers see in place of `__getattr__`
-    from rlvr_jax import analysis as analysis
-    from rlvr_jax import experience as experience
-    from rlvr_jax import judges as judges
-    from rlvr_jax import kernels as kernels
-    from rlvr_jax import methods as methods
-    from rlvr_jax import objectives as objectives
-    from rlvr_jax import parallel as parallel
-    from rlvr_jax import policy as policy
-    from rlvr_jax import rollout as rollout
-    from rlvr_jax import runs as runs
-    from rlvr_jax import sandbox as sandbox
-    from rlvr_jax import tasks as tasks
-    from rlvr_jax import tools as tools
-    from rlvr_jax import training as training
-    from rlvr_jax import types as types
-    from rlvr_jax import verifiers as verifiers
+    from rlvr_jax import (
+        analysis as analysis,
+        experience as experience,
+        judges as judges,
+        kernels as kernels,
+        methods as methods,
+        objectives as objectives,
+        parallel as parallel,
+        policy as policy,
+        rollout as rollout,
+        runs as runs,
+        sandbox as sandbox,
+        tasks as tasks,
+        tools as tools,
+        training as training,
+        types as types,
+        verifiers as verifiers,
+    )
     from rlvr_jax.analysis import pass_at_k as pass_at_k
     from rlvr_jax.kernels.token_stats import token_stats as token_stats
-    from rlvr_jax.objectives import Spec as Spec
-    from rlvr_jax.objectives import objective as objective
+    from rlvr_jax.objectives import Spec as Spec, objective as objective
     from rlvr_jax.training.gradient import exact_gradient as exact_gradient
-    from rlvr_jax.types import Method as Method
-    from rlvr_jax.types import Recipe as Recipe
-    from rlvr_jax.types import Rollouts as Rollouts
-    from rlvr_jax.types import Signals as Signals
-    from rlvr_jax.types import TokenStats as TokenStats
+    from rlvr_jax.types import (
+        Method as Method,
+        Recipe as Recipe,
+        Rollouts as Rollouts,
+        Signals as Signals,
+        TokenStats as TokenStats,
+    )
 
 __version__ = "0.1.0"
 

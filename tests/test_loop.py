@@ -9,8 +9,7 @@ import pytest
 
 from experiments import loop
 from rlvr_jax import policy, tasks
-from rlvr_jax.runs import parse_config
-from rlvr_jax.runs import train as train_run
+from rlvr_jax.runs import parse_config, train as train_run
 
 SMALL = [
     *("--task=brackets", "--steps=2", "--prompts-per-step=8", "--samples-per-prompt=4"),

@@ -12,8 +12,7 @@ import pytest
 from rich.console import Console
 
 from experiments import sample
-from rlvr_jax import __main__ as command
-from rlvr_jax import methods, policy, tasks
+from rlvr_jax import __main__ as command, methods, policy, tasks
 from rlvr_jax.methods import __main__ as page_of_methods
 
 ROOT = Path(__file__).parents[1]

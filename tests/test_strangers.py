@@ -357,8 +357,7 @@ def test_the_gradient_of_a_tunix_model_is_that_of_the_whole_batch(made, toleranc
 @pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
 def test_tunix_trains_with_a_registered_objective():
     from flax import nnx
-    from tunix.rl import algo_core, common
-    from tunix.rl import function_registry as registry
+    from tunix.rl import algo_core, common, function_registry as registry
 
     ours = methods.recipe("grpo", kl_coefficient=0.0).objective
     registry.register_policy_loss_fn("rlvr_jax_grpo")(tunix_loss(ours))

@@ -19,11 +19,12 @@ from rlvr_jax.experience.stages.grading.judge import asked_about
 from rlvr_jax.experience.stages.grading.verdicts import asked_rows
 from rlvr_jax.judges import Judge
 from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
-from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.training.statistics import verdicts
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Positive
+from rlvr_jax.types.parts import check_each
 
 __all__ = [
     "RULES",
@@ -236,7 +237,7 @@ def by_implicit_reward(
       ValueError: a scale that is not positive.
     Source: https://github.com/PRIME-RL/ImplicitPRM.
     """
-    check_positive("by_implicit_reward", scale=scale)
+    check_each(Positive, "by_implicit_reward", scale=scale)
     programs = [(_program(_logp, model), params) for model, params in (reward, reference)]
 
     def score(batch):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.types.hyperparameters import NonNegativeInt
+from rlvr_jax.types.parts import check_each
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Insights:
         Raises:
           ValueError: most below 0.
         """
-        check_count(0, "retrieve", most=most)
+        check_each(NonNegativeInt, "retrieve", most=most)
         wanted = _words(query)
         found = []
         for number, text in self.texts.items():

@@ -16,8 +16,9 @@ import numpy as np
 from rlvr_jax.experience.asks import PLAIN, Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Setting
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Task
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import check_each
 
 __all__ = [
     "Store",
@@ -63,7 +64,7 @@ def empty_store(capacity: int, **fields: tuple[Sequence[int], type]) -> Store:
     Raises:
       ValueError: no capacity.
     """
-    check_count(1, "empty_store", capacity=capacity)
+    check_each(Count, "empty_store", capacity=capacity)
     rows = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in fields.items()}
     return Store(rows, np.zeros(capacity, np.int32), np.int32(0), np.int32(0))
 

@@ -5,8 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from rlvr_jax import laws
-from rlvr_jax.experience import Curriculum, Draw, Experience, Stage, experience
-from rlvr_jax.experience import laws as of_experience
+from rlvr_jax.experience import (
+    Curriculum,
+    Draw,
+    Experience,
+    Stage,
+    experience,
+    laws as of_experience,
+)
 from rlvr_jax.methods import method
 from rlvr_jax.objectives import (
     Aggregation,
@@ -14,14 +20,13 @@ from rlvr_jax.objectives import (
     Surrogate,
     Transform,
     group_normalized,
+    laws as of_objective,
     objective,
     ppo_clip,
     token_mean,
 )
-from rlvr_jax.objectives import laws as of_objective
 from rlvr_jax.own import own
-from rlvr_jax.tasks import Task
-from rlvr_jax.tasks import laws as of_task
+from rlvr_jax.tasks import Task, laws as of_task
 from rlvr_jax.types import Method, Recipe
 
 MADE = "a Recipe, an Objective, a part of one of them, or a Task"

@@ -8,24 +8,23 @@
     )
 
 is an `Objective`: `loss(stats, rollouts, state, key) -> (loss, (state, metrics))` is a pure
-function of what the policy says about each token and of what was recorded when it was drawn. No
-part sees a model. A file's folder says its place in the chain; each imports those before it only:
+function of the policy's statistics of each token and of the records of sampling. No part sees a
+model. A file's folder is its place in the chain; each imports only those before it:
 
-    statistics/    what is measured: masked and group statistics, ratios, divergences
-    algebra/       what a part is, and how parts make a loss
+    statistics/    measurements: masked and group statistics, ratios, divergences
+    algebra/       parts, and their composition to a loss
     regularizers/  terms added to the loss
-    surrogates/    the loss of a token, and how token losses become one number
-    advantages/    signed credit, and the critics that some of it comes from
-    transforms/    what changes a signal between advantage and surrogate
+    surrogates/    the loss of a token, and the aggregation of token losses
+    advantages/    signed credit, and the critics of some of them
+    transforms/    changes of a signal between advantage and surrogate
 
 `compositions` names the compositions that many papers share. At the root there are also networks
-that are fitted to rollouts (`scorers`), votes over answers (`choice`), values of written dialogues
-(`offline_values`), and the budget of branches (`branch_budget`). `arguments` checks numbers.
+that are fitted to rollouts (`scorers`), votes over answers (`choice`), and values of written
+dialogues (`offline_values`).
 """
 
 from rlvr_jax.objectives.advantages import *
 from rlvr_jax.objectives.algebra import *
-from rlvr_jax.objectives.branch_budget import *
 from rlvr_jax.objectives.choice import *
 from rlvr_jax.objectives.compositions import *
 from rlvr_jax.objectives.offline_values import *
@@ -37,4 +36,4 @@ from rlvr_jax.objectives.transforms import *
 from rlvr_jax.public import public_names
 from rlvr_jax.types.parts import part as part
 
-__all__ = public_names(globals())
+__all__ = ["part", *public_names(globals())]

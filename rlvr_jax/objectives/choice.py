@@ -1,70 +1,51 @@
 """Choosing one of N answers by their scores: for evaluation and for drivers, never for the loss.
 
-A rule gives each row the score of what it answers; the row of the largest score of its group is
-chosen, of equal ones the first by `rollout_id`.
+A rule scores the answer of each row; the row of the largest score of its group is chosen, of equal
+ones the first by `rollout_id`.
 
 | rule | score of a row |
 |---|---|
 | `own_score` | its own |
 | `vote_count` | how many rows of the group give its answer |
 | `vote_sum` | the sum of their scores |
-| `lower_bound(...)` | their mean, less what so few of them are worth |
+| `lower_bound(...)` | their mean minus a penalty for few of them |
 """
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.statistics.group_order import group_rank
-from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
+from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, pair_ids
+from rlvr_jax.types import Function, Ids, RowMask, Rows, part
+from rlvr_jax.types.hyperparameters import Count, NonNegative
 
-__all__ = [
-    "answer_clusters",
-    "choose",
-    "first_of_largest",
-    "lower_bound",
-    "own_score",
-    "rarity_penalty",
-    "vote_count",
-    "vote_sum",
-]
-
-Rows = Float[Array, "B"]
 Rule = Callable[[Array, Array, Array], Array]
 """(score [B], cluster [B], group [B]) -> [B]."""
 
 
-def answer_clusters(
-    answer: Int[Array, "B"], group: Int[Array, "B"], parsed: Bool[Array, "B"] | None = None
-) -> Int[Array, "B"]:
+def answer_clusters(answer: Ids, group: Ids, parsed: RowMask | None = None) -> Ids:
     """One id per answer of a group, different in different groups: rows agree where it is equal.
 
     Args:
       answer: class of the final answer.
-      group: id of the group of each rollout.
-      parsed: rows that give an answer; each of the others is a cluster of its own. None: all.
+      parsed: rows with an answer; each of the others is a cluster of its own. None: all.
     """
-    rows = group.shape[0]
-    place = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (group, answer)]
-    cluster = place[0] * rows + place[1]
+    cluster = pair_ids(group, answer)
     if parsed is None:
         return cluster
-    return jnp.where(parsed, cluster, -1 - jnp.arange(rows, dtype=cluster.dtype))
+    return jnp.where(parsed, cluster, -1 - jnp.arange(cluster.size, dtype=cluster.dtype))
 
 
 def first_of_largest(
-    values: Rows,
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Bool[Array, "B"]:
+    values: Rows, group: Ids, rollout_id: Ids, where: RowMask | None = None
+) -> RowMask:
     """The row of the largest value of each group; of equal ones the first by `rollout_id`.
 
     Args:
       values: finite.
-      where: rows that may be chosen; none is of a group without any.
+      where: rows that may be chosen; a group without any has no choice.
     """
     if where is None:
         return group_rank(-values, group, rollout_id) == 0
@@ -73,22 +54,16 @@ def first_of_largest(
 
 
 def choose(
-    score: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    rule: Rule,
-    parsed: Bool[Array, "B"] | None = None,
-) -> Bool[Array, "B"]:
-    """The one row of each group whose answer is given, bool [B].
+    score: Rows, answer: Ids, group: Ids, rollout_id: Ids, rule: Rule, parsed: RowMask | None = None
+) -> RowMask:
+    """The chosen row of each group, bool [B].
 
     Args:
       score: of each row, such as a verdict on it.
       answer: class of the final answer.
-      group: id of the group of each row.
       rollout_id: distinct within a group.
       rule: of this module.
-      parsed: rows that give an answer; a group without any has no choice. None: all.
+      parsed: rows with an answer; a group without any has no choice. None: all.
     """
     clusters = answer_clusters(answer, group, parsed)
     return first_of_largest(rule(score, clusters, group), group, rollout_id, parsed)
@@ -101,43 +76,39 @@ def own_score(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> 
 
 
 def vote_count(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
-    """How many rows give the answer; scores are not read."""
+    """Number of rows with the answer; scores are not read."""
     del group
     return group_count(cluster).astype(score.dtype)
 
 
 def vote_sum(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
-    """The sum of the scores of the rows that give the answer."""
+    """The sum of the scores of the rows with the answer."""
     del group
     return group_sum(score, cluster)
 
 
 def rarity_penalty(count: Rows, number: Rows, verdicts: int, strength: float) -> Rows:
-    """α ln(N M) / (N_a M + 1): by how much the mean of few verdicts may be too good.
+    """α ln(N M) / (N_a M + 1): the excess that a mean of few verdicts may have.
 
     Args:
-      count: N_a, rows of the answer.
-      number: N, rows of the group.
-      verdicts: M, that each row has.
+      count, number: N_a and N, rows of the answer and of the group.
+      verdicts: M, per row.
       strength: α.
     Source: Heimdall, https://arxiv.org/abs/2504.10337.
     """
     return strength * jnp.log(number * verdicts) / (count * verdicts + 1)
 
 
-def lower_bound(strength: float = 0.1, verdicts: int = 1) -> Rule:
+@part
+def lower_bound(strength: NonNegative = 0.1, verdicts: Count = 1) -> Function:
     """r_a - α ln(N M) / (N_a M + 1), r_a the mean score of the rows of an answer.
 
     With α = 0 the best mean score is taken, with a large α the answer of most rows.
 
     Args:
-      strength: α, at least 0.
-      verdicts: M, whose mean a row's score is.
-    Raises:
-      ValueError: a negative strength; no whole number of verdicts, or less than 1.
+      strength: α.
+      verdicts: M; a row's score is their mean.
     """
-    check_at_least(0, "lower_bound", strength=strength)
-    check_count(1, "lower_bound", verdicts=verdicts)
 
     def rule(score, cluster, group):
         count, number = (group_count(ids).astype(score.dtype) for ids in (cluster, group))

@@ -28,8 +28,6 @@ from rlvr_jax.types.hyperparameters import (
     MaxLength,
 )
 
-__all__ = ["clipped_objective", "mixed_objective", "objective_of_terms"]
-
 
 def clipped_objective(
     clip_low: ClipLow = 0.2,

@@ -1,7 +1,7 @@
 """Offline values of tokens, from written dialogues: implicit Q-learning on an agent's tokens.
 
-A dialogue is one row of tokens. The agent's are actions; everything else is environment, so that
-the state behind an action is that of the agent's next token, after the other side's turn.
+A dialogue is one row of tokens. The agent's are actions, all others environment: the state after an
+action is that of the agent's next token, after the other side's turn.
 """
 
 from typing import NamedTuple, TypeVar
@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean
-
-__all__ = ["ValueLosses", "implicit_q_losses", "moved_targets", "next_action", "value_perturbed"]
+from rlvr_jax.types import Mask, Values
+from rlvr_jax.types.hyperparameters import NonNegative, Unit
+from rlvr_jax.types.parts import check_each
 
 Tree = TypeVar("Tree")
 
@@ -36,14 +36,8 @@ class ValueLosses(NamedTuple):
     total: Float[Array, ""]
 
 
-def next_action(
-    values: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
-    """The value at the row's next token on the mask, and whether there is one; 0 behind the last.
-
-    Args:
-      mask: the agent's tokens.
-    """
+def next_action(values: Values, mask: Mask) -> tuple[Values, Mask]:
+    """The value at the row's next token on the mask, and whether there is one; 0 after the last."""
     width = mask.shape[1]
     places = jnp.arange(width, dtype=jnp.int32)[None]
     beyond = jnp.where(mask, places, width)
@@ -78,21 +72,18 @@ def implicit_q_losses(
 
     Args:
       q, target_q: of the two heads and of their targets, over the vocabulary.
-      value: V.
-      logp: of the policy.
       mask: the agent's tokens.
-      reward: of each token.
       discount: γ.
-      expectile: τ; above ½ it leans to the best actions in the data.
+      expectile: τ; above ½ the best actions in the data count more.
       conservatism: c.
       sharpness: β; 0 is imitation.
     Raises:
       ValueError: a discount or expectile outside [0, 1], or a negative weight.
     Source: ILQL, https://github.com/Sea-Snell/Implicit-Language-Q-Learning.
     """
-    check_within(0, 1, "implicit_q_losses", discount=discount, expectile=expectile)
+    check_each(Unit, "implicit_q_losses", discount=discount, expectile=expectile)
     weights = {"conservatism": conservatism, "sharpness": sharpness}
-    check_at_least(0, "implicit_q_losses", **weights)
+    check_each(NonNegative, "implicit_q_losses", **weights)
 
     def of_action(table):
         return jnp.take_along_axis(table, tokens[:, :, None], axis=-1)[..., 0]
@@ -112,7 +103,7 @@ def implicit_q_losses(
 
 def moved_targets(targets: Tree, parameters: Tree, rate: float = 0.005) -> Tree:
     """θ̂ ← rate θ + (1 - rate) θ̂, leaf by leaf."""
-    check_within(0, 1, "moved_targets", rate=rate)
+    check_each(Unit, "moved_targets", rate=rate)
     return jax.tree.map(
         lambda t, p: (rate * p + (1 - rate) * t).astype(t.dtype), targets, parameters
     )
@@ -125,12 +116,12 @@ def value_perturbed(
     sharpness: float,
     cap: float = jnp.inf,
 ) -> Float[Array, "... V"]:
-    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: what is sampled in the policy's place.
+    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: a policy perturbed by values.
 
     Args:
-      sharpness: β; 0 gives the policy.
-      cap: of the advantage, from above; a large β with poor values leaves the language otherwise.
+      sharpness: β; 0 is the policy.
+      cap: of the advantage, from above; without it a large β with poor values breaks the language.
     """
-    check_at_least(0, "value_perturbed", sharpness=sharpness)
+    check_each(NonNegative, "value_perturbed", sharpness=sharpness)
     advantage = jnp.minimum(jnp.minimum(*target_q) - value[..., None], cap)
     return jax.nn.log_softmax(logits, axis=-1) + sharpness * advantage

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.arguments import stop_ids, temperatures
 from rlvr_jax.rollout.distribution import chosen, entropy, tiled
@@ -17,6 +16,8 @@ from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, pau
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
 from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
+from rlvr_jax.types.hyperparameters import NonNegativeInt
+from rlvr_jax.types.parts import check_each
 
 
 def decode(
@@ -56,7 +57,7 @@ def decode(
     """
     if not isinstance(sampling, Sampling):
         raise ValueError(f"decode: sampling must be a Sampling, got {sampling!r}")
-    check_count(0, "decode", steps=steps)
+    check_each(NonNegativeInt, "decode", steps=steps)
     stops = stop_ids("decode", stop_tokens)
     temperature = temperatures("decode", temperature)
     watch = sampling.stops

@@ -26,10 +26,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.keys import checked_key, plain_key
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.arguments import row_mask, whole_numbers
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import check_each
 
 FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
@@ -122,7 +123,7 @@ def empty(
       ValueError: no rows, more slots than the model has positions, other keys than one for each
         row, or groups that are no int32.
     """
-    check_count(1, "empty", rows=rows, slots=slots)
+    check_each(Count, "empty", rows=rows, slots=slots)
     if slots > model.config.max_positions:
         raise ValueError(
             f"empty: slots must be at most the {model.config.max_positions} positions of this"

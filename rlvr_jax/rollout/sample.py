@@ -11,7 +11,6 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, Key
 
 from rlvr_jax.keys import checked_key
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
@@ -23,6 +22,8 @@ from rlvr_jax.rollout.pool import FINISHED, Pool, check_unshared, empty, widen
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
+from rlvr_jax.types.parts import check_each
 
 
 def row_keys(
@@ -109,8 +110,8 @@ def sample(
     key = checked_key("sample", key)
     if not isinstance(sampling, Sampling):
         raise ValueError(f"sample: sampling must be a Sampling, got {sampling!r}")
-    check_count(1, "sample", samples=samples, response_tokens=response_tokens)
-    check_count(0, "sample", record_top=record_top)
+    check_each(Count, "sample", samples=samples, response_tokens=response_tokens)
+    check_each(NonNegativeInt, "sample", record_top=record_top)
     vocabulary, positions = model.config.vocab_size, model.config.max_positions
     prompt_tokens = token_table("sample", "prompt_tokens", prompt_tokens, vocabulary, of="prompt")
     prompts, width = prompt_tokens.shape

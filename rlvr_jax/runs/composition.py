@@ -6,8 +6,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rlvr_jax import methods
-from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
-from rlvr_jax.experience import stages as stage_room
+from rlvr_jax.experience import (
+    Experience,
+    Setting,
+    Stage,
+    experience,
+    mask_truncated,
+    refill,
+    stages as stage_room,
+)
 from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
 from rlvr_jax.judges import read_rubric
 from rlvr_jax.own import own_function

@@ -21,10 +21,11 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives import Objective
-from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.training.statistics import DIVERGENCES, MEASURED
 from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.parts import check_each
 
 _Score = Callable[[Any, Rollouts], TokenStats]
 
@@ -97,7 +98,7 @@ def exact_gradient(
             "exact_gradient: objective must be an Objective, such as that of a recipe"
             f" (recipe.objective), got {type(objective).__name__}"
         )
-    check_count(1, "exact_gradient", micro_batches=micro_batches)
+    check_each(Count, "exact_gradient", micro_batches=micro_batches)
     rollouts = jax.tree.map(jnp.asarray, rollouts)
     if rollouts.tokens.shape[0] % micro_batches:
         raise ValueError(

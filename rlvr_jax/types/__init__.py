@@ -1,4 +1,4 @@
-"""The data that flows between the rooms: rollouts, token statistics, signals, recipes.
+"""The data that flows between the subpackages: rollouts, token statistics, signals, recipes.
 
 Shapes use the letters of the whole library: B rollouts, T response tokens, P prompt tokens.
 Every class is a frozen dataclass; the first three are pytrees, so that they pass through jit, vmap
@@ -8,7 +8,8 @@ and sharding as they are.
 from dataclasses import replace
 
 from rlvr_jax.types.criteria import Criterion
-from rlvr_jax.types.fields import axes_of, fits
+from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values, axes_of, fits
+from rlvr_jax.types.parts import Function, Part, part
 from rlvr_jax.types.recipes import Method, Recipe
 from rlvr_jax.types.rollouts import Rollouts, is_correct
 from rlvr_jax.types.signals import Signals
@@ -16,13 +17,21 @@ from rlvr_jax.types.token_stats import TokenStats
 
 __all__ = [
     "Criterion",
+    "Function",
+    "Ids",
+    "Mask",
     "Method",
+    "Part",
     "Recipe",
     "Rollouts",
+    "RowMask",
+    "Rows",
     "Signals",
     "TokenStats",
+    "Values",
     "axes_of",
     "fits",
     "is_correct",
+    "part",
     "replace",
 ]

@@ -1,4 +1,4 @@
-"""Dataclasses of arrays as pytrees, and what their annotations say of shapes."""
+"""Dataclasses of arrays as pytrees, the shapes of their annotations, and names of usual shapes."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,14 @@ from typing import Any, get_args, get_type_hints
 
 import jax
 import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+# Arrays of the tokens of responses, and of rollouts.
+Values = Float[Array, "B T"]
+Mask = Bool[Array, "B T"]
+Rows = Float[Array, "B"]
+RowMask = Bool[Array, "B"]
+Ids = Int[Array, "B"]
 
 
 def pytree(cls):

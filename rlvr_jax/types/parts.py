@@ -38,8 +38,6 @@ from jax.core import Tracer
 
 from rlvr_jax.ranges import Range, is_whole
 
-__all__ = ["Function", "Part", "check_arguments", "described", "label_of", "named_parts", "part"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", bound="Part")
 
@@ -216,6 +214,12 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) 
     """
     for name, value in arguments.items():
         checked(function.__name__, name, value, _hints(function).get(name, Any))
+
+
+def check_each(hint: Any, function: str, /, **values: Any) -> None:
+    """Checks values of a function that is not a part against one annotated type."""
+    for name, value in values.items():
+        checked(function, name, value, hint)
 
 
 def described(function: Callable[..., Any]) -> dict[str, str]:

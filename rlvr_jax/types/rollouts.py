@@ -1,4 +1,4 @@
-"""What was sampled, and all that was recorded of it."""
+"""Sampled responses and their records."""
 
 from __future__ import annotations
 
@@ -17,103 +17,94 @@ from rlvr_jax.types.given import as_array, as_mask, numbered
 @pytree
 @dataclass(frozen=True)
 class Rollouts:
-    """Sampled responses with everything that was recorded while and after they were drawn.
+    """Sampled responses with all records of sampling and grading.
 
-    The sampler writes the record, the verifiers give `outcome` and `reward` once, the scorer gives
-    `old_logp` (and `reference_logp` where an objective needs it); nobody changes the rest.
-    Log-probs are nats, 0 off the mask. Optional fields are None until somebody fills them.
+    The sampler writes the record, the verifiers write `outcome` and `reward`, the scorer writes
+    `old_logp` (and `reference_logp` where an objective needs it); nothing else changes. Log-probs
+    are nats, 0 off the mask; sequences are right-padded. Optional fields are None until they are
+    written.
 
     Fields:
-      prompt_tokens: int [B, P], right-padded.
-      prompt_length: int [B].
-      tokens: int [B, T], the response, right-padded.
-      length: int [B], response tokens including the stop token; 0 for an empty row.
-      mask: bool [B, T], the sampled tokens (made from lengths, never from token values; False on
-        tokens that were put in by a tool or a prefix).
-      group: int [B], which rollouts answer the same prompt.
-      rollout_id: int [B], identity of the rollout in its batch: random choices are keyed by it, so
-        they do not depend on the order of the rows.
-      parent: int [B], the row this one was forked from, -1 if none: a row of the pool that was
-        forked, or a `rollout_id` once the caller has renumbered it.
-      branch_position: int [B], response position of that fork, -1 if none.
-      truncated: bool [B], ended by the budget or the sampler's driver and not by the stop token.
-      behaviour_logp: [B, T], under the distribution really sampled from (temperature, top-k, …).
-      entropy: [B, T], of the policy over the whole vocabulary at the sampling temperature, when
-        the token was drawn.
-      temperature: [B, T], of the sampler, token by token; what log-probs are scored at.
-      outcome: [B], what the verifier said, in [0, 1]; pass rates and filters read it.
-      reward: [B], what the objective trains on (outcome plus shaping).
-      weight_version: int [B], number of updates the sampling weights had seen, at the last sampled
-        token.
-      drawn_temperature: [B, T], a record of the temperature that a token was drawn with, where a
-        processor or a method's loss has another one than `temperature`; nothing is scored at it.
-        None: the same.
-      drawn_topk_logp, drawn_topk_ids: [B, T, K] and int [B, T, K], the K most probable tokens where
-        a token was drawn, descending, under the policy at the sampling temperature; 0 off the mask.
-      old_logp: [B, T], the scorer's log-prob at the weights that sampled: denominator of the ratio.
-      reference_logp: [B, T], of the frozen policy of a KL term.
-      advantage: [B, T]; an objective that finds it does not estimate its own.
-      weight, kept: [B, T] and bool [B, T], beside `advantage` what an objective decided about the
-        whole batch before it was split into several updates: factors on the losses of tokens, and
-        which tokens are left (`Objective.decide_once` writes all three).
-      teacher_logp: [B, T], of a stronger or an earlier policy that a method distils from.
-      values: [B, T], the critic's estimates when the batch was drawn.
-      process_reward: [B, T], reward of the token (a process reward model, a turn's outcome).
-      component_rewards: [B, K], K rewards of the row, for methods that weigh them themselves; NaN
-        where one does not apply.
-      step, turn: int [B, T], which reasoning step or turn of its row a token belongs to; -1 off the
-        mask. Ids that occur count, gaps are skipped.
-      off_policy: bool [B], rows that another policy wrote.
-      answer: int [B], class of the final answer: rows of a group with equal ids agree. A row that
-        gives none has a negative id of its own.
-      critic_values: [B, K], what K critics expected the reward of the row to be.
-      old_max_logp, old_min_p_mass: [B, T], `max_logp` and `min_p_mass` of the old policy.
-      old_p_squared, old_p_squared_logp, old_logsumexp, old_mean_logit: [B, T], those statistics of
-        the old policy.
-      old_topk_logp: [B, T, K], the old policy's log-probs of the ids of `TokenStats.topk_ids`.
-      old_tempered_logp: [B, T, K], `tempered_logp` of the old policy.
-      old_candidate_logp: [B, T, K], `candidate_logp` of the old policy.
-      old_second_prompt_logp: [B, T], `second_prompt_logp` of the old policy.
-      prompt_logp: [B, P], the old policy's log-probs of the prompt's tokens, at temperature 1; 0
-        for the first one, before which there is nothing.
-      probe_confidence, probe_accuracy: [B, T], in [0, 1] and equal on the tokens of a step: how
-        sure and how right the policy is if it is made to answer after that step.
-      embedding: [B, D], of the response as a whole.
-      trigger: bool [B, T], where the policy's likeliest token was one of a list of words that begin
-        a second thought.
-      self_reward: [B], what the policy that wrote the row expected its outcome to be.
-      env_step: int [B], at which step of its episode a row was sampled (one row per step).
-      soft: bool [B, T], positions where the sampler fed itself a mixture of tokens.
-      candidate_ids: int [B, T, K], the tokens of that mixture.
-      candidate_weight: [B, T, K], their weights in it; they sum to 1 where `soft`.
-      candidate_noisy_logp: [B, T, K], their log-probs when they were mixed, with the noise that
-        was added.
-      formulas: int [B, F], ids of the formulas (or other parts) that occur in the row, padded
-        with -1; an id may stand there twice.
-      trace: int [B], which rows are parts of one answer that was written in several contexts; -1
-        for a row that is an answer by itself. None: all are.
-      version: int [B, T], number of updates the weights that drew the token had seen, for rows that
-        were drawn over several; 0 off the mask. None: `weight_version` holds for the whole row.
-      origin: int [B, T], where a token came from: 0 the policy, 1 a teacher, 2 a tool or an
-        environment, 3 a hint or a prefix that was given. It says nothing about what is trained:
-        `mask` does. None: all from the policy.
-      supervised: bool [B], rows to imitate: their tokens up to `length`, with mask False, so that
-        no policy loss and no denominator sees them. None: none.
-      stored: bool [B], rows of an earlier step: their old log-probs (and other old statistics) were
-        recorded when they were drawn, and stay. None: none.
-      soft_prompt: [B, E, D], vectors in the place of the embeddings of the prompt's first E
-        tokens, in rows whose `soft_length` says so.
-      soft_length: int [B], how many there are: E, or 0 for a prompt of tokens alone.
-      shown_tokens, shown_length: int [B, Q] and [B], the prompt that a row was drawn from, where it
-        is trained under another one; old log-probs are of that context. None: the same.
-      second_tokens, second_length: int [B, Q] and [B], a second prompt, after which the response is
-        scored as well (`TokenStats.second_prompt_logp`), and in whose context the second policy of
-        divergences stands, or the teacher; length 0: the row has none.
-      asked_tokens, asked_length: int [B, Q] and [B], what stands behind the response, such as a
-        question about it, where `TokenStats.verdict_logp` is measured; length 0: nothing does.
-      verdict_ids: int [B, K], the tokens of `verdict_logp`.
-      cell: int [B], one label of the row by which statistics are kept apart (a role, an expert, a
-        domain), -1 for none.
+      prompt_tokens, prompt_length: the prompt.
+      tokens: the response.
+      length: response tokens including the stop token; 0 for an empty row.
+      mask: the sampled tokens (from lengths, never from token values; False on tokens of a tool or
+        a prefix).
+      group: rows of one prompt have one id.
+      rollout_id: identity of the rollout in its batch. Random choices are keyed by it, so they do
+        not depend on the order of the rows.
+      parent: the row this one was forked from, -1 if none: a row of the pool, or a `rollout_id`
+        once the caller has renumbered it.
+      branch_position: response position of that fork, -1 if none.
+      truncated: ended by the budget or the sampler's driver and not by the stop token.
+      behaviour_logp: under the distribution really sampled from (temperature, top-k, …).
+      entropy: of the policy over the whole vocabulary at the sampling temperature.
+      temperature: of the sampler, token by token; log-probs are scored at it.
+      outcome: the verifier's grade, in [0, 1]; pass rates and filters read it.
+      reward: the objective trains on it (outcome plus shaping).
+      weight_version: number of updates of the sampling weights, at the last sampled token.
+      drawn_temperature: the temperature at which a token was sampled, where a processor or a
+        method's loss has another one than `temperature`; nothing is scored at it. None: equal.
+      drawn_topk_logp, drawn_topk_ids: the K most probable tokens at the sampled token, descending,
+        under the policy at the sampling temperature; 0 off the mask.
+      old_logp: the scorer's log-prob at the weights that sampled: denominator of the ratio.
+      reference_logp: of the frozen policy of a KL term.
+      advantage: an objective that finds it does not estimate its own.
+      weight, kept: beside `advantage` the decisions of an objective about the whole batch before it
+        is split into several updates: factors on the losses of tokens, and which tokens are left
+        (`Objective.decide_once` writes all three).
+      teacher_logp: of a stronger or an earlier policy, for distillation.
+      values: the critic's estimates at sampling time.
+      process_reward: reward of the token (a process reward model, a turn's outcome).
+      component_rewards: K rewards of the row, for methods that weigh them themselves; NaN where one
+        does not apply.
+      step, turn: reasoning step or turn of the token in its row; -1 off the mask. Ids that occur
+        count, gaps are skipped.
+      off_policy: rows of another policy.
+      answer: class of the final answer: rows of a group with equal ids agree. A row without an
+        answer has a negative id of its own.
+      critic_values: the reward of the row that K critics expect.
+      old_max_logp, old_min_p_mass, old_p_squared, old_p_squared_logp, old_logsumexp,
+        old_mean_logit, old_tempered_logp, old_candidate_logp, old_second_prompt_logp: those
+        statistics (`TokenStats`) of the old policy.
+      old_topk_logp: the old policy's log-probs of the ids of `TokenStats.topk_ids`.
+      prompt_logp: the old policy's log-probs of the prompt's tokens, at temperature 1; 0 for the
+        first one.
+      probe_confidence, probe_accuracy: in [0, 1] and equal on the tokens of a step: confidence and
+        correctness of the policy's answer after that step.
+      embedding: of the response as a whole.
+      trigger: where the policy's likeliest token was one of a list of words that begin a second
+        thought.
+      self_reward: the outcome that the policy that wrote the row expected.
+      env_step: step of its episode at which a row was sampled (one row per step).
+      soft: positions where the sampler's input was a mixture of tokens.
+      candidate_ids: the tokens of that mixture.
+      candidate_weight: their weights in it; they sum to 1 where `soft`.
+      candidate_noisy_logp: their log-probs in the mixture, with the noise.
+      formulas: ids of the formulas (or other elements) that occur in the row, padded with -1; an id
+        may occur twice.
+      trace: rows of one response that was written in several contexts have one id; -1 for a row
+        that is a response by itself. None: all are.
+      version: number of updates of the weights that sampled the token, for rows that were sampled
+        over several; 0 off the mask. None: `weight_version` holds for the whole row.
+      origin: 0 the policy, 1 a teacher, 2 a tool or an environment, 3 a hint or a prefix that was
+        given. Only `mask` decides about training. None: all from the policy.
+      supervised: rows to imitate: their tokens up to `length`, with mask False, so that no policy
+        loss and no denominator includes them. None: none.
+      stored: rows of an earlier step: their old log-probs (and other old statistics) were recorded
+        at sampling time and do not change. None: none.
+      soft_prompt: vectors in place of the embeddings of the prompt's first E tokens.
+      soft_length: number of these vectors: E, or 0 for a prompt of tokens alone.
+      shown_tokens, shown_length: the prompt of sampling, where a row is trained under another one;
+        old log-probs are of that context. None: the same.
+      second_tokens, second_length: a second prompt, after which the response is scored as well
+        (`TokenStats.second_prompt_logp`), and the context of the teacher or of the second policy of
+        divergences; length 0: the row has none.
+      asked_tokens, asked_length: tokens after the response, such as a question about it, where
+        `TokenStats.verdict_logp` is measured; length 0: none.
+      verdict_ids: the tokens of `verdict_logp`.
+      cell: label of the row by which statistics are separated (a role, an expert, a domain), -1 for
+        none.
     """
 
     prompt_tokens: Int[Array, "B P"]
@@ -197,7 +188,7 @@ class Rollouts:
 
     @property
     def scored(self) -> Bool[Array, "B T"]:
-        """The tokens that a policy is asked about: those on the mask and those to imitate."""
+        """The tokens that a policy scores: those on the mask and those to imitate."""
         return self.mask if self.supervised is None else self.mask | self.supervised_tokens
 
     @classmethod
@@ -209,22 +200,22 @@ class Rollouts:
         group: Int[Array | np.ndarray, "B"] | Sequence[Hashable],
         **records: Any,
     ) -> Rollouts:
-        """The record of a batch that another sampler drew; every array may be numpy or jax.
+        """The record of a batch of another sampler; every array may be numpy or jax.
 
         Args:
           tokens, mask: responses, and which of their tokens were sampled.
-          reward: what is trained on; also the outcome unless that is given.
-          group: which rows answer the same prompt: integers, or outside of jit labels of any kind,
-            which are numbered in the order of their first rows where they are no int32.
-          records: any other fields. Those that are not given, or None, say that nothing is known:
-            no prompt, no log-probs or entropies of the sampler (None; an objective that reads them
-            says so), temperature 1, rows numbered in order, cut off by nobody.
+          reward: also the outcome unless that is given.
+          group: id of each row's prompt: integers, or outside of jit labels of any kind, which are
+            numbered in the order of their first rows where they are not int32.
+          records: any other fields. Those that are not given, or None, are unknown: no prompt, no
+            log-probs or entropies of the sampler (an objective that reads them reports it),
+            temperature 1, rows numbered in order, not truncated.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
-          ValueError: shapes that do not fit, integers beyond int32, floats in the place of
-            integers, a mask of other numbers than 0 and 1, labels that cannot be compared, what is
-            no array, or prompt_logp without prompt_length.
-          TypeError: a record that is no field.
+          ValueError: shapes that do not fit, integers beyond int32, floats in place of integers, a
+            mask of other numbers than 0 and 1, labels that cannot be compared, a value that is not
+            an array, or prompt_logp without prompt_length.
+          TypeError: a record that is not a field.
         """
         mask = as_mask(mask)
         if mask.ndim != 2:
@@ -280,9 +271,5 @@ class Rollouts:
 
 
 def is_correct(outcome: Any) -> Any:
-    """Whether outcomes in [0, 1] count as correct: more than one half; False where there is none.
-
-    Args:
-      outcome: numbers of numpy, of JAX or of Python, NaN where nobody could grade.
-    """
+    """Whether outcomes in [0, 1] count as correct: more than one half; False if ungraded (NaN)."""
     return outcome > 0.5

@@ -1,4 +1,4 @@
-"""What an objective decides about tokens."""
+"""The decisions of an objective about tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlvr_jax.types.fields import pytree
 @pytree
 @dataclass(frozen=True)
 class Signals:
-    """What an objective has decided about each token so far; every field but the last is [B, T].
+    """The decisions about each token so far; every field but the last is [B, T].
 
     A chain stops the gradients of the first five; gradient flows through the last three.
 
@@ -22,11 +22,11 @@ class Signals:
       weight: factor on the token's policy loss; leaves denominators alone.
       mask: bool, which tokens exist for the loss; counts in denominators.
       clip_low, clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high].
-      chosen: bool, tokens that were taken out of the mask or singled out in a way that need not
-        show in weight or penalty; for curves and reports (`is_chosen`), read by no loss.
-      ratio: current over old probability, of the token or of what it belongs to.
+      chosen: bool, tokens that were taken out of the mask or singled out without a trace in weight
+        or penalty; for curves and reports (`is_chosen`), read by no loss.
+      ratio: current over old probability, of the token or of its response.
       penalty: term added to the token's loss, not multiplied by `weight`.
-      term: scalar, added to the aggregated loss: what is no average over tokens.
+      term: scalar, added to the aggregated loss: terms that are not an average over tokens.
     """
 
     advantage: Float[Array, "B T"]
@@ -41,7 +41,7 @@ class Signals:
 
     @classmethod
     def neutral(cls, mask: Bool[Array, "B T"], dtype: DTypeLike) -> Signals:
-        """Signals about which nothing is decided: advantage 0, weight 1, ratio 1, no clip."""
+        """Signals before any decision: advantage 0, weight 1, ratio 1, no clip."""
         zeros, ones = jnp.zeros(mask.shape, dtype), jnp.ones(mask.shape, dtype)
         unbounded = jnp.full(mask.shape, jnp.inf, dtype)
         nothing = jnp.zeros((), dtype)

@@ -1,4 +1,4 @@
-"""What a policy says about tokens."""
+"""Statistics of tokens under a policy."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from rlvr_jax.types.fields import pytree
 @pytree
 @dataclass(frozen=True)
 class TokenStats:
-    """What the current policy says about each token; None if not asked.
+    """Statistics of each token under the current policy; None if not measured.
 
     All are over the whole vocabulary at the token's temperature, in nats, float32 (float64 for
     float64 inputs), and have the shape of the targets ([N] from the kernel, [B, T] in objectives).
@@ -34,7 +34,7 @@ class TokenStats:
       tempered_logp: [..., K], log p(target) at K multiples of the token's temperature. No gradient.
       candidate_logp: [..., K], log p of the ids of `Rollouts.candidate_ids`.
 
-    Some fields come from elsewhere than the vocabulary at the token:
+    Fields that are not of the vocabulary at the token:
 
       value: the critic's estimate at the token.
       hidden: [..., D], last hidden state of the model at the token.
@@ -42,8 +42,7 @@ class TokenStats:
       teacher_entropy: entropy of the second policy q. No gradient.
       teacher_topk_logp: [..., k], log q of `topk_ids`. No gradient.
       verdict_logp: [B, K], log p of K fixed tokens at the one position after the response (or
-        after a question that is appended to it), at temperature 1: what the policy says about its
-        own answer.
+        after an appended question), at temperature 1: the policy's verdict on its own answer.
     """
 
     logp: Float[Array, "..."] | None = None

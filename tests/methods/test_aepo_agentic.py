@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.experience.draws.trees.branching import num_from_prompt
 from rlvr_jax.methods.agents.aepo_agentic import entropy_z_score
-from rlvr_jax.objectives.branch_budget import num_from_prompt
 
 
 def test_the_score_is_that_of_the_batch():

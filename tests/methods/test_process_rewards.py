@@ -6,7 +6,7 @@ from golden_vectors import array
 
 from rlvr_jax.methods.credit.designing_rewards import clip_and_delta, final_scores
 from rlvr_jax.methods.credit.gen_prm_thoughts import nothing_at_the_end, thought_rewards
-from rlvr_jax.methods.credit.rlfr import largest_in_response, per_response
+from rlvr_jax.methods.credit.rlfr import deviation_penalty
 from rlvr_jax.objectives import discounted_returns, paid_tokens
 from rlvr_jax.types import Rollouts
 
@@ -77,7 +77,9 @@ def test_a_step_with_a_hole_in_it_ends_at_its_last_token():
 def test_scores_are_scaled_and_chosen_within_their_response():
     scores = array([[1.0, 3.0, 2.0, 2.0, 9.0], [5.0, 5.0, 9, 9, 9]], np.float64)
     mask = array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], bool)
-    scaled = per_response(scores, mask)
-    np.testing.assert_array_equal(scaled, [[0, 1, 0.5, 0.5, 0], [0, 0, 0, 0, 0]])
-    chosen = largest_in_response(scaled, mask, 0.2, 2, array([0, 1], np.int32))
-    np.testing.assert_array_equal(chosen, [[False, True, True, False, False], [False] * 5])
+    batch = Rollouts.of_responses(
+        np.zeros(mask.shape, int), mask, np.ones(2), [0, 1], process_reward=scores
+    )
+    for most, penalties in ((2, [0, 1, 0.5, 0, 0]), (3, [0, 1, 0.5, 0.5, 0])):
+        found = deviation_penalty(0.2, most).of(batch, batch.mask)
+        np.testing.assert_array_equal(-found, [penalties, [0] * 5])

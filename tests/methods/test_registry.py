@@ -17,8 +17,7 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.grades import check_task
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
-from rlvr_jax.methods import __main__ as printed
-from rlvr_jax.methods import method, names, recipe
+from rlvr_jax.methods import __main__ as printed, method, names, recipe
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.runs import parse_config

@@ -60,7 +60,7 @@ def test_length_centered_advantages_sum_to_0_over_the_tokens_of_a_group():
 def test_a_scale_can_be_a_number_and_a_baseline_any_statistic():
     half = signals(relative_to(batch_mean, scale=2.0)).advantage
     np.testing.assert_allclose(2 * half, signals(relative_to(batch_mean)).advantage, atol=ATOL)
-    with pytest.raises(ValueError, match="relative_to: scale must be positive or a statistic"):
+    with pytest.raises(ValueError, match="relative_to: scale must be positive, got"):
         relative_to(batch_mean, scale=0.0)
 
 

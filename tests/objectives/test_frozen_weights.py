@@ -8,7 +8,7 @@ import pytest
 from golden_vectors import assert_agrees
 
 from rlvr_jax.objectives import Context, importance_weighted
-from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
 from rlvr_jax.types import Signals, replace
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
-from rlvr_jax.objectives.statistics.steps import find_steps
+from rlvr_jax.objectives.statistics.steps import find_steps, step_ends
 
 MASK = array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
 STEP = array([[0, -1, 0, 3, -1], [-1] * 5], np.int32)

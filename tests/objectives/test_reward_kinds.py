@@ -186,7 +186,10 @@ def test_a_criterion_without_a_score_leaves_the_mean_and_a_row_without_any_has_n
         (lambda: by_rubric([]), r"rubric must have criteria of different names, got \[\]"),
         (lambda: by_rubric([Criterion("a"), Criterion("a")]), r"got \['a', 'a'\]"),
         (lambda: Criterion("a", weight=0), "Criterion: weight must be positive, got 0"),
-        (lambda: Criterion("a", kind="hard"), "kind must be 'plain', 'factual' or 'veto', got"),
+        (
+            lambda: Criterion("a", kind="hard"),
+            "one of 'plain', 'factual', 'veto', got",
+        ),
         (lambda: anchored(synergy=-1), "anchored: synergy must be above -1, got -1"),
         (lambda: reached_share([], []), "one verdict for each of the 0 rubrics"),
         (lambda: decoupled_exploration(-1.0), "scale must be at least 0, got -1"),

@@ -106,7 +106,7 @@ def test_the_dual_clip_bounds_what_a_negative_advantage_costs():
 
 
 def test_a_dual_clip_that_would_cut_into_the_trust_region_is_refused():
-    with pytest.raises(ValueError, match="ppo_clip: dual must be above 1 or None, got 1"):
+    with pytest.raises(ValueError, match="ppo_clip: dual must be above 1, got 1"):
         ppo_clip(0.2, 0.2, dual=1.0)
 
 

@@ -20,8 +20,7 @@ from rlvr_jax.policy import named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.runs import compile as command
-from rlvr_jax.runs import compiled
+from rlvr_jax.runs import compile as command, compiled
 from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.compile_table import ROWS
 from rlvr_jax.runs.compiled import compile_run

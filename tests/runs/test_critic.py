@@ -154,7 +154,7 @@ def test_a_reward_that_is_not_finite_leaves_the_critic_as_it_is(reward):
 
 
 def test_a_clip_that_holds_nothing_is_refused():
-    with pytest.raises(ValueError, match="Critic: clip must be positive, got 0"):
+    with pytest.raises(ValueError, match="critic_of: clip must be positive, got 0"):
         critic_of(generalized_advantage(), 0)
     with pytest.raises(ValueError, match="clip must be positive, got -1"):
         methods.recipe("ppo", value_clip=-1.0)
@@ -272,7 +272,7 @@ def test_the_means_over_own_and_others_rows_count_alike():
 
 
 def test_another_trunk_is_refused():
-    with pytest.raises(ValueError, match="Critic: trunk must be 'own' or 'policy', got 'shared'"):
+    with pytest.raises(ValueError, match="trunk must be one of 'own', 'policy', got 'shared'"):
         methods.recipe("ppo", trunk="shared")
 
 

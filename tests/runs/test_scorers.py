@@ -187,14 +187,14 @@ def test_pieces_change_nothing(own, scorer):
         (lambda: flow_scorer(1.0), r"time must be in \(0, 1\), got 1"),
         (lambda: flow_scorer(blocks=0), "blocks must be"),
         (lambda: implicit_scorer(0.0), "scale must be positive, got 0"),
-        (lambda: Scorer(None, None, None, "both"), "trunk must be 'own' or 'policy'"),
+        (lambda: Scorer(None, None, None, "both"), "trunk must be one of 'own', 'policy'"),
         (
             lambda: Scorer(None, None, None, reads=frozenset({"turn"})),
             r"reads must be among reference_logp, got \['turn'\]",
         ),
         (
             lambda: Scorer(None, None, None, writes="values"),
-            "writes must be 'process_reward' or 'critic_values', got 'values'",
+            "writes must be one of 'process_reward', 'critic_values', got 'values'",
         ),
         (lambda: pessimistic_scorer(width=0.0), "width must be positive, got 0"),
     ],

@@ -17,8 +17,13 @@ from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.run import check_group_size, make_run
-from rlvr_jax.runs.settings import check_same_run, check_settings, resolved, shown_settings
-from rlvr_jax.runs.settings import plain as as_text
+from rlvr_jax.runs.settings import (
+    check_same_run,
+    check_settings,
+    plain as as_text,
+    resolved,
+    shown_settings,
+)
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Grade
 from rlvr_jax.types import replace

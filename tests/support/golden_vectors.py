@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import Ask, Batch, Setting, Turn
-from rlvr_jax.objectives.laws.cases import array, spec
-from rlvr_jax.objectives.laws.cases import step as step
+from rlvr_jax.objectives.laws.cases import array, spec, step as step
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from rlvr_jax.tasks import __main__ as main_module
-from rlvr_jax.tasks import load, module_of, names
+from rlvr_jax.tasks import __main__ as main_module, load, module_of, names
 from rlvr_jax.tasks.__main__ import main
 from rlvr_jax.tasks.catalogue import Entry, entry, needs_of, runs_programs
 from rlvr_jax.tasks.reasoning_gym import REFUSED, data_sets

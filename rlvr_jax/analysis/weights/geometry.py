@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.arrays import histogram_entropy
-from rlvr_jax.analysis.arrays import share as ratio
+from rlvr_jax.analysis.arrays import histogram_entropy, share as ratio
 
 
 class Decomposition(NamedTuple):

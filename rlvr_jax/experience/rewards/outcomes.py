@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.types import Rollouts
-from rlvr_jax.types.hyperparameters import Finite
-from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.hyperparameters import Finite, NonNegative
+from rlvr_jax.types.parts import Function, check_each, part
 
 __all__ = [
     "Reward",
@@ -58,7 +57,7 @@ def overlong_penalty(
 
 
 def _check_overlong(max_length: int, cache_length: int, factor: float) -> None:
-    check_at_least(0, "overlong_penalty", factor=factor)
+    check_each(NonNegative, "overlong_penalty", factor=factor)
     if not 0 < cache_length <= max_length:
         raise ValueError(
             f"overlong_penalty: cache_length must be in (0, max_length {max_length}], got"

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
-from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.types import Criterion
-from rlvr_jax.types.hyperparameters import NonNegativeInt
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive
+from rlvr_jax.types.parts import check_each, part
 
 __all__ = ["by_rubric", "reached_share", "scored", "share_of_rubric", "vetoed", "weighted_share"]
 
@@ -39,7 +38,7 @@ def weighted_share(scores: Scores, weights: Sequence[float]) -> Rows:
             f"weighted_share: weights must be {scores.shape[1]} numbers, one per criterion, at"
             f" least one, got {len(weights)}"
         )
-    check_positive("weighted_share", **{f"weights[{n}]": w for n, w in enumerate(weights)})
+    check_each(Positive, "weighted_share", **{f"weights[{n}]": w for n, w in enumerate(weights)})
     known = ~jnp.isnan(scores)
     factor = jnp.where(known, jnp.asarray(weights, scores.dtype)[None], 0)
     mass = jnp.sum(factor, axis=1)

@@ -7,8 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.types import Rollouts
+from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.parts import check_each
 
 __all__ = [
     "argument_f1",
@@ -80,7 +81,7 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float =
       share: α.
     Source: Fission-GRPO, from notes: a reconstruction.
     """
-    check_within(0, 1, "call_reward", share=share)
+    check_each(Unit, "call_reward", share=share)
     names, wanted = (Counter(name for name, _ in one) for one in (calls, reference))
     unused = list(reference)
     scores = []
@@ -101,6 +102,6 @@ def trained_reward(form: float, right: float, length: float, progress: float) ->
       progress: fraction of the training that is done, in [0, 1].
     Source: Fission-GRPO, from notes; the linear change of the weights is ours.
     """
-    check_finite("trained_reward", form=form, right=right, length=length)
-    check_within(0, 1, "trained_reward", progress=progress)
+    check_each(Finite, "trained_reward", form=form, right=right, length=length)
+    check_each(Unit, "trained_reward", progress=progress)
     return ((2 - progress) * form + (1 + progress) * right + length) / 3

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives.advantages.whitening import Table
+from rlvr_jax.objectives.advantages.process_credit import Table
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean

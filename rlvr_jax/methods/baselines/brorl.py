@@ -16,7 +16,6 @@ reference. Its constants were not read: the clip and the rounds are DAPO's.
 """
 
 from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
@@ -33,10 +32,8 @@ def brorl(
     Args:
       max_rounds: batches sampled at most to fill one update.
     """
-    return Recipe(
-        objective=clipped_objective(clip_low, clip_high, advantage=group_normalized(epsilon)),
-        experience=experience(stages=[refill(uniform, max_rounds)]),
-    )
+    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon)
+    return Recipe(objective, experience=experience(stages=[refill(uniform, max_rounds)]))
 
 
 METHOD = Method(

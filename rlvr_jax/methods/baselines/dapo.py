@@ -14,8 +14,7 @@ out, too. Lengths are the paper's: for another token budget set `max_length` and
 
 from rlvr_jax.experience import experience, refill, shape, uniform
 from rlvr_jax.experience.rewards.outcomes import overlong_shaping, signed_outcome
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, group_normalized
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 

@@ -10,8 +10,7 @@ the authors and TRL we also divide by B. verl up to 0.7.0 divides only by L, so 
 the batch. A group of one has advantage 0; verl assigns it its reward.
 """
 
-from rlvr_jax.objectives import fixed_length_mean, group_centered
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, fixed_length_mean, group_centered
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count
 

@@ -25,12 +25,10 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import imitate, objective_of_terms, part
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -57,10 +55,7 @@ def imitate_right(capacity: Count, round_steps: Count, per_prompt: Count) -> Sta
     the same chance. In the first round nothing is trained. Only responses to unchanged train
     prompts are stored.
 
-    Args:
-      capacity: stored responses, the newest ones.
-      round_steps: steps of a round.
-      per_prompt: stored responses per prompt, its first ones.
+    Args: as of `expert_iteration`.
     Reads: outcome. Writes: mask (cleared), supervised.
     Metrics: new_answers (stored in this step), kept_answers (in all), imitated_answers (rows).
     """
@@ -144,7 +139,7 @@ def expert_iteration(
     Args:
       round_steps: steps of a round.
       capacity: stored responses, the newest ones.
-      per_prompt: stored responses per prompt.
+      per_prompt: stored responses per prompt, its first ones.
       weight: of the imitation.
     """
     return Recipe(

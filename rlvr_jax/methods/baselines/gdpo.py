@@ -21,18 +21,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives import Transform, batch_std, group_has_tokens, group_z_score
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import (
-    batch_std,
-    group_deviation,
-    group_has_tokens,
-    group_std,
-)
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rows, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -41,9 +34,6 @@ def decoupled_normalized(
 ) -> Transform:
     """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
 
-    Args:
-      weights: one per reward; None: all 1.
-      epsilon: added to both deviations.
     Raises:
       ValueError: no weights, or in the loss not one weight per reward.
     """
@@ -73,16 +63,12 @@ def component_advantages(
     def of_one(values):
         applies = ~jnp.isnan(values)
         values = jnp.where(applies, values, 0)
-        centered = group_deviation(values, group, where=applies)
-        scaled = centered / (group_std(values, group, where=applies) + epsilon)
-        return jnp.where(applies, scaled, 0)
+        return jnp.where(applies, group_z_score(values, group, epsilon, applies), 0)
 
     return jax.vmap(of_one, in_axes=1, out_axes=1)(component_rewards)
 
 
-def weighted_sum(
-    values: Float[Array, "B K"], weights: Sequence[float] | None = None
-) -> Float[Array, "B"]:
+def weighted_sum(values: Float[Array, "B K"], weights: Sequence[float] | None = None) -> Rows:
     """Σ_k w_k x_k; None: all weights are 1."""
     if weights is None:
         return jnp.sum(values, axis=1)
@@ -105,11 +91,8 @@ def gdpo(
     Args:
       weights: one per reward (w); None: all 1.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=decoupled_normalized(weights, epsilon)
-        )
-    )
+    advantage = decoupled_normalized(weights, epsilon)
+    return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
 METHOD = Method(

@@ -12,16 +12,11 @@ has another factor, α = B / max(m, 1) with m the rollouts of non-zero reward. T
 the method must stay on-policy.
 """
 
-from rlvr_jax.objectives.advantages.group_relative import relative_to
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Transform, masked_mean, objective, part, reinforce, relative_to
 from rlvr_jax.objectives.statistics.groups import group_all_equal, group_mean, has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"advantage"}, once=True)

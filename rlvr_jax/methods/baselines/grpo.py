@@ -11,13 +11,8 @@ removes the gradient of tokens far from the reference. A group of one has advant
 it its reward. β is the paper's 0.04; the paper does not state ε, 0.2 is the value of both codes.
 """
 
-from rlvr_jax.objectives import (
-    Aggregation,
-    clamped_token_ratio,
-    rollout_mean_token_mean,
-    token_ratio,
-)
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Aggregation, clamped_token_ratio, clipped_objective, token_ratio
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient
 
@@ -35,15 +30,14 @@ def grpo(
       aggregation: how token losses become one number.
       clamp_ratio: clamps log ρ to ±20, so that no ratio is infinite; not in the paper.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            ratio=clamped_token_ratio if clamp_ratio else token_ratio,
-            kl_coefficient=kl_coefficient,
-            aggregation=aggregation,
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        ratio=clamped_token_ratio if clamp_ratio else token_ratio,
+        kl_coefficient=kl_coefficient,
+        aggregation=aggregation,
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -12,9 +12,7 @@ dual clip and a KL among its PPO settings, which contradicts "only two tricks"; 
 TRL adds 1e-4 to the deviation.
 """
 
-from rlvr_jax.objectives.advantages.group_relative import relative_to
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import batch_std, group_mean
+from rlvr_jax.objectives import batch_std, clipped_objective, group_mean, relative_to
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 

@@ -12,19 +12,13 @@ incorrect group of one has A < 0 by the formula; the authors' code assigns it it
 groups before a batch is split into updates; we drop them within each update.
 """
 
+from rlvr_jax.objectives import group_all_equal, has_tokens, mean_with_virtual, std_with_virtual
 from rlvr_jax.objectives.advantages.group_relative import relative_to
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import (
-    group_all_equal,
-    has_tokens,
-    mean_with_virtual,
-    std_with_virtual,
-)
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegativeInt
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"mask"})
@@ -59,14 +53,10 @@ def ngrpo(
     """
     mean = mean_with_virtual(max_reward, num_virtual)
     std = std_with_virtual(max_reward, num_virtual)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=relative_to(mean, scale=std, epsilon=epsilon),
-            transforms=[drop_perfect_groups(max_reward)],
-        )
-    )
+    advantage = relative_to(mean, scale=std, epsilon=epsilon)
+    transforms = [drop_perfect_groups(max_reward)]
+    objective = clipped_objective(clip_low, clip_high, advantage=advantage, transforms=transforms)
+    return Recipe(objective)
 
 
 METHOD = Method(

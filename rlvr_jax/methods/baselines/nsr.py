@@ -16,14 +16,10 @@ rollouts an incorrect response of large ρ pushes without bound: `dual_clip` bou
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, part, rollout_advantage
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -74,15 +70,12 @@ def nsr(
       right: push for correct responses (λ⁺); with 0 they are dropped.
       wrong: push against incorrect responses (λ⁻); with 0 they are dropped.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=signed_by_outcome(right, wrong),
-            transforms=[drop_neutral_rollouts()],
-            dual_clip=dual_clip,
-        )
+    advantage = signed_by_outcome(right, wrong)
+    transforms = [drop_neutral_rollouts()]
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=advantage, transforms=transforms, dual_clip=dual_clip
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

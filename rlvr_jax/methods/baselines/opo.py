@@ -12,15 +12,10 @@ constants: no clip (one update per batch), no KL, no entropy bonus. verl configu
 the token mean is its default. A group of one has advantage 0; verl assigns it its reward.
 """
 
+from rlvr_jax.objectives import Transform, group_deviation, masked_count, objective, part, reinforce
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import group_deviation
-from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -36,11 +31,8 @@ def length_centered() -> Transform:
 
 def opo() -> Recipe:
     """Rewards relative to the length-weighted mean of the group, times log-probs."""
-    return Recipe(
-        objective=objective(
-            advantage=length_centered(), surrogate=reinforce(), aggregation=token_mean()
-        )
-    )
+    advantage = length_centered()
+    return Recipe(objective(advantage=advantage, surrogate=reinforce(), aggregation=token_mean()))
 
 
 METHOD = Method(

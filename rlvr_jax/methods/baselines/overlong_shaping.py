@@ -16,8 +16,7 @@ the advantages. The clip is GRPO's.
 from rlvr_jax.experience import experience, mask_truncated, shape
 from rlvr_jax.experience.rewards.composition import total
 from rlvr_jax.experience.rewards.outcomes import overlong_excess, plain_outcome
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, group_normalized
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 

@@ -15,10 +15,7 @@ fits the critic to Â + V before whitening. Theirs makes 12 updates per update o
 passes `critic_epochs` times (1) over the batch.
 """
 
-from rlvr_jax.objectives.advantages.critics import critic_of
-from rlvr_jax.objectives.advantages.returns import generalized_advantage
-from rlvr_jax.objectives.advantages.whitening import whitened
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Discount, TraceDecay
@@ -40,12 +37,10 @@ def ppo(
         does not train.
     """
     estimator = generalized_advantage(discount, trace_decay)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=whitened(estimator), ratio=clamped_token_ratio
-        ),
-        critic=critic_of(estimator, value_clip, trunk=trunk),
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=whitened(estimator), ratio=clamped_token_ratio
     )
+    return Recipe(objective, critic=critic_of(estimator, value_clip, trunk=trunk))
 
 
 METHOD = Method(

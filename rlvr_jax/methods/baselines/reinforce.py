@@ -12,10 +12,7 @@ The sum over a response without division by its length is the unbiased gradient 
 rollout's own reward, a bias of order 1/B that `rloo` does not have.
 """
 
-from rlvr_jax.objectives import surrogates
-from rlvr_jax.objectives.advantages.returns import reward_to_go
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.statistics.groups import batch_mean
+from rlvr_jax.objectives import batch_mean, objective, reward_to_go, surrogates
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Discount
@@ -23,12 +20,10 @@ from rlvr_jax.types.hyperparameters import Discount
 
 def reinforce(discount: Discount = 1.0) -> Recipe:
     """Returns relative to the mean reward of the batch, times log-probs."""
+    advantage = reward_to_go(discount, baseline=batch_mean)
+    surrogate = surrogates.reinforce()
     return Recipe(
-        objective=objective(
-            advantage=reward_to_go(discount, baseline=batch_mean),
-            surrogate=surrogates.reinforce(),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_sum())
     )
 
 

@@ -14,12 +14,8 @@ of equal rewards is not quite neutral. β is OpenRLHF's 0.01; its scripts of the
 1e-5.
 """
 
-from rlvr_jax.objectives.advantages.returns import reward_to_go
-from rlvr_jax.objectives.advantages.whitening import whitened
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives import clipped_objective, group_mean, kl_penalty, reward_to_go, whitened
 from rlvr_jax.objectives.statistics.divergences import Values
-from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, KLCoefficient
 
@@ -51,11 +47,10 @@ def reinforce_plus_plus(
         regularizers = [kl_penalty(kl_coefficient, k2)] if kl_coefficient else []
     else:
         estimator, regularizers = reward_to_go(discount, kl_coefficient), []
-    return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=whitened(estimator), regularizers=regularizers
-        )
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=whitened(estimator), regularizers=regularizers
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -11,12 +11,10 @@ ratio of the whole response instead. The paper subtracts a KL from the reward, b
 this recipe has none. A group of one has advantage 0, as in TRL; verl assigns it its reward.
 """
 
-from rlvr_jax.objectives import objective, reinforce, rollout_mean_token_sum
+from rlvr_jax.objectives import Transform, objective, part, reinforce, rollout_mean_token_sum
 from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_others_mean
 from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -27,12 +25,9 @@ def leave_one_out() -> Transform:
 
 def rloo() -> Recipe:
     """Leave-one-out advantages times the log-prob of the response."""
+    advantage = leave_one_out()
     return Recipe(
-        objective=objective(
-            advantage=leave_one_out(),
-            surrogate=reinforce(),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=reinforce(), aggregation=rollout_mean_token_sum())
     )
 
 

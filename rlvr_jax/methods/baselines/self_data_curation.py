@@ -21,11 +21,9 @@ import numpy as np
 
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.objectives import group_normalized, statistic_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, part, statistic_penalty
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import part
 
 GREEDY = 1e-6  # a temperature that samples the most probable token
 
@@ -49,8 +47,6 @@ def screen(rounds: Count = 1) -> Stage:
     its prompts or the rounds are used up; then the batch is smaller. An ungraded prompt is
     unsolved. If every prompt is solved, nothing is trained.
 
-    Args:
-      rounds: batches of prompts screened at most.
     Reads: outcome. Samples: the rollouts of a step for each remaining prompt.
     Metrics: screened_prompts, solved_greedily (fraction of them).
     """
@@ -95,9 +91,7 @@ def self_data_curation(
     """
     kl = [statistic_penalty(kl_coefficient, "reverse_kl")] if kl_coefficient else []
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=group_normalized(epsilon), regularizers=kl
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=kl),
         experience=experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds)]),
         teacher=teacher if kl_coefficient else None,
     )

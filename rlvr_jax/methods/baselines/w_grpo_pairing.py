@@ -29,12 +29,10 @@ from rlvr_jax.experience.curricula.batches import asks_for, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import rarest_order
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.advantages.group_relative import group_centered, rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, group_centered, rollout_advantage
 from rlvr_jax.objectives.statistics.group_order import group_index
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_has_tokens, group_std
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_z_score
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -43,7 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part
@@ -53,9 +50,6 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
     Pass rates are those of the first group of each prompt: of the `candidates` that a step rates,
     and of the prompts it trains on. Until a pair is found, steps train on shuffled epochs.
 
-    Args:
-      most: correct responses of the hard prompt and incorrect ones of the easy prompt (c).
-      candidates: prompts rated per step until a pair is found.
     Metrics: rated_prompts; pair/hard and pair/easy (numbers of the prompts), pair/hard_rate and
       pair/easy_rate (their first pass rates), once there is a pair.
     """
@@ -145,8 +139,7 @@ def pair_normalized(epsilon: Epsilon = 1e-6) -> Transform:
     def advantage(rollouts):
         counted = group_has_tokens(rollouts.mask, rollouts.group)
         pair = group_index(rollouts.group, counted) // 2
-        centered = group_deviation(rollouts.reward, pair, where=counted)
-        return centered / (group_std(rollouts.reward, pair, where=counted) + epsilon)
+        return group_z_score(rollouts.reward, pair, epsilon, counted)
 
     return rollout_advantage(advantage)
 

@@ -20,14 +20,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_sum
-from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives import Transform, clamped_token_ratio, clipped_objective, masked_sum, part
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne, DualClip, Epsilon, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 NO_PUSH_DOWN = 1e9  # stands for the infinite balance of a batch without negative advantages
 
@@ -58,7 +53,6 @@ def balance_signs(
 
     Args:
       low, high: searches of c_low and c_high, in at most 1000 steps.
-      epsilon: added to the pushes down.
     Metrics: bound_low, bound_high, balance_first and balance_last (b; 1e9 without any push down),
       search_steps.
     """
@@ -146,16 +140,15 @@ def bapo(
     search = balance_signs(
         Search(low, low_last, low_step), Search(high, high_last, high_step), target, balance_epsilon
     )
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=1 - low,
-            clip_high=high - 1,
-            advantage=group_normalized(epsilon),
-            transforms=[search],
-            ratio=clamped_token_ratio,
-            dual_clip=dual,
-        )
+    objective = clipped_objective(
+        1 - low,
+        high - 1,
+        epsilon=epsilon,
+        transforms=[search],
+        ratio=clamped_token_ratio,
+        dual_clip=dual,
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -20,14 +20,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Aggregation, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Aggregation, Transform, clipped_objective, part, row_mean_token_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Positive
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"topk_logp", "topk_ids", "hidden", "batch_statistics"}, writes={"mask"})
@@ -42,8 +38,6 @@ def drop_unstable_steps(
 
     Args:
       change_limit, shift_limit: δ_H and δ_F; the predictions must be strictly below them.
-      learning_rate: η of plain gradient descent.
-      top_k: number of most probable tokens in π.
       symmetric: False requires m_H in [0, δ_H): the objective may not fall.
     Metrics: rejected_share (fraction of the tokens), predicted_shift_max (nats).
     """
@@ -114,15 +108,10 @@ def capo_curvature(
       aggregation: how token losses become one number.
     """
     stable = drop_unstable_steps(change_limit, shift_limit, learning_rate, top_k, symmetric)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[stable],
-            aggregation=aggregation,
-        )
+    objective = clipped_objective(
+        clip_low, clip_high, epsilon=epsilon, transforms=[stable], aggregation=aggregation
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

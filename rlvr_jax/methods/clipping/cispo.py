@@ -11,23 +11,16 @@ tunes only the upper bound and prints no value: 0.2 is that of verl's example, w
 lower bound. TRL's `epsilon_high` is the cap itself, 1 + ε_high.
 """
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives import group_normalized, objective, token_mean, weighted_reinforce
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def cispo(clip_low: ClipLow = 1.0, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6) -> Recipe:
     """The policy gradient on the token mean, each token under a capped importance weight."""
-    return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=weighted_reinforce(low=clip_low, high=clip_high),
-            aggregation=token_mean(),
-        )
-    )
+    advantage = group_normalized(epsilon)
+    surrogate = weighted_reinforce(low=clip_low, high=clip_high)
+    return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
 METHOD = Method(

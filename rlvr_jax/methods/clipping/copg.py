@@ -16,23 +16,17 @@ sums over tokens require a smaller β for long responses.
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
+from rlvr_jax.objectives import Transform, group_others_mean, has_tokens, objective, part, reinforce
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"advantage"})
 def regularized_leave_one_out(coefficient: Positive) -> Transform:
     """A_i = c_i; a response without tokens is not compared.
 
-    Args:
-      coefficient: β.
     Metrics: regularized_return, the mean of R_β over the rollouts with tokens.
     """
 
@@ -55,12 +49,10 @@ def copg(kl_coefficient: Positive = 0.1) -> Recipe:
     Args:
       kl_coefficient: weight of the log ratio to the reference (β).
     """
+    advantage = regularized_leave_one_out(kl_coefficient)
+    surrogate = reinforce(corrected=True)
     return Recipe(
-        objective=objective(
-            advantage=regularized_leave_one_out(kl_coefficient),
-            surrogate=reinforce(corrected=True),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_sum())
     )
 
 

@@ -6,13 +6,12 @@
     loss    = -mean over pairs of log σ(β Σ log ratio_w - β Σ log ratio_l)
 
 In a pair with one prompt V*(s_0) cancels, so plain DPO is exact inverse Q-learning in the token
-MDP. `token_log_ratio_reward` is r without the values; searching by the likelihood of π* is
-searching by reward. A pair is the k-th correct and the k-th incorrect rollout of a group. Made from
-the abstract and our own derivation; β is DPO's usual one.
+MDP. Searching by the likelihood of π* is searching by reward. A pair is the k-th correct and the
+k-th incorrect rollout of a group. Made from the abstract and our own derivation; β is DPO's usual
+one.
 """
 
-from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss
+from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Positive
 

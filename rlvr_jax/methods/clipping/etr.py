@@ -14,14 +14,9 @@ summary suggests a term linear in |A|.
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Transform, clipped_objective, group_mean, masked_mean, part
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Epsilon, HalfWidth, NonNegative
-from rlvr_jax.types.parts import part
 
 WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
 
@@ -30,8 +25,6 @@ WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
 def elastic_clip(micro: NonNegative, macro: NonNegative) -> Transform:
     """Multiplies both half-widths by the two factors of ε_i; the lower one is at most 0.99.
 
-    Args:
-      micro, macro: λ_micro and λ_macro.
     Metrics: trust_region_scale, the mean factor.
     """
 
@@ -60,14 +53,8 @@ def etr(
       micro: widening by a large advantage (λ_micro).
       macro: widening by mixed outcomes of the group (λ_macro).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip,
-            clip,
-            advantage=group_normalized(epsilon),
-            transforms=[elastic_clip(micro, macro)],
-        )
-    )
+    transforms = [elastic_clip(micro, macro)]
+    return Recipe(objective=clipped_objective(clip, clip, epsilon=epsilon, transforms=transforms))
 
 
 METHOD = Method(

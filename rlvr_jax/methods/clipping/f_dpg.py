@@ -18,18 +18,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Transform, guarded_exp, objective, part, rollout_mean_token_sum
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.ratios import guarded_exp
-from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
+from rlvr_jax.types import Ids, Mask, Method, Recipe, RowMask, Rows, Values, replace
 from rlvr_jax.types.hyperparameters import Count, Positive
-from rlvr_jax.types.parts import part
 
 Divergence = Callable[[Array], Array]  # log t -> the pseudo-reward -f'(t)
 
@@ -72,9 +68,6 @@ def _power(log_t, exponent):
 def pseudo_reward(divergence: Divergence, temperature: Positive, window: Count) -> Transform:
     """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
 
-    Args:
-      temperature: β of the target.
-      window: rollouts in the mean b.
     Metrics: pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
     """
 
@@ -116,9 +109,7 @@ class BaselineState(NamedTuple):
         place = jnp.arange(self.values.size, dtype=jnp.int32)
         return masked_mean(self.values, place < self.count)
 
-    def followed_by(
-        self, rewards: Float[Array, "B"], where: Bool[Array, "B"], rollout_id: Int[Array, "B"]
-    ) -> "BaselineState":
+    def followed_by(self, rewards: Rows, where: RowMask, rollout_id: Ids) -> "BaselineState":
         """The state after a batch, whose rows are ordered by `rollout_id`."""
         window, number = self.values.size, masked_count(where)
         last = jnp.where(where, rollout_id, jnp.iinfo(rollout_id.dtype).max)
@@ -130,9 +121,7 @@ class BaselineState(NamedTuple):
         return BaselineState(values, jnp.where(count < window, count, window + count % window))
 
 
-def log_partition(
-    log_weight: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"]
-) -> Float[Array, "B"]:
+def log_partition(log_weight: Rows, group: Ids, where: RowMask) -> Rows:
     """log Z of each prompt: the log of the mean of exp(log_weight) over its rows; 0 without any.
 
     Args:
@@ -144,9 +133,7 @@ def log_partition(
     return largest + jnp.log(jnp.where(mean > 0, mean, 1))
 
 
-def product_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def product_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """exp(Σ_t (logp_it - old_logp_it)), the ratio of the response, at each token; high variance."""
     product = guarded_exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
     return jnp.where(mask, product, 1)
@@ -165,12 +152,10 @@ def f_dpg(
       divergence: `target_jensen_shannon`, `target_kl`, `target_reverse_kl`,
         `target_total_variation`, `target_chi_squared` or `target_reverse_chi_squared`.
     """
+    advantage = pseudo_reward(divergence, temperature, window)
+    surrogate = weighted_reinforce(ratio=product_ratio)
     return Recipe(
-        objective=objective(
-            advantage=pseudo_reward(divergence, temperature, window),
-            surrogate=weighted_reinforce(ratio=product_ratio),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_sum())
     )
 
 

@@ -15,17 +15,11 @@ in the authors' code.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.objectives import Surrogate, group_normalized, masked_mean, objective, token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Signals, part, replace
 from rlvr_jax.types.hyperparameters import Bound, Epsilon
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.signals import Signals
 
 
 @part
@@ -67,12 +61,10 @@ def gmpo(log_clip: Bound = 0.4, epsilon: Epsilon = 1e-6) -> Recipe:
     Args:
       log_clip: bound of the log ratio of a token, on the side it is pushed to (κ).
     """
+    advantage = group_normalized(epsilon)
+    surrogate = geometric_mean_clip(log_clip)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=geometric_mean_clip(log_clip),
-            aggregation=row_mean_token_mean(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=row_mean_token_mean())
     )
 
 

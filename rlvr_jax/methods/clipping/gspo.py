@@ -12,24 +12,21 @@ PPO's, and act from the second update of a batch (the paper makes four). TRL's t
 long rollouts more; this is the paper's mean.
 """
 
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.ratios import sequence_ratio
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean, sequence_ratio
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
 
 
 def gspo(clip_low: ClipLow = 3e-4, clip_high: ClipHigh = 4e-4, epsilon: Epsilon = 1e-6) -> Recipe:
     """Group-normalized advantages and a clipped, length-normalized ratio of responses."""
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=group_normalized(epsilon),
-            ratio=sequence_ratio,
-            aggregation=rollout_mean_token_mean(),
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        epsilon=epsilon,
+        ratio=sequence_ratio,
+        aggregation=rollout_mean_token_mean(),
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -17,15 +17,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives import Transform, group_normalized, masked_mean, objective, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Count, Epsilon
-from rlvr_jax.types.parts import part
 
 
 class MirrorState(NamedTuple):
@@ -38,12 +33,9 @@ class MirrorState(NamedTuple):
 def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     """Adds KL(π ‖ π_old) / t_k to the loss of each token.
 
-    k = 1 + ⌊updates / updates_per_step⌋, at most K. An update without tokens does not count, so
-    later outer steps shift.
+    k = 1 + ⌊updates / updates_per_step⌋, at most K = `num_steps`. An update without tokens does not
+    count, so later outer steps shift.
 
-    Args:
-      num_steps: K, outer steps of the run.
-      updates_per_step: gradient steps on one batch.
     Metrics: mirror_step_size (t_k), mirror_kl (the mean divergence, nats).
     """
 

@@ -18,25 +18,18 @@ be equal, and does not split groups over micro-batches.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
+from rlvr_jax.objectives import Surrogate, Transform, masked_mean, masked_sum, objective, with_ratio
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Ids, Method, Recipe, RowMask, Rows, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"advantage"})
 def outcome_residual(scale: Positive) -> Transform:
     """A_i = R_i - σ(ψ_i), the negative slope of the loss; before the first update it is ±½.
 
-    Args:
-      scale: β.
     Metrics: predicted_share (fraction of the rollouts whose ψ has the sign of R - ½).
     """
 
@@ -58,9 +51,7 @@ def _outcome_score(signals, context, scale):
     return leave_one_out_score(scale * log_ratio, context.rollouts.group, written)
 
 
-def leave_one_out_score(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
-) -> Float[Array, "B"]:
+def leave_one_out_score(values: Rows, group: Ids, where: RowMask | None = None) -> Rows:
     """ψ_i = x_i - mean of the others of the group, with gradient through all; 0 in a group of one.
 
     `group_others_mean` has no gradient where all values are equal, as they are at the first update.
@@ -90,15 +81,7 @@ def balance_outcomes() -> Transform:
 
 @part
 def outcome_classification(scale: Positive) -> Surrogate:
-    """The cross-entropy of R and σ(ψ), with gradient to every response of the group.
-
-    Args:
-      scale: β.
-    """
-
-    def prepare(signals, context):
-        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=own)
+    """The cross-entropy of R and σ(ψ), with gradient to every response of the group."""
 
     def loss(signals, context):
         score = _outcome_score(signals, context, scale)
@@ -113,7 +96,7 @@ def outcome_classification(scale: Positive) -> Surrogate:
             return "predicts nothing: with one update per batch every score is 0."
         return None
 
-    return Surrogate(prepare, loss, remark, frozenset({"logp", "batch_statistics"}))
+    return Surrogate(with_ratio(), loss, remark, frozenset({"logp", "batch_statistics"}))
 
 
 def pacs(scale: Positive = 1.0, balanced: bool = True) -> Recipe:

@@ -16,28 +16,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import group_centered, objective, part, token_mean, with_ratio
+from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
+from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
-from rlvr_jax.types.parts import part
 
 
 @part
 def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrogate:
-    """(q_t - sg(A_t + c v_{t+1}))², with gradient only through q_t.
-
-    Args:
-      scale: ρ.
-      next_scale: c.
-    """
-
-    def prepare(signals, context):
-        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=own)
+    """(q_t - sg(A_t + c v_{t+1}))², with gradient only through q_t."""
 
     def loss(signals, context):
         stats, rollouts = context.stats, context.rollouts
@@ -47,13 +34,9 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
         change = scale * (stats.logp - context.old_logp)
         return (change - jax.lax.stop_gradient(target)) ** 2
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "is REINFORCE: with one update per batch no value has changed."
-        return None
-
+    remark = at_one_update("is REINFORCE: with one update per batch no value has changed.")
     reads = {"logp", "mean_logit", "logsumexp", "old_mean_logit", "old_logsumexp"}
-    return Surrogate(prepare, loss, remark, frozenset(reads))
+    return Surrogate(with_ratio(), loss, remark, frozenset(reads))
 
 
 def next_value(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, "B T"]:
@@ -66,15 +49,11 @@ def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
 
     Args:
       scale: change of value per nat of the log ratio (ρ).
-      next_scale: weight of the next value; the paper's is 1.
+      next_scale: weight of the next value (c); the paper's is 1.
     """
-    return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=uniform_value_regression(scale, next_scale),
-            aggregation=token_mean(),
-        )
-    )
+    advantage = group_centered()
+    surrogate = uniform_value_regression(scale, next_scale)
+    return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
 METHOD = Method(

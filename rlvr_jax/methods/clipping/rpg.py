@@ -21,14 +21,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.ratios import token_ratio
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import group_centered, objective, part, token_mean, token_ratio, with_ratio
+from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
+from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, DualClip, KLCoefficient
-from rlvr_jax.types.parts import part
 
 Push = Callable[[Array], Array]  # log ratio d -> C / (β w), what a divergence adds to R
 
@@ -74,14 +70,6 @@ def regularized_clip(
       dual: c, the largest ratio at which a token is pushed down.
     """
 
-    def prepare(signals, context):
-        return replace(
-            signals,
-            ratio=token_ratio(context.stats.logp, context.old_logp, signals.mask),
-            clip_low=jnp.full_like(signals.clip_low, low),
-            clip_high=jnp.full_like(signals.clip_high, high),
-        )
-
     def loss(signals, context):
         logp = context.stats.logp
         d = jax.lax.stop_gradient(logp - context.old_logp)
@@ -94,12 +82,8 @@ def regularized_clip(
         logp = jnp.where(trained, logp, jax.lax.stop_gradient(logp))
         return -(signals.advantage * bounded + w * push) * logp
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "neither clips nor regularizes: with one update per batch w is 1."
-        return None
-
-    return Surrogate(prepare, loss, remark)
+    remark = at_one_update("neither clips nor regularizes: with one update per batch w is 1.")
+    return Surrogate(with_ratio(token_ratio, low, high), loss, remark)
 
 
 def rpg(
@@ -116,13 +100,9 @@ def rpg(
       divergence: `unnormalized_reverse_kl`, `unnormalized_forward_kl`, `reverse_kl` or
         `forward_kl`.
     """
-    return Recipe(
-        objective=objective(
-            advantage=group_centered(),
-            surrogate=regularized_clip(divergence, kl_coefficient, clip_low, clip_high, dual),
-            aggregation=token_mean(),
-        )
-    )
+    advantage = group_centered()
+    surrogate = regularized_clip(divergence, kl_coefficient, clip_low, clip_high, dual)
+    return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
 METHOD = Method(

@@ -26,15 +26,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives import Scorer, Transform, entropy_bonus, is_last_token, masked_mean, part
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.advantages.returns import is_last_token
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
-from rlvr_jax.objectives.scorers import Scorer
 from rlvr_jax.objectives.statistics.groups import batch_mean, batch_std, group_has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rows, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -42,16 +38,11 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
 def pessimistic_advantage(temperature: Positive = 0.3) -> Transform:
-    """A_i; the baseline is a critic's, so groups of one and of equal rewards are also trained.
-
-    Args:
-      temperature: α of the soft minimum.
-    """
+    """A_i; the baseline is a critic's, so groups of one and of equal rewards are also trained."""
 
     def advantage(rollouts):
         excess = rollouts.reward - soft_min(rollouts.critic_values, temperature)
@@ -79,8 +70,6 @@ def predictive_kl_penalty(
     """Adds P to the loss; a batch without tokens adds nothing and does not change the state.
 
     Args:
-      coefficient, strength: as in `excess_kl_penalty`.
-      base: τ_0 of `control_kl`.
       trained: compares the KL of the batch, with its gradient, instead of KL_short.
     Metrics: kl_short, kl_threshold (nats), kl_phase.
     """
@@ -221,10 +210,6 @@ def pessimistic_scorer(
 
     The heads have different random weights at first. Their `soft_min` is fitted to the reward by
     half the `huber_value_loss`.
-
-    Args:
-      temperature: α of the soft minimum.
-      clip, width: as in `huber_value_loss`.
     """
 
     def init(key, width, dtype):
@@ -248,12 +233,8 @@ def pessimistic_scorer(
 
 
 def huber_value_loss(
-    values: Float[Array, "B"],
-    old_values: Float[Array, "B"],
-    reward: Float[Array, "B"],
-    clip: float,
-    width: float,
-) -> Float[Array, "B"]:
+    values: Rows, old_values: Rows, reward: Rows, clip: float, width: float
+) -> Rows:
     """½ (h(V - R) + h(V_old + clip(V - V_old, ±ε) - R)) per rollout: a sum, not a maximum.
 
     Args:
@@ -295,15 +276,11 @@ def safe(
     control = predictive_kl_penalty(
         penalty_coefficient, base_threshold, penalty_strength, trained=trained_penalty
     )
-    return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            advantage=pessimistic_advantage(temperature),
-            regularizers=[bonus, control] if penalty_coefficient else [bonus],
-        ),
-        critic=pessimistic_scorer(temperature, value_clip, huber_width),
+    regularizers = [bonus, control] if penalty_coefficient else [bonus]
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=pessimistic_advantage(temperature), regularizers=regularizers
     )
+    return Recipe(objective, critic=pessimistic_scorer(temperature, value_clip, huber_width))
 
 
 METHOD = Method(

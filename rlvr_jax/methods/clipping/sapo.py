@@ -15,28 +15,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives import Surrogate, clamped_token_ratio, group_normalized, objective, part
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, with_ratio
+from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Epsilon, Positive
-from rlvr_jax.types.parts import part
 
 
 @part
 def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
-    """-A f(ρ); log ρ is clamped to ±20.
-
-    Args:
-      positive, negative: τ_pos and τ_neg.
-    """
-
-    def prepare(signals, context):
-        ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=ratio)
+    """-A f(ρ); log ρ is clamped to ±20."""
 
     def loss(signals, context):
         del context
@@ -44,7 +32,7 @@ def sigmoid_gated(positive: Positive, negative: Positive) -> Surrogate:
         down = sigmoid_gate(signals.ratio, negative)
         return -signals.advantage * jnp.where(signals.advantage > 0, up, down)
 
-    return Surrogate(prepare, loss, never_holds_back)
+    return Surrogate(with_ratio(clamped_token_ratio), loss, never_holds_back)
 
 
 def sigmoid_gate(ratio: Float[Array, "..."], temperature: float) -> Float[Array, "..."]:
@@ -63,12 +51,10 @@ def sapo(
       positive_temperature: sharpness of the gate where A > 0 (τ_pos).
       negative_temperature: sharpness of the gate elsewhere (τ_neg).
     """
+    advantage = group_normalized(epsilon)
+    surrogate = sigmoid_gated(positive_temperature, negative_temperature)
     return Recipe(
-        objective=objective(
-            advantage=group_normalized(epsilon),
-            surrogate=sigmoid_gated(positive_temperature, negative_temperature),
-            aggregation=rollout_mean_token_mean(),
-        )
+        objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_mean())
     )
 
 

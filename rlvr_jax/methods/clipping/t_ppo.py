@@ -25,19 +25,15 @@ from rlvr_jax.experience.asks import PLAIN, Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees.pieces import first_samples
 from rlvr_jax.experience.parts import Draw, Setting
-from rlvr_jax.objectives.advantages.critics import Critic
+from rlvr_jax.objectives import GIVEN, Critic, Transform, clipped_objective, part
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
     generalized_advantages,
     is_last_token,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.surrogates.by_origin import GIVEN
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, TraceDecay, Unit
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -52,8 +48,6 @@ def in_windows(share: Unit = 0.25) -> Draw:
     others end with their window. Evaluations sample whole responses. The state has 4 bytes per row
     and token.
 
-    Args:
-      share: length of a window, as a fraction of the budget of a response.
     Metrics: carried_rows (continued), new_rows, passed_over (prompts).
     """
 
@@ -165,11 +159,7 @@ def extended_advantage(discount: Discount = 1.0, trace_decay: TraceDecay = 0.95)
 
 @part
 def critic_of_finished(discount: Discount = 1.0, trunk: str = "own") -> Critic:
-    """A critic that is fitted to the plain returns of finished responses, without a trust region.
-
-    Args:
-      trunk: see `Critic`.
-    """
+    """A critic fitted to the plain returns of finished responses, without a trust region."""
 
     def finished(rollouts):
         return rollouts.mask & ~rollouts.truncated[:, None]
@@ -198,10 +188,9 @@ def t_ppo(
       window: length of a window, as a fraction of the budget of a response.
       trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
+    advantage = extended_advantage(discount, trace_decay)
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, advantage=extended_advantage(discount, trace_decay)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=advantage),
         critic=critic_of_finished(discount, trunk),
         experience=experience(draw=in_windows(window)),
     )

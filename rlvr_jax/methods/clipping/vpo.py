@@ -21,19 +21,12 @@ from jaxtyping import Array, Bool
 from rlvr_jax.experience import experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Transform, implicit_reward_loss, log_ratio_sum, right_wrong_pairs
 from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.objectives.regularizers.preferences import (
-    implicit_reward_loss,
-    log_ratio_sum,
-    right_wrong_pairs,
-)
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Bound, Count, Finite, Positive
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Calibration = Callable[[Rollouts], Array]
 

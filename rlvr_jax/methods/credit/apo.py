@@ -17,19 +17,13 @@ import math
 from typing import Annotated
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives import Context, Transform, clipped_objective, kl_penalty, masked_count
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum
-from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rows, Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Range
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.signals import Signals
 
 LengthBase = Annotated[
     float, Range(1, open_low=True, finite=False), "growth of the factor with excess length (b)"
@@ -56,12 +50,8 @@ def amplify_long_errors(base: LengthBase = 1.00001, epsilon: Epsilon = 1e-9) -> 
 
 
 def long_error_factor(
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    length: Int[Array, "B"],
-    base: float,
-    epsilon: float = 1e-9,
-) -> Float[Array, "B"]:
+    reward: Rows, group: Ids, length: Ids, base: float, epsilon: float = 1e-9
+) -> Rows:
     """2 - b^-Δ for incorrect rollouts Δ > 0 tokens above the mean correct length, else 1.
 
     Groups without a correct rollout have 1 everywhere. As in the authors' code, the mean divides by
@@ -87,15 +77,11 @@ def kl_weight_by_difficulty(signals: Signals, context: Context) -> Float[Array, 
 
     The KL of a success vanishes on hard prompts (d near 1) and is almost full on easy ones.
     """
-    difficulty = group_difficulty(context.rollouts.reward, context.rollouts.group)
+    reward, group = context.rollouts.reward, context.rollouts.group
+    difficulty = 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
     eased = -jnp.expm1(-math.e * (1 - difficulty))
     mixed = (difficulty > 0) & (difficulty < 1)
     return jnp.where((signals.advantage > 0) & mixed[:, None], eased[:, None], 1)
-
-
-def group_difficulty(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
-    """d: the fraction of incorrect rollouts in the group."""
-    return 1 - group_mean(reward_is_right(reward).astype(reward.dtype), group)
 
 
 def apo(
@@ -107,16 +93,15 @@ def apo(
 ) -> Recipe:
     """GRPO with a KL weighted by difficulty and a length factor for incorrect responses."""
     kl = [kl_penalty(kl_coefficient, weight=kl_weight_by_difficulty)] if kl_coefficient else []
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[amplify_long_errors(length_base, epsilon)],
-            regularizers=kl,
-            aggregation=rollout_mean_token_mean(),
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        epsilon=epsilon,
+        transforms=[amplify_long_errors(length_base, epsilon)],
+        regularizers=kl,
+        aggregation=rollout_mean_token_mean(),
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -27,18 +27,13 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace, given_tokens
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import (
-    rollout_mean_token_sum,
-    trace_normalized,
-    truncate_importance,
-)
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import GIVEN, Transform, part, rollout_mean_token_sum, trace_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
-from rlvr_jax.objectives.surrogates.by_origin import GIVEN
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.transforms.corrections import truncate_importance
+from rlvr_jax.types import Ids, Mask, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -49,7 +44,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Temperature,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -68,9 +62,6 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
     in size.
 
     Args:
-      most: chunks of a response at most (I).
-      head: first tokens of the response in each carry-over, at most half of it.
-      carry: tokens of the carry-over (m), below the run's budget. None: half of the budget.
       sampling: sampler settings that are prescribed, as for `plain`.
     Metrics: answers, chunks (counts; their quotient is the mean number of chunks).
     Raises:
@@ -155,9 +146,7 @@ def weigh_by_trace() -> Transform:
     return apply
 
 
-def rows_per_trace(
-    mask: Bool[Array, "B T"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"], dtype: DTypeLike
-) -> Float[Array, ""]:
+def rows_per_trace(mask: Mask, ids: Ids, rollout_id: Ids, dtype: DTypeLike) -> Float[Array, ""]:
     """Rows with tokens per trace with tokens; 0 for an empty batch."""
     traces = masked_count(last_of_trace(ids, rollout_id) & (trace_tokens(mask, ids) > 0))
     rows = masked_count(has_tokens(mask))

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import critic_of, whitened
+from rlvr_jax.objectives import Transform, critic_of, generalized_advantages, part, whitened
 from rlvr_jax.objectives.advantages.process_credit import (
     ProcessReward,
     Table,
@@ -28,12 +28,9 @@ from rlvr_jax.objectives.advantages.process_credit import (
     process_metrics,
     spread,
 )
-from rlvr_jax.objectives.advantages.returns import generalized_advantages
-from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
-from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives.statistics.steps import Steps, find_steps, next_step, step_ends, step_sum
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -42,24 +39,20 @@ from rlvr_jax.types.hyperparameters import (
     HalfWidth,
     TraceDecay,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(reads={"step", "process_reward"})
 def clip_and_delta(threshold: Finite = 0.0, clip: bool = True, delta: bool = True) -> ProcessReward:
-    """`score_differences` of `clipped_scores`, at the last tokens of the steps.
+    """`score_differences` of min(r - η, 0), at the last tokens of the steps.
 
-    Args:
-      threshold: score from which on a step is good (η).
-      clip, delta: False switches off one of the two, for comparison.
     Reads: step, process_reward at the last tokens of the steps.
     """
 
     def of(rollouts, mask):
         scores, steps = final_scores(rollouts, mask)
         if clip:
-            scores = clipped_scores(scores, steps, threshold)
+            # Good steps earn nothing, so more of them earn no more.
+            scores = jnp.where(steps.exists, jnp.minimum(scores - threshold, 0), 0)
         if delta:
             scores = score_differences(scores, steps)
         return spread(scores, steps)
@@ -71,11 +64,6 @@ def final_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, S
     """The scores of the steps, `process_reward` at their last tokens; and the steps."""
     steps = find_steps(rollouts.step, mask)
     return step_sum(jnp.where(step_ends(steps), rollouts.process_reward, 0), steps), steps
-
-
-def clipped_scores(scores: Table, steps: Steps, threshold: float) -> Table:
-    """min(r - η, 0): good steps earn nothing, so more of them earn no more."""
-    return jnp.where(steps.exists, jnp.minimum(scores - threshold, 0), 0)
 
 
 def score_differences(scores: Table, steps: Steps) -> Table:
@@ -101,7 +89,6 @@ def generalized_process_advantage(
     Args:
       process: reward of tokens before the end. Where a critic is fitted, it must depend on the row
         alone.
-      coefficient: weight of the process reward (α).
     Metrics: as `process_to_go`.
     """
 
@@ -136,9 +123,7 @@ def designing_rewards(
     process = clip_and_delta(threshold, clip, delta)
     estimator = generalized_process_advantage(process, coefficient, trace_decay=trace_decay)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=whitened(estimator)
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=whitened(estimator)),
         experience=experience(stages=[score_steps()]),
         critic=critic_of(estimator, value_clip),
     )

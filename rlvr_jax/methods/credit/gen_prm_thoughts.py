@@ -19,21 +19,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.objectives import process_to_go
-from rlvr_jax.objectives.advantages.process_credit import ProcessReward, Table, spread
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.objectives.statistics.steps import (
-    Steps,
-    at_tokens,
-    find_steps,
-    previous_step,
-    step_sum,
+from rlvr_jax.objectives import Steps, at_tokens, find_steps, group_mean, previous_step, step_sum
+from rlvr_jax.objectives.advantages.process_credit import (
+    ProcessReward,
+    Table,
+    process_to_go,
+    spread,
 )
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(reads={"step", "process_reward"})
@@ -43,8 +38,6 @@ def thought_rewards(penalty: NonNegative = 1.0) -> ProcessReward:
     Incorrect thoughts of a correct response earn 0: an abandoned attempt costs nothing. On unsolved
     prompts correct thoughts earn nothing.
 
-    Args:
-      penalty: p.
     Reads: step, process_reward (its sum over a step is above 0 if the step is correct), outcome,
       group.
     """
@@ -104,14 +97,9 @@ def gen_prm_thoughts(
     Args:
       penalty: for an incorrect thought in an incorrect response (p).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=process_to_go(thought_rewards(penalty), at_end=nothing_at_the_end),
-        ),
-        experience=experience(stages=[score_steps()]),
-    )
+    advantage = process_to_go(thought_rewards(penalty), at_end=nothing_at_the_end)
+    objective = clipped_objective(clip_low, clip_high, advantage=advantage)
+    return Recipe(objective, experience=experience(stages=[score_steps()]))
 
 
 METHOD = Method(

@@ -17,13 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives import ImplicitLoss, ImplicitRewards, first_of_pairs, implicit_reward_loss
 from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.objectives.regularizers.preferences import (
-    ImplicitLoss,
-    ImplicitRewards,
-    first_of_pairs,
-    implicit_reward_loss,
-)
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Positive

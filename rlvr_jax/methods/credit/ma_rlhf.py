@@ -20,17 +20,12 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.critics import critic_of
-from rlvr_jax.objectives.advantages.returns import (
-    generalized_advantages,
-    is_last_token,
-    token_rewards,
-)
+from rlvr_jax.objectives import critic_of, generalized_advantages, is_last_token, token_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_rank
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -40,7 +35,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import Function, part
 
 Weights = Callable[[Array, Array], Array]
 """(place of the token in its macro from 0, tokens of the macro) -> weight, not normalized."""
@@ -72,14 +66,7 @@ def macro_advantage(
     reward_clip: Bound = 2.5,
     weights: Weights = equal_weights,
 ) -> Transform:
-    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward.
-
-    Args:
-      length: tokens of a macro (n).
-      discount, trace_decay: γ and λ, per macro.
-      kl_coefficient: of old_logp - reference_logp per token (κ); with 0 no reference is needed.
-      reward_clip: the outcome is clipped to ± this.
-    """
+    """`macro_advantages` of n-grams, from the outcome, a critic's values and a KL in the reward."""
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -196,7 +183,7 @@ def ma_rlhf(
     Args:
       length: tokens of a macro (n).
       discount, trace_decay: γ and λ, per macro.
-      kl_coefficient: of the KL in the reward, per token (κ).
+      kl_coefficient: of the KL in the reward, per token (κ); with 0 no reference is needed.
       reward_clip: the outcome is clipped to ± this.
       weights: of the tokens in a macro (σ): `equal_weights`, `last_token_weights` or
         `position_weights`.
@@ -204,10 +191,8 @@ def ma_rlhf(
     """
     estimator = macro_advantage(length, discount, trace_decay, kl_coefficient, reward_clip, weights)
     value = mean_of_macro(length, weights)
-    return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=estimator),
-        critic=critic_of(estimator, value_clip, value),
-    )
+    objective = clipped_objective(clip_low, clip_high, advantage=estimator)
+    return Recipe(objective, critic=critic_of(estimator, value_clip, value))
 
 
 METHOD = Method(

@@ -18,12 +18,9 @@ from typing import Annotated
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.outcomes import Reward, plain_outcome
-from rlvr_jax.objectives.advantages.group_relative import plain_reward
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.objectives import clipped_objective, plain_reward, rollout_mean_token_mean
+from rlvr_jax.types import Function, Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Range
-from rlvr_jax.types.parts import Function, part
 
 MissRate = Annotated[
     float, Range(0, 1, open_high=True), "fraction of correct answers that the verifier rejects (ρ1)"
@@ -51,15 +48,10 @@ def noisy_reward_correction(
     miss_rate: MissRate = 0.2, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2
 ) -> Recipe:
     """Outcomes minus the verifier's hit rate as advantages, with a clipped ratio."""
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=plain_reward(),
-            aggregation=rollout_mean_token_mean(),
-        ),
-        experience=experience(stages=[shape(forward_corrected(miss_rate))]),
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=plain_reward(), aggregation=rollout_mean_token_mean()
     )
+    return Recipe(objective, experience=experience(stages=[shape(forward_corrected(miss_rate))]))
 
 
 METHOD = Method(

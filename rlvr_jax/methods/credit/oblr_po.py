@@ -17,26 +17,17 @@ from collections.abc import Callable, Iterable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Context, Transform
+from rlvr_jax.objectives import Context, Transform, group_of_one_remark, masked_sum, objective, part
 from rlvr_jax.objectives.statistics.groups import group_mean, group_sum
-from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rows, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
-def score_weighted_mean(
-    reward: Float[Array, "B"],
-    norm: Float[Array, "B"],
-    group: Int[Array, "B"],
-    epsilon: float = 0.0,
-) -> Float[Array, "B"]:
+def score_weighted_mean(reward: Rows, norm: Rows, group: Ids, epsilon: float = 0.0) -> Rows:
     """b = Σ_j w_j R_j / (Σ_j w_j + ε) over the group.
 
     Args:
@@ -66,13 +57,7 @@ def score_weighted(
     epsilon: NonNegative = 0.0,
     reads: Iterable[str] = ("logp", "p_squared", "batch_statistics"),
 ) -> Transform:
-    """A_i = R_i - b with the baseline of `score_weighted_mean`.
-
-    Args:
-      norm: context -> [B], squared norms of the scores (w).
-      epsilon: added to the denominator (ε).
-      reads: statistics and records that `norm` reads, as for `Transform`.
-    """
+    """A_i = R_i - b with the baseline of `score_weighted_mean`."""
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
@@ -93,14 +78,11 @@ def oblr_po(
     Args:
       norm: context -> [B], squared norms of the scores (w).
       epsilon: added to the denominator of the baseline (ε).
-      reads: statistics and records that `norm` reads.
+      reads: statistics and records that `norm` reads, as for `Transform`.
     """
+    advantage = score_weighted(norm, epsilon, reads)
     return Recipe(
-        objective=objective(
-            advantage=score_weighted(norm, epsilon, reads),
-            surrogate=reinforce(),
-            aggregation=rollout_mean_token_sum(),
-        )
+        objective(advantage=advantage, surrogate=reinforce(), aggregation=rollout_mean_token_sum())
     )
 
 

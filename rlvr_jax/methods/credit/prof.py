@@ -23,12 +23,9 @@ import numpy as np
 from rlvr_jax.experience import experience, score_steps
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.rows import select_rows
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import clipped_objective, part
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part
@@ -40,11 +37,8 @@ def select_consistent(
     Process scores select, they are not trained on. Groups of one kind are kept, with advantages of
     0. The mask of groups with too few graded responses is cleared.
 
-    Args:
-      drawn: responses sampled for each one that is kept.
-      penalty: for responses of one step or of `most_steps` and more (λ).
-      rank_wrong: incorrect responses are ranked by their steps. False: the first ones are kept, a
-        uniform choice, as responses are exchangeable.
+    With `rank_wrong=False` the first incorrect responses are kept, a uniform choice.
+
     Reads: outcome, step, process_reward. Metrics: as `select_rows`.
     """
 
@@ -129,9 +123,7 @@ def prof(
       rank_wrong: incorrect responses are ranked by their steps; False: the first ones are kept.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             stages=[score_steps(), select_consistent(drawn, penalty, most_steps, rank_wrong)]
         ),

@@ -20,18 +20,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array
 
 from rlvr_jax.keys import plain_key
-from rlvr_jax.objectives import process_to_go
-from rlvr_jax.objectives.advantages.process_credit import ProcessReward
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.scorers import Scorer
-from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.objectives.statistics.scopes import scoped_max, scoped_min, within_response
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import Scorer, clipped_objective, group_z_score, masked_top_k
+from rlvr_jax.objectives.advantages.process_credit import ProcessReward, process_to_go
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.scopes import min_max, scoped_count, within_response
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -41,71 +37,32 @@ from rlvr_jax.types.hyperparameters import (
     OpenUnit,
     Unit,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part
 def standardized_reward(epsilon: NonNegative = 1e-9) -> Function:
-    """(R - mean) / (std + ε) over the group, std with n - 1.
-
-    Args:
-      epsilon: added to the standard deviation (ε).
-    """
-
-    def standardized(rollouts):
-        reward, group = rollouts.reward, rollouts.group
-        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
-
-    return standardized
+    """(R - mean) / (std + ε) over the group, std with n - 1."""
+    return lambda rollouts: group_z_score(rollouts.reward, rollouts.group, epsilon)
 
 
 @part(reads={"process_reward"})
 def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
     """-q at the largest scores of a response, q the scores min-max within it; 0 elsewhere.
 
-    Only scores above the threshold count, and of these the `most` largest. A response of one token,
-    or of equal scores, is not penalized.
+    Only scores above the threshold count, and of these the `most` largest, of equal ones the
+    earlier. A response of one token, or of equal scores, is not penalized.
 
-    Args:
-      threshold: of q.
-      most: penalized tokens of a response.
     Reads: process_reward (the scores).
     """
 
     def of(rollouts, mask):
-        scaled = per_response(rollouts.process_reward, mask)
-        kept = largest_in_response(scaled, mask, threshold, most, rollouts.rollout_id)
-        return -jnp.where(kept, scaled, 0)
+        sets = within_response(rollouts)
+        scaled = min_max(rollouts.process_reward, mask, sets, epsilon=0)
+        above, count = mask & (scaled > threshold), partial(scoped_count, sets=sets)
+        largest = masked_top_k(scaled, above, most, rollouts.rollout_id, count)
+        return -jnp.where(largest, scaled, 0)
 
     return of
-
-
-def per_response(scores: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, "B T"]:
-    """Scores of tokens, min-max within their response, in [0, 1]; 0 where all are equal."""
-    sets = within_response(None)
-    low = scoped_min(scores, mask, sets)
-    size = scoped_max(scores, mask, sets) - low
-    return jnp.where(mask & (size > 0), (scores - low) / jnp.where(size > 0, size, 1), 0)
-
-
-def largest_in_response(
-    scores: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    threshold: float,
-    most: int,
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
-    """The `most` largest scores of each response among those above the threshold.
-
-    Args:
-      threshold: exclusive.
-      most: of a response; of equal scores the earlier tokens.
-    """
-
-    def count(chosen):
-        return masked_count(chosen, axis=1)[:, None]
-
-    return masked_top_k(scores, mask & (scores > threshold), most, rollout_id, count)
 
 
 TIMES = 64
@@ -118,11 +75,7 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
 
     h is the policy's hidden state at a token, c the one before it, and e Gaussian noise, a function
     of the rollout and of the weights that sampled it. v is a network of residual blocks, modulated
-    by s and c, fitted at random times to correct responses.
-
-    Args:
-      time: s.
-      blocks: of the network, as wide as the policy.
+    by s = `time` and c, as wide as the policy, fitted at random times to correct responses.
     """
 
     def deviation(params, states, rollouts, stream, times):
@@ -130,12 +83,13 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
         noise = _noise(rollouts, target, stream)
         part = times[:, :, None].astype(target.dtype)
         noisy = part * target + (1 - part) * noise
-        return velocity_deviation(_velocity(params, noisy, times, context), target - noise)
+        velocity = _velocity(params, noisy, times, context)
+        return jnp.mean((velocity - (target - noise)) ** 2, axis=-1)
 
     def score(params, states, rollouts):
         times = jnp.full(rollouts.mask.shape, time, states.dtype)
         found = deviation(params, states, rollouts, 0, times)
-        return jnp.where(rollouts.mask, flow_score(found, time), 0)
+        return jnp.where(rollouts.mask, time / (1 - time) * found, 0)
 
     def fit(params, states, rollouts):
         times = _noise(rollouts, states[:, 1:, :1], 1, jax.random.uniform)[:, :, 0]
@@ -145,23 +99,6 @@ def flow_scorer(time: OpenUnit = 0.8, blocks: Count = 6) -> Scorer:
         return masked_mean(found, rollouts.mask, axis=1), weight
 
     return Scorer(partial(_flow_network, blocks=blocks), score, fit)
-
-
-def velocity_deviation(
-    predicted: Float[Array, "B T D"], velocity: Float[Array, "B T D"]
-) -> Float[Array, "B T"]:
-    """Mean over channels of (v - u)².
-
-    Args:
-      predicted: v, predicted by the flow network at a noisy hidden state.
-      velocity: u, the hidden state minus the noise.
-    """
-    return jnp.mean((predicted - velocity) ** 2, axis=-1)
-
-
-def flow_score(deviation: Float[Array, "B T"], time: float) -> Float[Array, "B T"]:
-    """s / (1 - s) times the deviation at the time s of the flow."""
-    return time / (1 - time) * deviation
 
 
 def _flow_network(key: Array, width: int, dtype: Any, blocks: int) -> dict[str, Any]:
@@ -236,14 +173,9 @@ def rlfr(
       epsilon: added to the standard deviation (ε).
     """
     process = deviation_penalty(threshold, most)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=process_to_go(process, coefficient, standardized_reward(epsilon)),
-        ),
-        critic=flow_scorer(time, blocks),
-    )
+    advantage = process_to_go(process, coefficient, standardized_reward(epsilon))
+    objective = clipped_objective(clip_low, clip_high, advantage=advantage)
+    return Recipe(objective, critic=flow_scorer(time, blocks))
 
 
 METHOD = Method(

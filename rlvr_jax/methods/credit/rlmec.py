@@ -21,33 +21,27 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives import objective, token_mean
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Surrogate, Transform, masked_mean, objective, part, token_mean
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.types import Method, Recipe, is_correct, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"teacher_logp"}, writes={"advantage", "mask"})
 def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transform:
-    """A_t = `rewriter_reward` of the teacher's probability; tokens of reward 0 leave the mask.
+    """A_t = p - ½, clipped to [0, high] in correct responses and to [-low, 0] in incorrect ones.
 
-    An average is therefore over key tokens only.
+    p is the teacher's probability. Tokens of reward 0 leave the mask: averages are over key tokens.
 
-    Args:
-      high: largest reward of a token in a correct response.
-      low: largest penalty of a token in an incorrect response.
     Metrics: key_tokens_share.
     """
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        probability = jnp.exp(rollouts.teacher_logp)
-        reward = rewriter_reward(probability, is_correct(rollouts.outcome), high, low)
+        above = jnp.exp(rollouts.teacher_logp) - 0.5
+        correct = is_correct(rollouts.outcome)[:, None]
+        reward = jnp.where(correct, jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
         key = signals.mask & (reward != 0)
         metrics = {"key_tokens_share": masked_mean(key, signals.mask)}
         signals = replace(signals, advantage=jnp.where(key, reward, 0), mask=key)
@@ -56,27 +50,11 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
     return apply
 
 
-def rewriter_reward(
-    probability: Float[Array, "B T"], right: Bool[Array, "B"], high: float, low: float
-) -> Float[Array, "B T"]:
-    """p - ½, clipped to [0, high] in correct responses and to [-low, 0] in incorrect ones.
-
-    Args:
-      probability: of the sampled tokens under the rewriting model (p).
-      right: whether the response is correct.
-    """
-    above = probability - 0.5
-    return jnp.where(right[:, None], jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
-
-
 @part
 def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
     """-c logp with c = sg(min(ρ A, clip(ρ, 1 ± ε) A)) and ρ = π / π_ref.
 
     c has no gradient, so clipped tokens still train.
-
-    Args:
-      clip: half-width of the trust region around the reference (ε).
     """
 
     def prepare(signals, context):
@@ -89,14 +67,11 @@ def reference_weighted(clip: NonNegative = 0.3) -> Surrogate:
         )
 
     def loss(signals, context):
-        return -_weight(signals, clip) * context.stats.logp
+        bounded = jnp.clip(signals.ratio, 1 - clip, 1 + clip) * signals.advantage
+        weight = jnp.minimum(signals.ratio * signals.advantage, bounded)
+        return -jax.lax.stop_gradient(weight) * context.stats.logp
 
     return Surrogate(prepare, loss, reads=frozenset({"reference_logp"}))
-
-
-def _weight(signals, clip):
-    bounded = jnp.clip(signals.ratio, 1 - clip, 1 + clip) * signals.advantage
-    return jax.lax.stop_gradient(jnp.minimum(signals.ratio * signals.advantage, bounded))
 
 
 def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
@@ -140,12 +115,10 @@ def rlmec(
       low: largest penalty of a token in an incorrect response.
       teacher: folder of the rewriting model; "start": the initial policy.
     """
+    advantage = rewriter_credit(high, low)
+    surrogate = reference_weighted(clip)
     return Recipe(
-        objective=objective(
-            advantage=rewriter_credit(high, low),
-            surrogate=reference_weighted(clip),
-            aggregation=token_mean(),
-        ),
+        objective=objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()),
         teacher=teacher,
     )
 

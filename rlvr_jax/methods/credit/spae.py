@@ -23,23 +23,15 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
+from rlvr_jax.objectives import Steps, Transform, at_tokens, find_steps, previous_step, step_mean
 from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.advantages.whitening import Table, standardize_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.advantages.process_credit import Table
+from rlvr_jax.objectives.advantages.whitening import standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
-from rlvr_jax.objectives.statistics.steps import (
-    Steps,
-    at_tokens,
-    find_steps,
-    previous_step,
-    step_mean,
-)
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(by_row=True, writes=frozenset({"step", "probe_confidence", "probe_accuracy"}))
@@ -51,9 +43,6 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
     exp(-H) with H their mean entropy. A response that leaves no room for the answer is truncated at
     its end. Both numbers are equal at all tokens of a step.
 
-    Args:
-      separator: text that ends a step. The text after the last one is a step as well.
-      opening: text that begins the answer.
     Reads: Prompt.answer, texts. Writes: step, probe_confidence, probe_accuracy. Scores: the
       response up to each step.
     Metrics: steps (per row), probe_confidence, probe_accuracy (means over steps).
@@ -158,11 +147,7 @@ def credit_potential(
     A' = A f + ξ g (`step_potential`), 0 for tokens outside of steps. Groups of equal rewards do not
     stay at 0.
 
-    Args:
-      bonus: weight of the rise of the potential (ξ).
-      fade: credit that is lost after the problem is solved (α).
-      saturation: potential above which it counts as solved (Φ_sat).
-      epsilon: added to the denominator of the min-max (ε).
+    Args: as of `spae`.
     """
 
     def apply(signals, context, state):
@@ -196,8 +181,6 @@ def step_potential(
 
     Args:
       confidence, accuracy: in [0, 1].
-      fade: α.
-      saturation: potential above which a problem counts as solved (Φ_sat).
     """
     potential = 1.5 * accuracy * confidence + 0.5 * accuracy - confidence
     potential = jnp.where(steps.exists, potential, 0)
@@ -229,18 +212,13 @@ def spae(
       separator: text that ends a step.
       opening: text that begins the answer of a probe.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_centered(),
-            transforms=[
-                credit_potential(potential_bonus, fade, saturation, epsilon),
-                standardize_advantage(epsilon),
-            ],
-        ),
-        experience=experience(stages=[probe_steps(separator, opening)]),
-    )
+    advantage = group_centered()
+    transforms = [
+        credit_potential(potential_bonus, fade, saturation, epsilon),
+        standardize_advantage(epsilon),
+    ]
+    objective = clipped_objective(clip_low, clip_high, advantage=advantage, transforms=transforms)
+    return Recipe(objective, experience=experience(stages=[probe_steps(separator, opening)]))
 
 
 METHOD = Method(

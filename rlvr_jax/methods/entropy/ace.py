@@ -17,13 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, masked_sum, part
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "reference_logp"}, writes={"advantage"})
@@ -64,14 +60,8 @@ def ace(
       strength: of the extra push (α); with 0 no reference is needed.
       gate: function of the drift c, `jax.nn.softplus` or `jax.nn.relu`.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[amplify_confident_errors(strength, gate)] if strength else [],
-        )
-    )
+    transforms = [amplify_confident_errors(strength, gate)] if strength else []
+    return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
 METHOD = Method(

@@ -27,13 +27,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part, rollout_advantage
+from rlvr_jax.objectives.statistics.groups import group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -44,8 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     Temperature,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(writes={"off_policy"})
@@ -64,11 +59,7 @@ def draw_controllers(
     trained at the temperature of the others. The entropy is that of the last update, as
     `imitate_controllers` estimates it.
 
-    Args:
-      target: entropy to hold, nats.
-      high, low: up to the target, and above it.
-      share: fraction of the groups that are sampled again; rounded up.
-      threshold, max_samples, epsilon: as in the objective.
+    Args: as of `arbitrary_entropy`.
     Writes: off_policy. Samples: as many rows as these groups have. Metrics: control_temperature;
       after the update entropy_of_update.
     """
@@ -135,11 +126,8 @@ def advantage_by_origin(rollouts: Rollouts, epsilon: float) -> Float[Array, "B"]
     reward, group = jnp.asarray(rollouts.reward), jnp.asarray(rollouts.group)
     other = jnp.asarray(rollouts.off_policy)
 
-    def scaled(rows):
-        centered = group_deviation(reward, group, where=rows)
-        return centered / (group_std(reward, group, where=rows) + epsilon)
-
-    return jnp.where(other, scaled(other), scaled(~other))
+    own, others = (group_z_score(reward, group, epsilon, rows) for rows in (~other, other))
+    return jnp.where(other, others, own)
 
 
 class LastEntropy(NamedTuple):
@@ -157,15 +145,8 @@ def imitate_controllers(
     To imitate correct rollouts of a hot sampler raises the entropy, of a cold one lowers it. All
     other rows leave the mask. With no controller the batch is the policy's own.
 
-    Args:
-      target: entropy to hold, nats; above it half as many controllers are used.
-      threshold, max_samples: of `choose_controllers`.
     Metrics: controllers (their number), entropy_estimate (-mean logp of this batch, nats).
     """
-
-    def init(spec):
-        del spec
-        return LastEntropy(jnp.zeros((), float))
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -186,7 +167,7 @@ def imitate_controllers(
         metrics = {"controllers": masked_count(controller), "entropy_estimate": entropy}
         return signals, LastEntropy(moved), metrics
 
-    return Transform(apply, init=init)
+    return Transform(apply, init=lambda spec: LastEntropy(jnp.zeros((), float)))
 
 
 def choose_controllers(
@@ -242,16 +223,14 @@ def arbitrary_entropy(
       threshold: advantage above which a resampled rollout is imitated.
       max_samples: largest number of replaced rollouts, of the 2560 of a batch (sample_num).
       high, low: of the resampled rows up to the target entropy, and above it (T_high, T_low).
-      share: fraction of the prompts that are sampled again.
+      share: fraction of the prompts that are sampled again; rounded up.
       top_p: probability mass of the likeliest tokens that are sampled from.
     """
+    advantage = normalized_by_origin(epsilon)
+    transforms = [imitate_controllers(target, threshold, max_samples)]
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=normalized_by_origin(epsilon),
-            transforms=[imitate_controllers(target, threshold, max_samples)],
-            dual_clip=dual_clip,
+            clip_low, clip_high, advantage=advantage, transforms=transforms, dual_clip=dual_clip
         ),
         experience=experience(
             draw=plain(top_p=top_p),

@@ -17,13 +17,9 @@ epochs. Its code takes the class means per micro-batch; here they are those of t
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.divergences import Divergence, k3_clamped
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives import Divergence, Transform, clipped_objective, k3_clamped, masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     DualClip,
     Epsilon,
@@ -32,7 +28,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"entropy"}, writes={"chosen", "clip_high", "clip_low"})
@@ -42,8 +37,6 @@ def clip_by_entropy(quantile: Unit, low_entropy: HalfWidth, high_entropy: HalfWi
     A token whose entropy is strictly above the quantile of its rollout has the half-widths
     `high_entropy` on both sides, every other one `low_entropy`.
 
-    Args:
-      quantile: of the entropies of a rollout, with linear interpolation.
     Metrics: high_entropy_share.
     """
 
@@ -73,8 +66,6 @@ def kl_by_entropy(
     batch, so the weight of a token depends on the size of its class; an empty class gives 0.
 
     Args:
-      quantile: of the entropies of a rollout, with linear interpolation.
-      low_entropy, high_entropy: β_low and β_high.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`.
     Metrics: kl_low_entropy and kl_high_entropy, the two means (nats).
     """
@@ -104,22 +95,22 @@ def archer(
     """A dual-clipped ratio on the token mean, clip and KL by the entropy of the token.
 
     Args:
-      quantile: of the entropies of a response, above which a token is one of reasoning.
+      quantile: of the entropies of a response, with linear interpolation, above which a token is
+        one of reasoning.
       clip_low_entropy, clip_high_entropy: half-widths of the trust region (ε in K and in R).
       kl_low_entropy, kl_high_entropy: in K and in R (β_K, β_R); with two zeros no reference is
         needed.
     """
     penalty = kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low_entropy,
-            clip_high=clip_low_entropy,
-            advantage=group_normalized(epsilon),
-            transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
-            dual_clip=dual,
-            regularizers=[penalty] if kl_low_entropy or kl_high_entropy else [],
-        )
+    objective = clipped_objective(
+        clip_low_entropy,
+        clip_low_entropy,
+        epsilon=epsilon,
+        transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
+        dual_clip=dual,
+        regularizers=[penalty] if kl_low_entropy or kl_high_entropy else [],
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

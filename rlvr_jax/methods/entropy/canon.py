@@ -19,23 +19,15 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives import batch_mean, group_count, group_has_tokens, group_mean, has_tokens
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
-from rlvr_jax.objectives.statistics.groups import (
-    batch_mean,
-    group_count,
-    group_has_tokens,
-    group_mean,
-    has_tokens,
-)
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rollouts, RowMask, Rows, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Property = Callable[[Rollouts], Array]
 InterShare = Callable[[Rollouts, Array], Array]
@@ -83,11 +75,9 @@ def conditional_advantage(
 
     A rollout without tokens has no property: it is in no half, and its reward in no mean.
 
-    Args:
-      condition: rollouts -> [B], the property by which groups are split.
-      inter_share: μ, or (rollouts, batch) -> μ, for which batches with tokens are counted.
-      tilt, bonus, favors_high: α, β and the half that α favors.
-      divisor: constant of the run by which advantages are divided.
+    A schedule of `inter_share` counts batches with tokens.
+
+    Args: as of `canon`; `divisor` is L.
     Metrics: inter_share.
     Raises:
       ValueError: a constant inter_share outside [0, 1].
@@ -117,12 +107,7 @@ def conditional_advantage(
     return Transform(apply, init=init, reads=reads, remark=group_of_one_remark)
 
 
-def in_high_half(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"],
-) -> Bool[Array, "B"]:
+def in_high_half(values: Rows, group: Ids, rollout_id: Ids, where: RowMask) -> RowMask:
     """Whether a rollout is not among the ⌊n/2⌋ of its group with the smallest values.
 
     Args:
@@ -154,8 +139,6 @@ def conditional_advantages(
     Args:
       high: whether a rollout is in the high half of its group.
       where: the rows that are compared.
-      inter_share, tilt, bonus: μ, α and β.
-      favors_high: the half that α below 1 favors is the high one.
     """
     mean_low = group_mean(reward, group, where & ~high)
     mean_high = group_mean(reward, group, where & high)
@@ -189,16 +172,13 @@ def canon(
       favors_high: the half that α below 1 favors is the high one.
       max_length: budget of response tokens (L).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=conditional_advantage(
-                condition, inter_share, tilt, bonus, favors_high, divisor=max_length
-            ),
-            aggregation=rollout_mean_token_sum(),
-        )
+    advantage = conditional_advantage(
+        condition, inter_share, tilt, bonus, favors_high, divisor=max_length
     )
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=advantage, aggregation=rollout_mean_token_sum()
+    )
+    return Recipe(objective)
 
 
 METHOD = Method(

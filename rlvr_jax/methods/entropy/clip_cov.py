@@ -13,8 +13,7 @@ as in their scripts; with 0.2 it is another method. The scripts also filter grou
 and set a dual clip which their code ignores; neither is part of this recipe.
 """
 
-from rlvr_jax.objectives import drop_high_covariance
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, drop_high_covariance
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Share
 
@@ -32,13 +31,8 @@ def clip_cov(
       fraction: of the tokens that are left out (r).
       covariance_low, covariance_high: between which they are chosen (ω_low, ω_high).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[drop_high_covariance(fraction, low=covariance_low, high=covariance_high)],
-        )
-    )
+    transforms = [drop_high_covariance(fraction, low=covariance_low, high=covariance_high)]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

@@ -18,15 +18,11 @@ divides by 0. Their README writes the pull as a separate term.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import Transform, clipped_objective, group_has_tokens, masked_mean, part
+from rlvr_jax.types import Method, Recipe, RowMask, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Finite, HalfWidth, Positive
-from rlvr_jax.types.parts import part
 
 
 class EntropyEstimate(NamedTuple):
@@ -45,16 +41,8 @@ def mix_in_tempered_policy(
     good are the rollouts whose outcome is above the threshold. A batch without tokens leaves the
     estimate H. Groups that are all correct do not stay at 0.
 
-    Args:
-      target: H₀, nats.
-      hot, cold: factors on the temperature of the rollouts, which is 1 in the authors' runs.
-      cap: largest |H₀ - H| that counts, nats; inf for none.
     Metrics: last_entropy_estimate, mixture_weight.
     """
-
-    def init(spec):
-        del spec
-        return EntropyEstimate(jnp.zeros((), float))
 
     def apply(signals, context, state):
         mask, rollouts, old_logp = signals.mask, context.rollouts, context.old_logp
@@ -72,15 +60,15 @@ def mix_in_tempered_policy(
         metrics = {"last_entropy_estimate": entropy, "mixture_weight": weight}
         return replace(signals, advantage=advantage), state, metrics
 
-    return Transform(apply, init=init, records=(("old_tempered_logp", (hot, cold)),))
+    return Transform(
+        apply,
+        init=lambda spec: EntropyEstimate(jnp.zeros((), float)),
+        records=(("old_tempered_logp", (hot, cold)),),
+    )
 
 
 def mixture_weight(
-    entropy: Float[Array, ""],
-    target: float,
-    good: Bool[Array, "B"],
-    where: Bool[Array, "B"],
-    cap: float,
+    entropy: Float[Array, ""], target: float, good: RowMask, where: RowMask, cap: float
 ) -> Float[Array, ""]:
     """α = a / (1 + a) with a = min(|H₀ - H|, cap) / fraction of good rollouts; 0 if there is none.
 
@@ -109,18 +97,14 @@ def dcpo(
     Args:
       entropy_target: nats (H₀).
       temperature_high, temperature_low: of the target policy (T_hot, T_cold), in units of the
-        sampler's.
+        sampler's, which is 1 in the authors' runs.
       outcome_threshold: above which a rollout is good.
       gap_cap: largest distance from the target that counts, nats; inf for none.
     """
     pull = mix_in_tempered_policy(
         entropy_target, temperature_high, temperature_low, outcome_threshold, gap_cap
     )
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, transforms=[pull], dual_clip=dual_clip
-        )
-    )
+    return Recipe(clipped_objective(clip_low, clip_high, transforms=[pull], dual_clip=dual_clip))
 
 
 METHOD = Method(

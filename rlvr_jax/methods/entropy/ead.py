@@ -22,15 +22,10 @@ own correction, which then disagrees with the sampler. Ours has one schedule.
 import numpy as np
 
 from rlvr_jax.experience import experience, plain
-from rlvr_jax.objectives import (
-    clamped_token_ratio,
-    group_normalized,
-    token_ratio,
-    truncate_importance,
-)
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, group_normalized, truncate_importance
+from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.rollout import annealed
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Function, Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -42,7 +37,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Temperature,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part

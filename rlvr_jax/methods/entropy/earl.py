@@ -12,9 +12,7 @@ tokens is ours, and so is every constant: the fraction of the 80/20 paper, β of
 DAPO.
 """
 
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.scopes import within_response
-from rlvr_jax.objectives.transforms.weights import keep_top_entropy
+from rlvr_jax.objectives import clipped_objective, keep_top_entropy, within_response
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, KLCoefficient, Share
 
@@ -30,13 +28,9 @@ def earl(
     Args:
       fraction: of the tokens of a response that are trained on.
     """
+    transforms = [keep_top_entropy(fraction, within_response)]
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[keep_top_entropy(fraction, within_response)],
-            kl_coefficient=kl_coefficient,
-        )
+        clipped_objective(clip_low, clip_high, transforms=transforms, kl_coefficient=kl_coefficient)
     )
 
 

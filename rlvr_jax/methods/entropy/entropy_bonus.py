@@ -22,11 +22,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, part, scale_weight
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as constant_bonus
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -37,7 +34,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 class AdaptiveEntropyState(NamedTuple):
@@ -57,11 +53,7 @@ def adaptive_entropy_bonus(
     was at most `target`, else 0 (also at the first update); then c' = min(c + step, high) if H̄ ≤
     target, else max(c - step, low). A batch without tokens changes nothing.
 
-    Args:
-      target: wanted mean entropy, nats.
-      step: change of the coefficient per update.
-      low, high: bounds of the coefficient.
-      initial: coefficient at the start, within the bounds.
+    Args: as of `entropy_bonus`; `initial` is within the bounds `low` and `high`.
     Metrics: entropy_coefficient (the applied one).
     """
     if not low <= initial <= high:
@@ -164,15 +156,14 @@ def entropy_bonus(
         )
     if anneal_updates:
         bonus = scheduled(bonus, optax.linear_schedule(1.0, 0.0, anneal_updates))
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
-            regularizers=[bonus] if entropy_coefficient or target is not None else [],
-            kl_coefficient=kl_coefficient,
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
+        regularizers=[bonus] if entropy_coefficient or target is not None else [],
+        kl_coefficient=kl_coefficient,
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -16,17 +16,15 @@ configurations, except ε, which is 0.2 here as in their framework's PPO loss.
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives import Transform, clipped_objective, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_std, share_of
-from rlvr_jax.objectives.transforms.entropy_change import Tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative, Share
-from rlvr_jax.types.parts import part
+
+ENTROPY_READS = {"logp", "sampled_entropy", "batch_statistics"}
 
 
-@part(reads={"logp", "sampled_entropy", "batch_statistics"}, writes={"mask"}, once=True)
+@part(reads=ENTROPY_READS, writes={"mask"}, once=True)
 def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     """Clip_B: mask' = mask ∧ ¬(A < 0 ∧ S - mean S < -μ σ(S)); nothing is dropped if σ < 1e-12.
 
@@ -48,22 +46,12 @@ def drop_entropy_lowering(deviations: NonNegative) -> Transform:
     return apply
 
 
-def entropy_discriminator(logp: Tokens, entropy: Tokens) -> Tokens:
+def entropy_discriminator(logp: Values, entropy: Values) -> Values:
     """S = p (H + log p) of the sampled token; -S is d entropy / d its logit."""
     return jnp.exp(logp) * (entropy + logp)
 
 
-@part(
-    reads={
-        "logp",
-        "sampled_entropy",
-        "old_p_squared",
-        "old_p_squared_logp",
-        "batch_statistics",
-    },
-    writes={"mask"},
-    once=True,
-)
+@part(reads=ENTROPY_READS | {"old_p_squared", "old_p_squared_logp"}, writes={"mask"}, once=True)
 def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) -> Transform:
     """Clip_V: drops tokens with A ≤ 0 and D = E S - S > μ σ(D).
 
@@ -96,8 +84,11 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     return apply
 
 
-def expected_discriminator(entropy: Tokens, p_squared: Tokens, p_squared_logp: Tokens) -> Tokens:
-    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p."""
+def expected_discriminator(entropy: Values, p_squared: Values, p_squared_logp: Values) -> Values:
+    """E S = Σ p² (H + log p), the mean of S over the vocabulary under p.
+
+    To first order, a unit step of the policy gradient changes the entropy by -A (S - E S).
+    """
     return entropy * p_squared + p_squared_logp
 
 
@@ -120,9 +111,7 @@ def entropy_dynamics(
         drops.append(drop_entropy_lowering(batch_deviations))
     if vocabulary_deviations is not None:
         drops.append(drop_entropy_lowering_steps(vocabulary_deviations, max_fraction))
-    return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, transforms=drops)
-    )
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=drops))
 
 
 METHOD = Method(

@@ -24,13 +24,10 @@ from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.stages.choices.groups import ALIKE
-from rlvr_jax.objectives.advantages.group_relative import group_normalized, relative_to
-from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, group_normalized, relative_to
 from rlvr_jax.objectives.statistics.groups import mean_with_virtual, std_with_virtual
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -40,15 +37,12 @@ def heat_solved(base: Positive, rise: NonNegative, highest: Positive) -> Curricu
     It changes the requests of the curricula before it. m is the times in a row that a prompt was
     sampled and all its responses were correct.
 
-    Args:
-      base: T₀, of every other prompt, in the place of the run's temperature.
-      rise: κ.
-      highest: T_max.
     Metrics: heated_share (of the step's prompts), ask_temperature (their mean).
     Raises:
       ValueError: T_max below T₀.
     """
-    check_at_least(base, "heat_solved", highest=highest)
+    if highest < base:
+        raise ValueError(f"heat_solved: highest must be at least {base:g}, got {highest}")
 
     def init(setting):
         return np.zeros(len(setting.task.train), np.int32)

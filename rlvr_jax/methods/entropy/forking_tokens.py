@@ -12,8 +12,7 @@ the quantile of their response. The paper trains with DAPO's constants, filter a
 this recipe has only the constants.
 """
 
-from rlvr_jax.objectives import keep_top_entropy
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, keep_top_entropy
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Share
 
@@ -26,11 +25,7 @@ def forking_tokens(
     Args:
       fraction: of the tokens that are trained on (ρ in the paper).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, transforms=[keep_top_entropy(fraction)]
-        )
-    )
+    return Recipe(clipped_objective(clip_low, clip_high, transforms=[keep_top_entropy(fraction)]))
 
 
 METHOD = Method(

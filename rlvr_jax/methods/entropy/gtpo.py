@@ -20,20 +20,14 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
+from rlvr_jax.objectives import Transform, group_centered, group_count, has_tokens, objective, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_rank, masked_sum
 from rlvr_jax.objectives.statistics.ratios import on_policy_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
 from rlvr_jax.types.hyperparameters import Bound, Finite, NonNegative
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 LN_2 = math.log(2)
 
@@ -58,9 +52,7 @@ def weigh_conflicts(positive: NonNegative, negative: NonNegative) -> Transform:
     return apply
 
 
-def find_conflicts(
-    advantage: Float[Array, "B T"], rollouts: Rollouts
-) -> tuple[Bool[Array, "B T"], Bool[Array, "B T"]]:
+def find_conflicts(advantage: Values, rollouts: Rollouts) -> tuple[Mask, Mask]:
     """Finds the stretches that a rollout shares, token by token, with rollouts of both signs.
 
     A token is in conflict if some rollout of the group with positive advantage and some with

@@ -17,25 +17,21 @@ Constants are the authors'; their data side is that of `dapo`.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from rlvr_jax.kernels import selection_search
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, count_of_sets, part
+from rlvr_jax.objectives.statistics.groups import group_z_score, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
-from rlvr_jax.objectives.statistics.order_statistics import count_of_sets
 from rlvr_jax.objectives.statistics.scopes import (
-    Mask,
     Sets,
-    Values,
     scoped_max,
     scoped_mean,
     scoped_std,
     within_batch,
     within_group,
 )
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -45,8 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(writes={"advantage"})
@@ -72,7 +66,7 @@ def token_normalized(limit: Bound, epsilon: Epsilon = 1e-6, padding: bool = Fals
         by_tokens = (rewards - mean) / deviation
         size = jnp.where(mask, jnp.abs(by_tokens), jnp.abs(mean / deviation) if padding else 0)
         fell_back = scoped_max(size, jnp.ones_like(mask), sets) >= limit
-        by_rollouts = group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+        by_rollouts = group_z_score(reward, group, epsilon)
         advantage = jnp.where(fell_back, by_rollouts[:, None], by_tokens)
         fraction = masked_mean(fell_back[:, 0], has_tokens(mask)).astype(advantage.dtype)
         signals = replace(signals, advantage=jnp.where(mask, advantage, 0))
@@ -103,12 +97,8 @@ def adapt_clip(strength: NonNegative, quantile: Unit, signed: bool = True) -> Tr
 
 
 def entropy_score(
-    entropy: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    rollouts: Rollouts,
-    quantile: float,
-    signed: bool = True,
-) -> Float[Array, "B T"]:
+    entropy: Values, mask: Mask, rollouts: Rollouts, quantile: float, signed: bool = True
+) -> Values:
     """ĥ from e = ln max(H, 1e-8) and its quantile c, of nearest rank, over the batch.
 
     h = (e - c) / s with s = √max(mean (e - c)², 1e-8); ĥ = h / max h where h > 0, h / |min h|
@@ -192,18 +182,15 @@ def hapo(
       limit: of |A|; a group that reaches it falls back to GRPO's advantages.
       released: the two slips of the released code.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=token_normalized(limit, padding=released),
-            transforms=[
-                adapt_clip(clip_strength, pivot, signed=not released),
-                redistribute_credit(credit_strength, pivot, signed=not released),
-            ],
-            dual_clip=dual_clip,
-        )
+    advantage = token_normalized(limit, padding=released)
+    transforms = [
+        adapt_clip(clip_strength, pivot, signed=not released),
+        redistribute_credit(credit_strength, pivot, signed=not released),
+    ]
+    objective = clipped_objective(
+        clip_low, clip_high, advantage=advantage, transforms=transforms, dual_clip=dual_clip
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

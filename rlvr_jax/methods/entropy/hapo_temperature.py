@@ -23,12 +23,10 @@ from jaxtyping import Bool, Float
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import group_normalized, truncate_importance
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, part, truncate_importance
 from rlvr_jax.rollout.temperatures import heated_by_entropy
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Range, Unit
-from rlvr_jax.types.parts import part
 
 Strength = Annotated[float, Range(0, 1, open_high=True)]
 
@@ -57,10 +55,7 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
     scale. The entropies are the sampler's record, those of the policy at the run's temperature.
     Evaluations sample plainly.
 
-    Args:
-      strength: τ, largest relative change of the temperature.
-      pivot: quantile of the entropies whose tokens have the unchanged temperature.
-      mirrored: tokens below the pivot are sampled hotter as well, see `entropy_position`.
+    Args: as of `hapo_temperature`; `mirrored`, see `entropy_position`.
     Reads: entropy, mask. Metrics: entropy_scale/center (log nats) and /spread.
     """
     processor = heated_by_entropy(mirrored)
@@ -128,15 +123,9 @@ def hapo_temperature(
       mirrored: the sign of the released code.
       cap: largest importance weight of a token (C); None: no weight.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[] if cap is None else [truncate_importance(cap)],
-        ),
-        experience=experience(draw=entropy_heated(strength, pivot, mirrored)),
-    )
+    transforms = [] if cap is None else [truncate_importance(cap)]
+    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms)
+    return Recipe(objective, experience=experience(draw=entropy_heated(strength, pivot, mirrored)))
 
 
 METHOD = Method(

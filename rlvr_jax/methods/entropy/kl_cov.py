@@ -16,20 +16,14 @@ authors' scripts also filter groups as `dapo` does; that is not part of this rec
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives import (
-    clamped_token_ratio,
-    group_normalized,
-    importance_weighted,
-    objective,
-    token_mean,
-)
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import clamped_token_ratio, group_normalized, objective, part, token_mean
+from rlvr_jax.objectives.algebra.parts import Transform, at_one_update
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.covariance import token_covariance
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Share
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"chosen", "penalty"})
@@ -54,11 +48,7 @@ def penalize_high_covariance(fraction: Share, coefficient: NonNegative) -> Trans
         signals = replace(signals, penalty=penalty, chosen=signals.chosen | held)
         return signals, state, {"chosen_share": masked_mean(held, mask)}
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "has no effect: with one update per batch no log-prob has moved."
-        return None
-
+    remark = at_one_update("has no effect: with one update per batch no log-prob has moved.")
     return Transform(apply, remark=remark)
 
 

@@ -18,17 +18,12 @@ Defaults are those for Qwen3-14B (ρ 0.005 for Qwen2.5-32B); the config's own κ
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.divergences import k3_clamped
+from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Share
-from rlvr_jax.types.parts import part
 
 
 @part(
@@ -45,10 +40,6 @@ def protect_low_probability(
     Tokens that min-p has dropped are noise and never protected; nor, in the first update, is any
     token where min-p has dropped nothing.
 
-    Args:
-      fraction: ρ, of the tokens of negative advantage.
-      min_p: κ.
-      coefficient: c.
     Metrics: chosen_share (the protected tokens), eligible_share (the candidates).
     """
 
@@ -80,12 +71,8 @@ def protect_low_probability(
 
 
 def low_probability_candidates(
-    advantage: Float[Array, "B T"],
-    logp: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    fraction: float,
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
+    advantage: Values, logp: Values, mask: Mask, fraction: float, rollout_id: Ids
+) -> Mask:
     """The k tokens of smallest log-prob among those with a negative advantage.
 
     k = max(⌊ρ · number of such tokens⌋, 1), and none if k is 1; ties by rollout_id.
@@ -126,14 +113,8 @@ def lp_reg(
       min_p: threshold of the filter, relative to the largest probability (κ).
       coefficient: weight of the pull towards the filtered policy (c).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[protect_low_probability(fraction, min_p, coefficient)],
-        )
-    )
+    transforms = [protect_low_probability(fraction, min_p, coefficient)]
+    return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
 METHOD = Method(

@@ -17,18 +17,11 @@ time, on the plateau of a run. Perplexity is the default; for position set
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
 from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
-from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"advantage"}, once=True)
@@ -50,9 +43,7 @@ def scale_by_perplexity(coefficient: Finite, scope: Scope = within_batch) -> Tra
     return apply
 
 
-def standardized_perplexity(
-    logp: Tokens, mask: Mask, rollouts: Rollouts, scope: Scope
-) -> Float[Array, "B"]:
+def standardized_perplexity(logp: Values, mask: Mask, rollouts: Rollouts, scope: Scope) -> Rows:
     """(x - mean) / (std + 1e-6), n - 1, of the log perplexity x = -mean logp (nats) of rollouts.
 
     A row without tokens has no perplexity: it is not compared and has 0.
@@ -80,7 +71,7 @@ def emphasize_late_tokens(size: Finite, steepness: Finite) -> Transform:
     return apply
 
 
-def relative_position(mask: Mask, dtype: DTypeLike) -> Tokens:
+def relative_position(mask: Mask, dtype: DTypeLike) -> Values:
     """r = (t + 1) / n for the t-th of the n tokens on the mask, in (0, 1]; 0 off it."""
     number = jnp.cumsum(mask, axis=1, dtype=jnp.int32).astype(dtype)
     count = jnp.maximum(masked_count(mask, axis=1), 1).astype(dtype)
@@ -108,9 +99,7 @@ def ppl_position_shaping(
         shaping.append(scale_by_perplexity(perplexity_coefficient, scope))
     if position_size:
         shaping.append(emphasize_late_tokens(position_size, position_steepness))
-    return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, transforms=shaping)
-    )
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=shaping))
 
 
 METHOD = Method(

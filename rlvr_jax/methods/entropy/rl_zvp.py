@@ -16,14 +16,11 @@ is a reward above 1/2, and a group of one is one of equal rewards. A filter of s
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_all_equal, has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, group_all_equal, has_tokens, part
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import scoped_max, within_response
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"sampled_entropy"}, writes={"advantage"})
@@ -33,8 +30,6 @@ def credit_unanimous_groups(scale: NonNegative) -> Transform:
     A correct response is reinforced at its uncertain tokens, an incorrect one pushed down at its
     certain ones. The advantage of other groups does not change.
 
-    Args:
-      scale: α.
     Metrics: unanimous_groups_share (of the rollouts with tokens).
     """
 
@@ -61,13 +56,8 @@ def rl_zvp(
     Args:
       entropy_scale: advantage per nat (α).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[credit_unanimous_groups(entropy_scale)],
-        )
-    )
+    transforms = [credit_unanimous_groups(entropy_scale)]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

@@ -15,15 +15,11 @@ authors' code, where λ is hard-coded.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives import Context, Transform, clipped_objective, masked_mean, masked_sum, part
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, NonNegative, Unit
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"entropy", "topk_logp", "old_topk_logp"}, writes={"chosen", "ratio"})
@@ -34,10 +30,6 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
     of the current policy: ρ' = (1 - α) ρ + (α/K) Σ_k sg(ρ) ρ_k / (sg(ρ_k) + 1e-8). Its value is
     that of ρ, its gradient ρ [(1 - α) ∇log π(y) + (α/K) Σ_k ∇log π(k)]. A clip passes all or none.
 
-    Args:
-      share: α.
-      top_k: K.
-      quantile: of the entropies of a response.
     Metrics: smoothed_share.
     """
 
@@ -59,9 +51,7 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
     return Transform(apply, options=(("top_k", top_k),))
 
 
-def uncertain_tokens(
-    context: Context, mask: Bool[Array, "B T"], quantile: float
-) -> Bool[Array, "B T"]:
+def uncertain_tokens(context: Context, mask: Mask, quantile: float) -> Mask:
     """Tokens whose entropy is strictly above that quantile of their own response."""
     entropy = jax.lax.stop_gradient(context.stats.entropy)
     return above_quantile(entropy, mask, within_response(context.rollouts), quantile)
@@ -74,9 +64,6 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     At `uncertain_tokens` that are the current policy's likeliest, in rollouts whose advantages have
     a negative sum.
 
-    Args:
-      factor: f.
-      quantile: of the entropies of a response.
     Metrics: boosted_share.
     """
 
@@ -109,16 +96,8 @@ def simko(
       quantile: of the entropies of a response above which a token is gated (τ).
       negative_factor: on the advantage of gated likeliest tokens of incorrect responses (λ).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[
-                smooth_ratio(share, top_k, quantile),
-                boost_favourites(negative_factor, quantile),
-            ],
-        )
-    )
+    transforms = [smooth_ratio(share, top_k, quantile), boost_favourites(negative_factor, quantile)]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

@@ -21,14 +21,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, group_centered, has_tokens, part
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -38,8 +35,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
     Share,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Quantile = Annotated[float, Range(0, 1, open_high=True)]
 
@@ -64,13 +59,7 @@ def anchored_entropy(
     H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
     updates with tokens, to which nothing is added, and then stays.
 
-    Args:
-      coefficient: κ.
-      quantile: β, of the entropies within a response.
-      top_p: probability mass of the nucleus.
-      include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
-      anchor_updates: number of first updates that make H*: as many as the first batch is split
-        into (all but the first of them see a policy that has been updated already).
+    Args: as of `siren`. All of `anchor_updates` but the first see an updated policy.
     Metrics: anchored_entropy, entropy_anchor (nats), peak_share (of the tokens).
     """
 
@@ -154,18 +143,17 @@ def siren(
       max_length: budget of response tokens (L).
       anchor_updates: updates that the first batch is split into (minibatches).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_centered(),
-            dual_clip=dual_clip,
-            regularizers=[
-                anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
-            ],
-            aggregation=fixed_length_mean(max_length),
-        )
+    objective = clipped_objective(
+        clip_low,
+        clip_high,
+        advantage=group_centered(),
+        dual_clip=dual_clip,
+        regularizers=[
+            anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
+        ],
+        aggregation=fixed_length_mean(max_length),
     )
+    return Recipe(objective)
 
 
 METHOD = Method(

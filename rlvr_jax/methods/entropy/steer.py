@@ -16,13 +16,9 @@ form, w = exp(-k |Ω|), is not here. Constants are those of the authors' scripts
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_max, masked_min
-from rlvr_jax.objectives.transforms.entropy_change import Tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import Transform, clipped_objective, masked_max, masked_min, part
+from rlvr_jax.types import Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, NonNegative
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "entropy", "batch_statistics"}, writes={"weight"})
@@ -58,8 +54,8 @@ def damp_entropy_change(low: NonNegative, high: NonNegative) -> Transform:
 
 
 def estimated_entropy_change(
-    advantage: Tokens, logp: Tokens, old_logp: Tokens, entropy: Tokens
-) -> Tokens:
+    advantage: Values, logp: Values, old_logp: Values, entropy: Values
+) -> Values:
     """Ω = (A / q) p (1 - p) (log p + H), an estimate up to scale and sign; 0 where not finite.
 
     p = exp(logp) is clamped to [1e-8, 1 - 1e-8], q = exp(old_logp) to [1e-8, 1]. A derivation for
@@ -83,14 +79,9 @@ def steer(
     Args:
       weight_low, weight_high: weights of the largest and the smallest change (w_min, w_max).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[damp_entropy_change(weight_low, weight_high)],
-            dual_clip=dual_clip,
-        )
-    )
+    transforms = [damp_entropy_change(weight_low, weight_high)]
+    objective = clipped_objective(clip_low, clip_high, transforms=transforms, dual_clip=dual_clip)
+    return Recipe(objective)
 
 
 METHOD = Method(

@@ -16,18 +16,12 @@ rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code 
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.divergences import self_certainty
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, part, self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Rows, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 EPSILON = 1e-6
 """Added to the standard deviation of the certainty, and to the range of the logits."""
@@ -42,8 +36,6 @@ def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
     ĉ is the `standardized_certainty` of the sum of `self_certainty` over the rollout's tokens. A
     sum, not a mean: within a group "certain" largely means "long".
 
-    Args:
-      positive, negative: β₊ and β₋.
     Metrics: certainty_weight, the mean of W over the tokens.
     """
 
@@ -60,9 +52,7 @@ def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
     return apply
 
 
-def standardized_certainty(
-    certainty: Float[Array, "B"], mask: Bool[Array, "B T"], rollouts: Rollouts
-) -> Float[Array, "B"]:
+def standardized_certainty(certainty: Rows, mask: Mask, rollouts: Rollouts) -> Rows:
     """(c - mean) / (std + 1e-6) over the rollouts of the group, n - 1; 0 for a group of one.
 
     A row without tokens has no certainty: it is not compared and has 0.
@@ -80,9 +70,6 @@ def charge_sampled_logit(coefficient: Finite) -> Transform:
     the old policy before the temperature; 1/2 everywhere if all are equal. It changes with a
     constant that is added to all logits: two models that are the same policy may differ in it.
     Rollouts of advantage 0 are pushed down.
-
-    Args:
-      coefficient: c.
     """
 
     def apply(signals, context, state):
@@ -109,16 +96,11 @@ def ucas(
       positive_rate, negative_rate: strength of the certainty for either sign (β₊, β₋).
       logit_coefficient: charge of the sharpest token of the batch (c).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[
-                scale_by_certainty(positive_rate, negative_rate),
-                charge_sampled_logit(logit_coefficient),
-            ],
-        )
-    )
+    transforms = [
+        scale_by_certainty(positive_rate, negative_rate),
+        charge_sampled_logit(logit_coefficient),
+    ]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

@@ -22,13 +22,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
+from rlvr_jax.types import Mask, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonNegative, Share
-from rlvr_jax.types.parts import part
 
 
 class RankAverages(NamedTuple):
@@ -58,18 +54,9 @@ def credit_rank_growth(
     use, once per update; at the first update all deviations are at their bounds. A batch without
     tokens leaves them.
 
-    Args:
-      stride, window: of `rank_trend`, in tokens.
-      smoothing: a.
-      gain: of `exploration`.
-      divisor: κ; inf for no bonus.
-      where: (mask) -> bool [B, T], the tokens that are paid.
+    Args: as of `verl_effective_rank`.
     Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
     """
-
-    def init(spec):
-        del spec
-        return RankAverages(jnp.zeros(3, float))
 
     def apply(signals, context, state):
         mask, advantage = signals.mask, signals.advantage
@@ -85,7 +72,7 @@ def credit_rank_growth(
         names = ("effective_rank", "rank_velocity", "rank_acceleration")
         return signals, state, dict(zip(names, means, strict=True))
 
-    return Transform(apply, init=init)
+    return Transform(apply, init=lambda spec: RankAverages(jnp.zeros(3, float)))
 
 
 class RankTrend(NamedTuple):
@@ -96,9 +83,7 @@ class RankTrend(NamedTuple):
     acceleration: Float[Array, "B"]
 
 
-def rank_trend(
-    states: Float[Array, "B T D"], mask: Bool[Array, "B T"], stride: int, window: int
-) -> RankTrend:
+def rank_trend(states: Float[Array, "B T D"], mask: Mask, stride: int, window: int) -> RankTrend:
     """The effective rank of each response, and of growing prefixes of its last tokens.
 
     Of the n tokens in the window, x_j is the effective rank of the first j s + 1, for j s < n; d_j
@@ -194,18 +179,13 @@ def verl_effective_rank(
     Args:
       stride: tokens between two prefixes (s).
       window: number of tokens at the end of the response that are compared.
-      smoothing: weight of the batch in the moving means.
+      smoothing: weight of the batch in the moving means (a).
       gain: of the switch between level and velocity.
       divisor: the bonus is at most |A| over it (κ); inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[credit_rank_growth(stride, window, smoothing, gain, divisor, where)],
-        )
-    )
+    transforms = [credit_rank_growth(stride, window, smoothing, gain, divisor, where)]
+    return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
 METHOD = Method(

@@ -23,8 +23,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.rollouts import Rollouts
@@ -68,12 +67,12 @@ def credit_unlikely(
     return apply
 
 
-def low_probability_confidence(logp: Tokens, mask: Mask, share: float) -> Float[Array, "B"]:
+def low_probability_confidence(logp: Values, mask: Mask, share: float) -> Float[Array, "B"]:
     """exp(mean log-prob) of the `low_probability_tokens`; near-certain tokens are left out."""
     return jnp.exp(masked_mean(logp, low_probability_tokens(logp, mask, share), axis=1))
 
 
-def low_probability_tokens(logp: Tokens, mask: Mask, share: float) -> Mask:
+def low_probability_tokens(logp: Values, mask: Mask, share: float) -> Mask:
     """The max(1, ⌈share · n⌉) tokens of lowest log-prob of each row; the earlier of equal ones.
 
     A product that is an integer except for rounding is not rounded up.

@@ -22,7 +22,6 @@ from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
@@ -39,7 +38,7 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Share,
 )
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.parts import check_each, part
 
 RECORDS = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
 
@@ -107,7 +106,7 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
         )
     if not bounds.floor < 0:
         raise ValueError(f"with_soft_tokens: floor must be negative, got {bounds.floor}")
-    check_positive("with_soft_tokens", epsilon=bounds.epsilon)
+    check_each(Positive, "with_soft_tokens", epsilon=bounds.epsilon)
 
     def soft(context):
         stats, rollouts = context.stats, context.rollouts

@@ -41,7 +41,8 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.algebra.parts import Context, Surrogate
 from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens, unclipped_loss
+from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
+from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, Positive, Unit
 from rlvr_jax.types.parts import Function, part

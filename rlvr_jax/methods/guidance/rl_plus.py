@@ -25,7 +25,8 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.objectives import Surrogate, Transform, masked_mean, mixed_objective, part
-from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens, unclipped_loss
+from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
+from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, MaxLength, NonNegative
 

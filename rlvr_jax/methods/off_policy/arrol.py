@@ -21,8 +21,7 @@ from rlvr_jax.experience import experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -33,7 +32,6 @@ from rlvr_jax.types.hyperparameters import (
     Share,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"embedding"}, fewer=True)
@@ -56,14 +54,7 @@ def prune(
     The policy gets no gradient from it. Groups have fewer rows than requested. The state is D + 1
     weights and their moments.
 
-    Args:
-      keep: fraction of a group's rows that continues, at least one row (K / N).
-      check: place of the check, as a fraction of the budget.
-      share: targeted fraction of correct rows (ρ).
-      least_area: under the head's curve on the last batch (`area_under_curve`), below which nothing
-        is pruned.
-      control: one group in this many is not pruned; 0: all are.
-      rate: learning rate of Adam.
+    Args: as of `arrol`.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
     Metrics: pruned_rows; of the last batch head_area.
     Raises:
@@ -204,17 +195,15 @@ def arrol(
     """GRPO on the rows of each group that a head did not stop.
 
     Args:
-      keep: fraction of a group's rows that continues.
+      keep: fraction of a group's rows that continues, at least one row (K / N).
       check: place of the check, as a fraction of the budget.
       share: targeted fraction of correct rows (ρ).
-      least_area: under the head's curve, below which nothing is pruned.
+      least_area: under the head's curve on the last batch, below which nothing is pruned.
       control: one group in this many is not pruned; 0: all are.
       rate: learning rate of the head.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(draw=prune(keep, check, share, least_area, control, rate)),
     )
 

@@ -14,23 +14,17 @@ time. Discount 1 and τ = 0.97 are the authors'. Advantages are not normalized.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import add_traces, experience
-from rlvr_jax.objectives.advantages.critics import Critic
+from rlvr_jax.objectives import Critic, drop_off_policy, importance_weighted, objective, token_mean
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
     generalized_advantage,
     generalized_advantages,
     token_rewards,
 )
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.objectives.transforms.weights import drop_off_policy
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Mask, Method, Recipe, Values, part
 from rlvr_jax.types.hyperparameters import Discount, TraceDecay
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -60,9 +54,7 @@ def hybrid_critic(discount: Discount = 1.0) -> Critic:
     return Critic(returns, jnp.inf, weigh=weigh)
 
 
-def bootstrap_targets(
-    rewards: Float[Array, "B T"], values: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def bootstrap_targets(rewards: Values, values: Values, mask: Mask) -> Values:
     """r_t + V_{t+1}, V = 0 after the last token; 0 off the mask. No gradient."""
     values = jax.lax.stop_gradient(values)
     error = generalized_advantages(rewards, values, mask, discount=1.0, trace_decay=0.0)

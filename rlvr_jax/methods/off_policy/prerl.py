@@ -20,15 +20,10 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives import group_centered, objective, part, ppo_clip, scale_weight, token_mean
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.objectives.surrogates.aggregations import token_mean
-from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
-from rlvr_jax.types.parts import part
 
 
 @part(writes={"mask"})

@@ -15,18 +15,13 @@ on the token mean, with the same A). Ratios of long responses degenerate to 0 or
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives import Transform, at_one_update, group_mean, objective, part, token_ratio
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rows, Values, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"logp", "batch_statistics"}, writes={"advantage"})
@@ -35,9 +30,6 @@ def reweighted_advantage(cap: AtLeastOne) -> Transform:
 
     Off-policy, equal rewards and groups of one have advantages that are not 0, as the mean of w is
     not 1.
-
-    Args:
-      cap: η.
     """
 
     def apply(signals, context, state):
@@ -50,26 +42,19 @@ def reweighted_advantage(cap: AtLeastOne) -> Transform:
     return apply
 
 
-def capped_rollout_weight(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"], cap: float
-) -> Float[Array, "B"]:
+def capped_rollout_weight(logp: Values, old_logp: Values, mask: Mask, cap: float) -> Rows:
     """w_i = min(Π_t ρ_it, η), without gradient; the cap acts before exp, so w is never infinite."""
     log_ratio = masked_sum(jax.lax.stop_gradient(logp) - old_logp, mask, axis=1)
     return jnp.exp(jnp.minimum(log_ratio, jnp.log(jnp.asarray(cap, log_ratio.dtype))))
 
 
-def _idle(plan):
-    if plan.updates_per_batch > 1:
-        return None
-    return "has no effect: with one update per batch every weight is 1."
+_idle = at_one_update("has no effect: with one update per batch every weight is 1.")
 
 
 @part(reads={"logp"}, writes={"weight"}, remark=_idle)
 def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(Π_t ρ_it, η) on all tokens of a rollout.
 
-    Args:
-      cap: η.
     Metrics: capped_share (fraction of the tokens).
     """
 
@@ -85,8 +70,6 @@ def weigh_by_rollout_ratio(cap: AtLeastOne) -> Transform:
 def weigh_by_token_ratio(cap: AtLeastOne) -> Transform:
     """weight' = weight · min(ρ_t, η).
 
-    Args:
-      cap: η.
     Metrics: capped_share (fraction of the tokens).
     """
 

@@ -15,8 +15,7 @@ ROLL's queue opens groups ahead; here each step opens its own.
 """
 
 from rlvr_jax.experience import experience, queued
-from rlvr_jax.objectives import group_normalized, truncate_importance
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, NonNegativeInt, Share
 
@@ -38,15 +37,9 @@ def rollart(
       window: fraction of the budget between two checks for rows that have ended.
       cap: largest importance weight of a token (C).
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[truncate_importance(cap)],
-        ),
-        experience=experience(draw=queued(staleness, redundancy, window)),
-    )
+    transforms = [truncate_importance(cap)]
+    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms)
+    return Recipe(objective, experience=experience(draw=queued(staleness, redundancy, window)))
 
 
 METHOD = Method(

@@ -27,11 +27,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.statistics.ratios import Ratio, sequence_ratio
+from rlvr_jax.objectives import Ratio, Transform, clipped_objective, masked_mean, sequence_ratio
 from rlvr_jax.objectives.transforms.corrections import (
     OVER_BATCH,
     SAMPLED,
@@ -39,9 +35,8 @@ from rlvr_jax.objectives.transforms.corrections import (
     sampler_divergence,
     truncate_importance,
 )
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Finite, HalfWidth
-from rlvr_jax.types.parts import part
 
 
 @part(reads=OVER_BATCH, writes={"mask"})
@@ -127,14 +122,8 @@ def rollout_correction(
       rejections: further corrections, `drop_by_ratio`, `drop_by_divergence` or
         `drop_drifted_failures`.
     """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[truncate_importance(cap), *rejections],
-        )
-    )
+    transforms = [truncate_importance(cap), *rejections]
+    return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
 METHOD = Method(

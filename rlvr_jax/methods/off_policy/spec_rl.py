@@ -35,8 +35,7 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -47,7 +46,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegative,
 )
-from rlvr_jax.types.parts import part
 
 COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
 
@@ -75,9 +73,6 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     second scoring pass gives the step's own log-probs. A token of a residual is no decode step and
     is counted in residual_tokens.
 
-    Args:
-      lenience: b, nats.
-      exact_mb: megabytes (10^6 bytes) that the log-probs of all tokens may take; 0: not exact.
     Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps
       (length of the longest row with a draft less the most tokens sampled for one), and
       reused_share of the tokens of the step's responses.
@@ -247,16 +242,6 @@ def _verify(
     return verified
 
 
-def acceptance(log_ratio: np.ndarray, lenience: float) -> np.ndarray:
-    """Probability that a token is accepted where it is reached: min(1, e^(b + Δ)).
-
-    Args:
-      log_ratio: Δ, log-prob of the token now minus that when it was sampled.
-      lenience: b, nats.
-    """
-    return np.exp(np.minimum(lenience + log_ratio, 0))
-
-
 def accepted_prefix(
     log_ratio: np.ndarray, length: np.ndarray, uniform: np.ndarray, lenience: float
 ) -> np.ndarray:
@@ -268,7 +253,7 @@ def accepted_prefix(
       uniform: u in [0, 1), [B, T].
     """
     there = np.arange(log_ratio.shape[1])[None] < length[:, None]
-    rejected = there & (uniform > acceptance(log_ratio, lenience))
+    rejected = there & (uniform > np.exp(np.minimum(lenience + log_ratio, 0)))
     return np.where(rejected.any(axis=1), rejected.argmax(axis=1), length)
 
 
@@ -448,20 +433,13 @@ def spec_rl(
 
     Args:
       lenience: nats by which a token may have become less likely (b).
-      exact_mb: megabytes that log-probs of all tokens may take; 0: a rejected token is sampled from
-        the policy, as by the authors.
+      exact_mb: megabytes (10^6 bytes) that log-probs of all tokens may take; 0: a rejected token is
+        sampled from the policy, as by the authors.
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=regularizers,
-        ),
-        experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)),
-    )
+    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=regularizers)
+    return Recipe(objective, experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)))
 
 
 METHOD = Method(

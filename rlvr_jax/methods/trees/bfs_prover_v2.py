@@ -28,14 +28,19 @@ from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature, Unit
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.hyperparameters import (
+    Count,
+    NonNegative,
+    Positive,
+    Temperature,
+    Unit,
+)
+from rlvr_jax.types.parts import check_each, part
 
 PROVED, ERROR = "proved", "error"
 OPEN, FAILED = "open", "failed"
@@ -111,8 +116,8 @@ def prove(
     Raises:
       ValueError: a count below 1, or a negative alpha.
     """
-    check_count(1, "prove", number=number, expansions=expansions)
-    check_at_least(0, "prove", alpha=alpha)
+    check_each(Count, "prove", number=number, expansions=expansions)
+    check_each(NonNegative, "prove", alpha=alpha)
     known, place = [_Known(root)], {root: 0}
     queue, done = [(0.0, 0)], 0
     while queue and done < expansions and known[0].status == OPEN:

@@ -60,14 +60,13 @@ from rlvr_jax.objectives import (
     imitate,
     own_words,
 )
-from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools import code_steps
 from rlvr_jax.tools.environment import Environment
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, ReplyTokens, Temperature
-from rlvr_jax.types.parts import part
+from rlvr_jax.types.parts import check_each, part
 
 
 class Searched(NamedTuple):
@@ -302,8 +301,8 @@ def search_steps(
     Raises:
       ValueError: a count below 1, or a negative constant.
     """
-    check_count(1, "search_steps", iterations=iterations, depth=depth)
-    check_at_least(0, "search_steps", constant=constant)
+    check_each(Count, "search_steps", iterations=iterations, depth=depth)
+    check_each(NonNegative, "search_steps", constant=constant)
     nodes, states = roots(1), [root]
     outcome, told = [np.nan], [0.0]
     ends = [False]

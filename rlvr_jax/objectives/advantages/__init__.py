@@ -1,13 +1,13 @@
 """Advantages: the first part of the chain, signed credit from rewards, values or preferences.
 
     against the group    `group_normalized`, `group_centered`, `relative_to`, `trace_normalized`;
-                         `rollout_advantage` for one of your own
+                         `rollout_advantage` for a custom one
     no baseline          `plain_reward`, `no_advantage`
     over time            `reward_to_go`, `generalized_advantage`, `process_to_go`
     of another advantage `whitened`, `standardize_advantage`
 
-The critic whose estimates some of them read is here, too: `critic_of`, `value_loss`. An advantage
-of one paper is in that paper's file.
+The critic of some of them is also here: `critic_of`, `value_loss`. An advantage of one paper is in
+that paper's file.
 """
 
 from rlvr_jax.objectives.advantages.critics import *

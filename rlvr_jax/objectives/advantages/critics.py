@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,42 +10,37 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.arguments import check_bound
-from rlvr_jax.types import Rollouts, Signals, TokenStats
-from rlvr_jax.types.parts import Part, part
-
-__all__ = ["Critic", "critic_of", "value_loss"]
+from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, Values, part
+from rlvr_jax.types.hyperparameters import Bound
+from rlvr_jax.types.parts import check_arguments
 
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
+Trunk = Literal["own", "policy"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Critic(Part):
-    """What a method wants of the critic whose estimates its objective reads (`Rollouts.values`).
+    """The critic whose estimates an objective reads (`Rollouts.values`).
 
     Fields:
       returns: (rollouts) -> G [B, T], to which the value of each token is fitted. Row by row: it
-        compares no rollouts. It may read `values`, `old_logp` and what else the objective needs.
-      clip: half-width of the trust region of `value_loss`, positive; infinite: none.
-      trunk: whose hidden states its linear head reads: "own", a network that starts as the policy
-        and is trained with the head; or "policy", whose weights the head's loss leaves alone, so
-        that head and optimizer take some kilobytes.
+        compares no rollouts. It may read `values`, `old_logp` and the records of the objective.
+      clip: half-width of the trust region of `value_loss`; infinite: none.
+      trunk: network whose hidden states its linear head reads: "own" starts as the policy and is
+        trained with the head; "policy" gets no gradient from the head's loss, so that head and
+        optimizer take some kilobytes.
       weigh: (rollouts of an update) -> weights [B, T] of the tokens' losses, whose weighted sum is
         divided by the number of tokens; None: all are 1.
-    Raises:
-      ValueError: clip not positive, or another trunk.
     """
 
     returns: Estimate
-    clip: float
-    trunk: str = "own"
+    clip: Bound
+    trunk: Trunk = "own"
     weigh: Estimate | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_bound("Critic", clip=self.clip)
-        if self.trunk not in ("own", "policy"):
-            raise ValueError(f"Critic: trunk must be 'own' or 'policy', got {self.trunk!r}")
+        check_arguments(Critic, vars(self))
 
 
 def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
@@ -53,16 +49,16 @@ def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
 
 @part
 def critic_of(
-    estimator: Transform, clip: float, value: Estimate = _token_values, trunk: str = "own"
+    estimator: Transform, clip: Bound, value: Estimate = _token_values, trunk: Trunk = "own"
 ) -> Critic:
     """The critic of an advantage: fitted to G = Â + V, before any whitening.
 
     Args:
-      estimator: gives Â from the reward and `values`; without state, and row by row.
+      estimator: computes Â from the reward and `values`; without state, and row by row.
       clip, trunk: see `Critic`.
-      value: V, what Â was formed against, from the values of the tokens.
+      value: V, the baseline of Â, from the values of the tokens.
     Raises:
-      ValueError: clip not positive, or an estimator that reads no values or a policy.
+      ValueError: an estimator that reads no values, or a policy.
     """
     if "values" not in estimator.reads or estimator.reads & MEASURED - {"logp"}:
         raise ValueError(
@@ -73,7 +69,7 @@ def critic_of(
     def returns(rollouts):
         _, rollouts = on_mask(TokenStats(logp=rollouts.values), rollouts)
         signals = Signals.neutral(rollouts.mask, rollouts.values.dtype)
-        # An estimator of returns reads no policy and draws nothing: who does, fails.
+        # An estimator of returns that reads the policy or samples fails here.
         context = Context(TokenStats(), rollouts, rollouts.old_logp, None)
         signals, _, _ = estimator.apply(signals, context, ())
         return jnp.where(rollouts.mask, signals.advantage + value(rollouts), 0)
@@ -81,12 +77,7 @@ def critic_of(
     return Critic(returns, clip, trunk)
 
 
-def value_loss(
-    values: Float[Array, "B T"],
-    old_values: Float[Array, "B T"],
-    returns: Float[Array, "B T"],
-    clip: float,
-) -> Float[Array, "B T"]:
+def value_loss(values: Values, old_values: Values, returns: Values, clip: float) -> Values:
     """½ max((V - G)², (V_clip - G)²) at every token, V_clip = V_old + clip(V - V_old, ±ε).
 
     The gradient is 0 where the clipped error is the larger one: a critic that has moved further
@@ -94,7 +85,7 @@ def value_loss(
 
     Args:
       values: V, of the critic that is fitted; carries the gradient.
-      old_values: V_old, when the batch was drawn.
+      old_values: V_old, when the batch was sampled.
       returns: G, the target: `generalized_advantages` plus V_old, before any whitening.
       clip: ε, half-width of the trust region around V_old.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347, as in

@@ -10,47 +10,29 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives.algebra.parts import Transform, UpdatePlan, no_remark
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
     group_mean,
     group_others_mean,
-    group_std,
+    group_z_score,
 )
 from rlvr_jax.objectives.statistics.traces import last_of_trace, of_last_row, trace_ids
-from rlvr_jax.types import Rollouts, replace
-from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
+from rlvr_jax.types import Rollouts, part, replace
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
 
-__all__ = [
-    "group_centered",
-    "group_normalized",
-    "group_of_one_remark",
-    "no_advantage",
-    "plain_reward",
-    "relative_to",
-    "rollout_advantage",
-    "trace_normalized",
-]
-
-# Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
 Statistic = Callable[..., Array]
+"""(reward [B], group [B], where=[B]) -> [B]."""
 
 
 @part
 def group_normalized(epsilon: Positive = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of a prompt; std divides by n - 1.
 
-    Args:
-      epsilon: ε, added to the standard deviation, outside its root.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
 
-    def advantage(reward, group):
-        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
-
-    return advantage_of_rewards(advantage)
+    return advantage_of_rewards(lambda reward, group: group_z_score(reward, group, epsilon))
 
 
 @part
@@ -64,25 +46,19 @@ def group_centered() -> Transform:
 
 @part
 def relative_to(
-    baseline: Statistic, scale: Statistic | float = 1.0, epsilon: float = 0.0
+    baseline: Statistic, scale: Positive | Statistic = 1.0, epsilon: NonNegative = 0.0
 ) -> Transform:
     """A_i = (R_i - b) / (s + ε) with any statistics b and s of the rewards.
 
     Args:
-      baseline, scale: functions (reward [B], group [B], where [B]) -> [B], such as `group_mean`,
-        `batch_mean` or `batch_std`, where true for the rows of groups with tokens; the scale may be
-        a number.
+      baseline, scale: functions such as `group_mean`, `batch_mean` or `batch_std`, where true for
+        the rows of groups with tokens; the scale may be a number.
       epsilon: ε, added to the scale; positive if that is a statistic, which may be 0.
     Raises:
-      ValueError: a scale that is a number and not positive, a negative epsilon, or 0 with a
-        statistic.
+      ValueError: epsilon 0 with a statistic.
     """
-    if not callable(scale) and not scale > 0:
-        raise ValueError(f"relative_to: scale must be positive or a statistic, got {scale}")
-    if callable(scale):
-        check_positive("relative_to", epsilon=epsilon)
-    else:
-        check_at_least(0, "relative_to", epsilon=epsilon)
+    if callable(scale) and not epsilon:
+        raise ValueError("relative_to: epsilon must be positive, got 0")
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -96,7 +72,7 @@ def relative_to(
 
 @part(writes={"advantage"})
 def no_advantage() -> Transform:
-    """A_i = 0: for a loss that its surrogate or its regularizers make without rewards."""
+    """A_i = 0: for a loss without rewards, of its surrogate or its regularizers."""
 
     def apply(signals, context, state):
         del context
@@ -116,7 +92,7 @@ def rollout_advantage(
     reads: Iterable[str] = (),
     remark: Callable[[UpdatePlan], str | None] = no_remark,
 ) -> Transform:
-    """An estimator that gives one number to all tokens of a rollout.
+    """An estimator with one number for all tokens of a rollout.
 
     Args:
       advantage: rollouts -> [B].
@@ -138,7 +114,7 @@ def group_of_one_remark(plan: UpdatePlan) -> str | None:
     return None
 
 
-def advantage_of_rewards(advantage):
+def advantage_of_rewards(advantage: Callable[[Array, Array], Array]) -> Transform:
     """An estimator from `advantage`, a function (reward [B], group [B]) -> [B]."""
     return rollout_advantage(
         lambda rollouts: advantage(rollouts.reward, rollouts.group), remark=group_of_one_remark
@@ -147,22 +123,19 @@ def advantage_of_rewards(advantage):
 
 @part
 def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
-    """A = (R - mean) / (std + ε) over the answers to a prompt, each counted once; std with n - 1.
+    """A = (R - mean) / (std + ε) over the responses to a prompt, each counted once; std with n - 1.
 
-    The reward of an answer is that of its last row; all its rows get the same advantage. Of answers
-    in one row each it is `group_normalized`.
+    The reward of a response is that of its last row; all its rows get the same advantage. For
+    responses of one row each it is `group_normalized`.
 
-    Args:
-      epsilon: ε, added to the standard deviation, outside its root.
     Source: Aghajohari et al. 2025, https://arxiv.org/abs/2510.06557.
     """
 
     def advantage(rollouts):
         ids = trace_ids(rollouts.trace, rollouts.rollout_id)
         last = last_of_trace(ids, rollouts.rollout_id)
-        # Every row of a group is given its statistic; the last row of each answer counts in it.
+        # Every row of a group gets its statistic; only the last row of each response counts in it.
         reward = of_last_row(rollouts.reward, ids, rollouts.rollout_id)
-        deviation = group_deviation(reward, rollouts.group, where=last)
-        return deviation / (group_std(reward, rollouts.group, where=last) + epsilon)
+        return group_z_score(reward, rollouts.group, epsilon, last)
 
     return rollout_advantage(advantage, remark=group_of_one_remark)

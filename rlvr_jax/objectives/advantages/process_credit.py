@@ -1,4 +1,4 @@
-"""Advantages of responses that are paid on their way."""
+"""Advantages of responses with rewards of tokens before the end."""
 
 from __future__ import annotations
 
@@ -11,24 +11,13 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.objectives.statistics.implicit_rewards import step_ends
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.objectives.statistics.steps import Steps, at_tokens
-from rlvr_jax.types import Rollouts, is_correct, replace
+from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_ends
+from rlvr_jax.types import Mask, Part, Rollouts, Values, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
-from rlvr_jax.types.parts import Part, part
-
-__all__ = [
-    "ProcessReward",
-    "own_reward",
-    "paid_tokens",
-    "process_metrics",
-    "process_to_go",
-    "spread",
-]
 
 AtEnd = Callable[[Rollouts], Array]
-"""(rollouts) -> [B], what the last token is paid."""
+"""(rollouts) -> [B], the reward of the last token."""
 
 
 def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
@@ -37,21 +26,15 @@ def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
 
 
 def paid_tokens(
-    rollouts: Rollouts,
-    mask: Bool[Array, "B T"],
-    process: ProcessReward,
-    coefficient: float,
-    at_end: AtEnd,
-) -> Float[Array, "B T"]:
-    """α times the process reward at every token, and what `at_end` says at the last one."""
+    rollouts: Rollouts, mask: Mask, process: ProcessReward, coefficient: float, at_end: AtEnd
+) -> Values:
+    """α times the process reward at every token, plus that of `at_end` at the last one."""
     own = jnp.where(mask, process.of(rollouts, mask), 0)
     return token_rewards(at_end(rollouts), mask) + coefficient * own
 
 
-def process_metrics(
-    rollouts: Rollouts, mask: Bool[Array, "B T"], process: ProcessReward
-) -> dict[str, Array]:
-    """What a response is paid on its way, mean over the rows with tokens, all, right and wrong."""
+def process_metrics(rollouts: Rollouts, mask: Mask, process: ProcessReward) -> dict[str, Array]:
+    """The process reward of a response, mean over the rows with tokens, all, correct, incorrect."""
     total = masked_sum(process.of(rollouts, mask), mask, axis=1)
     written, right = has_tokens(mask), is_correct(rollouts.outcome)
     return {
@@ -68,16 +51,13 @@ def process_to_go(
     at_end: AtEnd = own_reward,
     discount: Unit = 1.0,
 ) -> Transform:
-    """A_t = Σ_{s ≥ t} γ^{s-t} r_s: what is still to be paid, on the way and at the end.
+    """A_t = Σ_{s ≥ t} γ^{s-t} r_s: the later rewards, of tokens and of the end.
 
     Args:
-      process: what tokens are paid on the way.
-      coefficient: α of it.
-      at_end: what the last token is paid: `own_reward`, `nothing_at_the_end`, or a
+      coefficient: α of the process reward.
+      at_end: reward of the last token: `own_reward`, `nothing_at_the_end`, or a
         `standardized_reward`.
-      discount: γ, in [0, 1].
-    Metrics: process_reward, the mean of what a response is paid on its way, and
-      process_reward/right, /wrong.
+    Metrics: process_reward, the mean per response, and process_reward/right, /wrong.
     """
 
     def apply(signals, context, state):
@@ -95,7 +75,7 @@ Table = Float[Array, "B T"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProcessReward(Part):
-    """What each token is paid on its way.
+    """Rewards of tokens.
 
     Fields:
       of: (rollouts, mask) -> [B, T], read on the mask only.

@@ -8,25 +8,15 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.advantages.group_relative import Statistic
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_has_tokens
-from rlvr_jax.types import replace
+from rlvr_jax.types import Mask, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
-from rlvr_jax.types.parts import part
 
-__all__ = [
-    "discounted_returns",
-    "generalized_advantage",
-    "generalized_advantages",
-    "is_last_token",
-    "reward_to_go",
-    "token_rewards",
-]
-
-BLOCK = 32
+_BLOCK = 32
 
 
 def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
@@ -36,18 +26,13 @@ def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
 
 
 def token_rewards(
-    reward: Float[Array, "B"],
-    mask: Bool[Array, "B T"],
-    log_ratio: Float[Array, "B T"] | None = None,
-    kl_coefficient: float = 0.0,
-) -> Float[Array, "B T"]:
-    """r_t = -β log_ratio_t at every token, and R on top at the last one; 0 off the mask.
+    reward: Rows, mask: Mask, log_ratio: Values | None = None, kl_coefficient: float = 0.0
+) -> Values:
+    """r_t = -β log_ratio_t at every token, plus R at the last one; 0 off the mask.
 
     Args:
-      reward: R, of the rollout.
-      mask: the tokens that count.
-      log_ratio: old_logp - reference_logp, nats; needed where β is not 0.
-      kl_coefficient: β, the price of the divergence from the reference.
+      log_ratio: old_logp - reference_logp, nats; required where β is not 0.
+      kl_coefficient: β.
     """
     rewards = jnp.where(is_last_token(mask), reward[:, None], 0)
     if kl_coefficient:
@@ -55,36 +40,28 @@ def token_rewards(
     return rewards
 
 
-def discounted_returns(
-    rewards: Float[Array, "B T"], mask: Bool[Array, "B T"], discount: float = 1.0
-) -> Float[Array, "B T"]:
+def discounted_returns(rewards: Values, mask: Mask, discount: float = 1.0) -> Values:
     """G_t = Σ_{s ≥ t} γ^{s-t} r_s over the mask; s - t counts positions. 0 off the mask."""
     terms = jnp.where(mask, rewards, 0)
     return jnp.where(mask, _backward(terms, jnp.full_like(terms, discount)), 0)
 
 
 def generalized_advantages(
-    rewards: Float[Array, "B T"],
-    values: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
-) -> Float[Array, "B T"]:
+    rewards: Values, values: Values, mask: Mask, discount: float = 1.0, trace_decay: float = 1.0
+) -> Values:
     """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
 
-    Positions off the mask (what a tool wrote) are skipped: t + 1 is the next token on the mask.
-    After the last one V and Â are 0. Â + V is the return to which a critic is fitted.
+    Positions off the mask (tokens of a tool) are skipped: t + 1 is the next token on the mask.
+    After the last one V and Â are 0. Â + V is the return to which a critic is fitted. With
+    γ = λ = 1 the result is the sum of the later rewards minus V.
 
     Args:
-      rewards: r, of each token.
-      values: V, the critic's estimates when the batch was drawn.
-      mask: the tokens that count.
-      discount: γ. With γ = λ = 1 the result is the sum of the later rewards minus V.
-      trace_decay: λ.
+      values: V, the critic's estimates at sampling time.
+      discount, trace_decay: γ and λ.
     Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
     """
-    # What a token hands to the one before it, γ V_t + γλ Â_t, is one recurrence, and Â_t is
-    # r_t - V_t plus what was handed to t.
+    # The term γ V_t + γλ Â_t of the token before t is one recurrence; Â_t is r_t - V_t plus that of
+    # the token after it.
     surprise = rewards - values
     terms = jnp.where(mask, discount * values + discount * trace_decay * surprise, 0)
     factors = jnp.where(mask, jnp.full_like(terms, discount * trace_decay), 1)
@@ -102,12 +79,10 @@ def reward_to_go(
     """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
 
     Args:
-      discount: γ, in [0, 1].
-      kl_coefficient: β of the divergence from the reference that is charged token by token, at
-        least 0.
-      center: a statistic (reward [B], group [B], where [B]) -> [B] that is taken from the reward
-        before the return is formed; where is true for the rows of groups with tokens.
-      baseline: b, a statistic that is taken from the return.
+      kl_coefficient: β of the divergence from the reference, per token.
+      center: a statistic that is subtracted from the reward before the return is formed; its
+        `where` is true for the rows of groups with tokens.
+      baseline: b, a statistic that is subtracted from the return.
     """
 
     def apply(signals, context, state):
@@ -132,9 +107,7 @@ def generalized_advantage(
     """Generalized advantages of the outcome and a critic's values; see `generalized_advantages`.
 
     Args:
-      discount, trace_decay: γ and λ, in [0, 1].
-      kl_coefficient: β of the divergence from the reference that is charged token by token, at
-        least 0.
+      kl_coefficient: β of the divergence from the reference, per token.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
     """
 
@@ -169,11 +142,11 @@ def _backward(terms, factors):
     fast on CPU.
     """
     rows, width = terms.shape
-    blocks = -(-width // BLOCK)
+    blocks = -(-width // _BLOCK)
 
     def side_by_side(values):
-        padded = jnp.pad(values, ((0, 0), (0, blocks * BLOCK - width)))
-        return jnp.moveaxis(padded.reshape(rows, blocks, BLOCK), 2, 0)
+        padded = jnp.pad(values, ((0, 0), (0, blocks * _BLOCK - width)))
+        return jnp.moveaxis(padded.reshape(rows, blocks, _BLOCK), 2, 0)
 
     def whole(carry, column):
         (total, factor), (term, own) = carry, column

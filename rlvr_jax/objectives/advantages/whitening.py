@@ -1,17 +1,13 @@
 """Standardisation of an advantage over all tokens of a batch."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min, masked_std
 from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
-from rlvr_jax.types import replace
+from rlvr_jax.types import part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
-
-__all__ = ["standardize_advantage", "whitened"]
 
 
 @part(writes={"advantage"})
@@ -26,13 +22,9 @@ def whitened(
     defaults; verl has ddof 1, ε = 1e-8 and no floor.
 
     Args:
-      estimator: the advantage that is whitened.
       ddof: the sum of squares is divided by n - ddof.
-      epsilon: ε, added to the variance.
-      floor: smallest variance; positive where ε is 0.
+      epsilon, floor: at least one is positive.
     Metrics: the estimator's.
-    Raises:
-      ValueError: epsilon and floor are both not positive.
     Source: REINFORCE++, https://github.com/OpenRLHF/OpenRLHF.
     """
     if not (epsilon > 0 or floor > 0):
@@ -60,20 +52,11 @@ def whitened(
     )
 
 
-Table = Float[Array, "B T"]
-
-
 @part(writes={"advantage"}, once=True)
 def standardize_advantage(
     epsilon: Positive, scope: Scope = within_batch, ddof: int = 1
 ) -> Transform:
-    """A' = (A - mean) / (std + ε) over the tokens that are compared.
-
-    Args:
-      epsilon: ε, positive, outside the root.
-      scope: which tokens are compared.
-      ddof: the sum of squares is divided by n - ddof.
-    """
+    """A' = (A - mean) / (std + ε) over the tokens of a set of `scope`, std with n - `ddof`."""
 
     def apply(signals, context, state):
         sets = scope(context.rollouts)

@@ -1,9 +1,8 @@
-"""The algebra: what a part of an objective is, and how parts make a loss.
+"""The algebra: parts of an objective, and their composition to a loss.
 
-`objective(...)` joins parts into an `Objective`. A part is a `Transform`, a `Surrogate` or an
+`objective(...)` composes parts to an `Objective`. A part is a `Transform`, a `Surrogate` or an
 `Aggregation`; `rlvr_jax.types.parts.part` makes them values; `Spec`, `Context` and `UpdatePlan` are
-what parts are told. `summarize` gives the numbers that every objective reports. `inputs` says what
-a part may ask for; it is read by the algebra itself.
+their inputs. `summarize` computes the metrics of every objective. `inputs` checks what parts read.
 """
 
 from rlvr_jax.objectives.algebra.core import *

@@ -6,9 +6,8 @@ penalty or to the term, and the aggregation averages
 
     loss = aggregate(weight · surrogate + penalty) + term
 
-What is decided (advantage, weight, mask, clip bounds) carries no gradient: the chain stops it after
-each part. Off the mask nothing is read: whatever stands there, NaN included, is replaced by 0
-first.
+Decisions (advantage, weight, mask, clip bounds) carry no gradient: the chain stops it after each
+part. Off the mask nothing is read: any value there, NaN included, is replaced by 0 first.
 """
 
 import zlib
@@ -46,9 +45,7 @@ from rlvr_jax.objectives.algebra.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 from rlvr_jax.types.parts import Part, named_parts, part
 
-__all__ = ["Objective", "objective"]
-
-DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
+_DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,20 +56,18 @@ class Objective(Part):
       init: (spec) -> state, a dict from the names of the parts that have state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
         0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite. Where
-        the loss is not finite the state stays as it was.
+        the loss is not finite the state does not change.
       decide_once: (rollouts, state, key) -> (rollouts, state, metrics): for a batch that is split
-        into several updates, what its first parts decide about the batch as a whole. The rollouts
-        that come back say it (`advantage`, `weight`, `kept`), and the losses of the updates go on
-        from there. None if already the first part has to be asked at every update.
+        into several updates, the decisions of its first parts about the whole batch. The returned
+        rollouts hold them (`advantage`, `weight`, `kept`) for the losses of the updates. None if
+        already the first part is called at every update.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
-        regularizers (which act on every token): what was decided about each token. But `chosen` is
-        that of the regularizers, too.
-      token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
+        regularizers (which act on every token); `chosen` includes that of the regularizers.
+      token_loss: (stats, rollouts, state, key) -> [B, T], the input of the aggregation; 0 off the
         mask.
-      reads: what must be measured, see `Transform`; always contains "logp".
-      once_reads: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
-      options: with which arguments of `token_stats`, of all parts together.
-      records: see `Transform`, of all parts together.
+      reads: see `Transform`; always contains "logp".
+      once_reads: those of `decide_once`, where "logp" means `old_logp`.
+      options, records: see `Transform`, of all parts together.
       labels: one per part, in order of action.
       remarks: (plan) -> sentences about parts that cannot act under this plan.
     """
@@ -102,18 +97,16 @@ def objective(
     """Composes parts into a loss on `[B, T]` arrays.
 
     Args:
-      advantage: writes `advantage`.
-      transforms: change what was decided, in the given order.
+      transforms: act in the given order.
       surrogate: sets ratio and trust region before all of them, and the token loss after.
       regularizers: add to `penalty` or `term`, with gradient.
-      aggregation: token losses to scalar.
-    Metrics of the loss: clipped_share (of the tokens, those where the clip decides), covariance
+    Metrics of the loss: clipped_share (fraction of the tokens where the clip decides), covariance
       (of advantage and log-prob over the tokens), ratio/min, ratio/mean, ratio/max and
-      ratio/effective_sample_size (share of the tokens) before any clipping; and those of the parts.
-      Where two parts have a metric of one name, the later one is called <part>/<metric>.
+      ratio/effective_sample_size (fraction of the tokens) before any clipping; and those of the
+      parts. Of two metrics of one name the later one is called <part>/<metric>.
     Raises:
-      ValueError: a part needs what nobody measures, or two parts want one option at two values;
-        when `loss` is called, a statistic that is needed is missing, or shapes disagree.
+      ValueError: a part reads an unknown statistic, or two parts set one option to two values; when
+        `loss` is called, a required statistic is missing, or shapes disagree.
     """
     decisions = named_parts([advantage, *transforms])
     additions = named_parts(regularizers, taken=decisions)
@@ -127,7 +120,7 @@ def objective(
     measured = False
     for one in decisions.values():
         measured |= bool(one.reads & MEASURED)
-        # Of a batch that is one update, its own pass measures what is compared over it.
+        # If a batch is one update, its own pass measures the statistics over the batch.
         if one.once and one is not advantage and measured:
             reads |= {"batch_statistics"}
 
@@ -142,7 +135,7 @@ def objective(
             answer = _applied(one, name, signals, own, state)
             check_answer(one, signals, answer, context.rollouts.mask)
             signals, new_state, measured = answer
-            stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
+            stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in _DECIDED}
             signals = replace(signals, **stopped)
             check_new_state(name, state.get(name, ()), new_state)
             if name in state:
@@ -184,7 +177,7 @@ def objective(
     def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
         values, signals, moved, metrics = losses(stats, rollouts, state, key)
         total = aggregation(values, signals.mask) + signals.term
-        # A grade that is no number could vanish in a comparison with those of its group.
+        # A grade that is not a number could vanish in a comparison with those of its group.
         total = jnp.where(_graded(rollouts), total, jnp.nan)
         state = _kept(jnp.isfinite(total), moved, state)
         return total, (state, jax.lax.stop_gradient(metrics))
@@ -199,7 +192,7 @@ def objective(
         nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
         _, clean = on_mask(TokenStats(logp=nothing), rollouts)
         old_logp = nothing if clean.old_logp is None else clean.old_logp
-        # There is no policy yet and no trust region: who reads them fails.
+        # There is no policy yet and no trust region: parts that read them fail.
         context = Context(TokenStats(), clean, old_logp, key)
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
@@ -243,12 +236,12 @@ def _graded(rollouts):
 
 
 def _kept(usable, moved, state):
-    """The new state if the batch gave numbers: a bad one must not be remembered for ever."""
+    """The new state if the batch is usable, so that a bad one has no lasting effect."""
     return jax.tree.map(lambda new, old: jnp.where(usable, new, old), moved, state)
 
 
 def _applied(own, name, signals, context, state):
-    """What a part returns; an error names the part that reads what was not measured."""
+    """The result of a part; an error names the part that reads a missing statistic."""
     has_state = name not in state and own.init is not no_state
     if has_state and jax.tree.leaves(jax.eval_shape(lambda: own.init(Spec(1, 1, 1)))):
         raise ValueError(
@@ -265,7 +258,7 @@ def _applied(own, name, signals, context, state):
 
 
 def _decided_once(decisions, advantage):
-    """The parts that come before any that has to be asked at every update."""
+    """The parts before the first one that is called at every update."""
     chosen = {}
     for name, one in decisions.items():
         if not (one.once or (one is advantage and not one.reads & MEASURED)):
@@ -275,7 +268,7 @@ def _decided_once(decisions, advantage):
 
 
 def _merged(parts):
-    """What parts want, by their labels, as one; they must not want different things."""
+    """The options or records of parts, by their labels, as one; they must agree."""
     merged, owner = {}, {}
     for label, pairs in parts.items():
         for name, value in pairs:

@@ -1,4 +1,4 @@
-"""What parts of an objective may ask for, and what becomes of the arrays before they see them."""
+"""The inputs of parts: which names exist, checks of arrays, and zeros off the mask."""
 
 import dataclasses
 import difflib
@@ -14,33 +14,18 @@ from rlvr_jax.keys import checked_key
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
 
-__all__ = [
-    "MEASURED",
-    "READABLE",
-    "RECORDS",
-    "STATISTICS",
-    "check_answer",
-    "check_carried",
-    "check_inputs",
-    "check_new_state",
-    "check_reads",
-    "check_recorded",
-    "on_mask",
-    "wide",
-]
-
 Reader = Transform | Surrogate
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
-# What the sampler does not record, and a part therefore has to ask for.
+# Records that the sampler does not write: a part has to name them in `reads`.
 RECORDS = tuple(
     entry.name
     for entry in dataclasses.fields(Rollouts)
     if entry.default is None and entry.name not in ("old_logp", "advantage", "weight", "kept")
 )
-# Of the current policy, which at the first update of a batch is the old one.
+# Statistics of the current policy, which at the first update of a batch is the old one.
 MEASURED = frozenset((*STATISTICS, *(name for name in RECORDS if name.startswith("old_"))))
-# What the sampler records, and other people's batches may lack: need -> field of the rollouts.
+# Records of the sampler that third-party batches may lack: name -> field of the rollouts.
 SAMPLED = {"behaviour_logp": "behaviour_logp", "sampled_entropy": "entropy"}
 READABLE = (*STATISTICS, *RECORDS, *SAMPLED, "batch_statistics")
 # Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
@@ -53,7 +38,7 @@ PER_TOKEN = {
 
 
 def check_reads(part: Reader) -> None:
-    """Refuses a part that reads what is in no record, with the closest names."""
+    """Refuses a part that reads an unknown name, with the closest names."""
     for name in sorted(part.reads - set(READABLE)):
         close = difflib.get_close_matches(name, READABLE, n=3, cutoff=0.5) or READABLE
         raise ValueError(
@@ -63,8 +48,8 @@ def check_reads(part: Reader) -> None:
 
 
 def check_answer(part: Transform, before: Signals, answer: Any, mask: Bool[Array, "B T"]) -> None:
-    """Refuses what a part returns if it is not (signals, state, metrics), if signals have another
-    shape than the mask, or if it changed a signal that it does not name in `writes`."""
+    """Refuses a result that is not (signals, state, metrics), signals of another shape than the
+    mask, and changes of signals that are not in `writes`."""
     label = part.label
     if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[0], Signals)):
         raise ValueError(
@@ -87,8 +72,8 @@ def check_answer(part: Transform, before: Signals, answer: Any, mask: Bool[Array
 
 
 def check_carried(state: Any, key: Any) -> None:
-    """Refuses what is no state of an objective, and a missing key or one of a generator with which
-    the choices for a token depend on the others."""
+    """Refuses a value that is not a state, a missing key, and keys of a generator with which the
+    choices for a token depend on the others."""
     if not isinstance(state, Mapping):
         raise ValueError(
             "loss: state must be what objective.init(Spec(prompts, B, T)) or the last call gave,"
@@ -100,8 +85,8 @@ def check_carried(state: Any, key: Any) -> None:
 
 
 def check_new_state(part: str, before: Any, after: Any) -> None:
-    """Refuses a state that does not keep its fields, shapes and dtypes, of which no checkpoint can
-    be read; where the call is compiled, before anything is changed."""
+    """Refuses changes of the state's fields, shapes and dtypes, with which no checkpoint can be
+    read; in a compiled call, before any change."""
     kinds = []
     for state in (before, after):
         leaves = jax.tree.leaves_with_path(jax.eval_shape(lambda state: state, state))
@@ -122,8 +107,7 @@ def check_new_state(part: str, before: Any, after: Any) -> None:
 
 
 def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader]) -> None:
-    """Refuses a batch that lacks what a part reads, and arrays of other shapes than the mask asks
-    for."""
+    """Refuses a batch that lacks an input of a part, and arrays that do not fit the mask."""
     mask = rollouts.mask
     if mask.ndim != 2 or mask.dtype != bool:
         raise ValueError(
@@ -154,7 +138,7 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader])
 
 
 def _check_last_axes(part, stats, rollouts) -> None:
-    """Refuses arrays of another K than the part asked for in its options and records."""
+    """Refuses arrays of another K than in the part's options and records."""
     wanted = {}
     if top_k := dict(part.options).get("top_k"):
         wanted |= dict.fromkeys(("topk_logp", "topk_ids", "old_topk_logp"), top_k)
@@ -173,10 +157,7 @@ def _check_last_axes(part, stats, rollouts) -> None:
 
 
 def check_recorded(rollouts: Rollouts, parts: Iterable[Reader]) -> None:
-    """Refuses rollouts that lack what parts read of the policy that sampled, or of other records.
-
-    What they need of the log-probs is then `old_logp`.
-    """
+    """Refuses rollouts that lack records which parts read; "logp" means `old_logp` here."""
     for part in parts:
         for need in sorted(part.reads - {"batch_statistics"}):
             name = "old_logp" if need == "logp" else SAMPLED.get(need, need)
@@ -196,14 +177,14 @@ def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], r
 
 
 def wide(dtype: DTypeLike) -> Any:
-    """float64 for float64, else float32: in which numbers of this dtype are computed with."""
+    """The dtype of computations with numbers of this dtype: float64 for float64, else float32."""
     return jnp.float64 if dtype == jnp.float64 else jnp.float32
 
 
 def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:
-    """Zeroes what stands off the mask and gives all numbers the dtype of the statistics, float32 at
-    least; rewards that are bools or integers are numbers. Supervised rows are groups of their own:
-    nobody is compared with them."""
+    """Sets values off the mask to 0, and all numbers to the dtype of the statistics, float32 at
+    least, also rewards that are bools or integers. Each supervised row becomes a group of its own.
+    """
     mask, dtype = rollouts.mask, wide(stats.logp.dtype)
     if rollouts.supervised is not None:
         apart = jnp.min(rollouts.group) - 1 - jnp.arange(mask.shape[0], dtype=rollouts.group.dtype)

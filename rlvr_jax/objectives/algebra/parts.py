@@ -1,4 +1,4 @@
-"""What a part of an objective is, and what it may read."""
+"""The parts of an objective and their inputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,17 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.types import Rollouts, Signals, TokenStats
-from rlvr_jax.types.parts import Part
-
-__all__ = [
-    "Aggregation",
-    "Context",
-    "Spec",
-    "Surrogate",
-    "Transform",
-    "UpdatePlan",
-]
+from rlvr_jax.types import Part, Rollouts, Signals, TokenStats
 
 Options = tuple[tuple[str, float], ...]
 Records = tuple[tuple[str, int | tuple[float, ...]], ...]
@@ -34,7 +24,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """What a part may know about the run: optimizer steps per batch, and rollouts per prompt."""
+    """The plan of a run: optimizer steps per batch, and rollouts per prompt."""
 
     updates_per_batch: int
     group_size: int
@@ -42,16 +32,16 @@ class UpdatePlan:
 
 @dataclass(frozen=True)
 class Context:
-    """What a part may read.
+    """The input of a part.
 
     Fields:
       stats: `TokenStats` of the current policy, 0 off the mask, differentiable.
       rollouts: the batch, in the dtype of the statistics, per-token numbers 0 off the mask.
-      old_logp: [B, T], denominator of the ratio: `rollouts.old_logp`, or the current log-probs
-        without gradient where that is None (the ratio is then exactly 1).
-      key: PRNG key of this part alone, to be used once.
-      scored_logp: [B, T], current log-probs of the tokens on the mask and of those of supervised
-        rows, which stand nowhere else; differentiable, for `imitate`.
+      old_logp: denominator of the ratio: `rollouts.old_logp`, or the current log-probs without
+        gradient where that is None (the ratio is then exactly 1).
+      key: PRNG key of this part, used once.
+      scored_logp: current log-probs of the tokens on the mask and of supervised rows;
+        differentiable, for `imitate`.
     """
 
     stats: TokenStats
@@ -72,6 +62,11 @@ def no_remark(plan: UpdatePlan) -> None:
     del plan
 
 
+def at_one_update(text: str) -> Callable[[UpdatePlan], str | None]:
+    """The remark of a part that does not act with one update per batch."""
+    return lambda plan: text if plan.updates_per_batch == 1 else None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Transform(Part):
     """A part that decides something: an advantage, a token transform or a regularizer.
@@ -80,19 +75,18 @@ class Transform(Part):
       apply: (signals, context, state) -> (signals, state, metrics).
       init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
       reads: names among the fields of `TokenStats`, the optional fields of `Rollouts`
-        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy is
-        taken over the batch; with micro-batches this costs a second pass).
-      writes: the signals that it changes; it is refused if it changes others. None: not checked.
+        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy
+        over the batch; with micro-batches this costs a second pass).
+      writes: the signals that it changes; changes of others are refused. None: not checked.
       remark: (plan) -> the rest of a sentence that begins with the part's label, if the part cannot
         act under this plan, else None.
-      options: arguments of `token_stats` with which its statistics are measured, name and value,
-        e.g. (("top_k", 8),).
-      once: it decides about the whole batch before that is split into updates, for it compares
-        rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
-        and write advantage, weight and mask. An advantage that reads no statistics is decided once
-        in any case; after a part that is not, all are called at every update.
-      records: how fields of the rollouts that it reads must have been made, name and value: the
-        temperatures of "old_tempered_logp", the number of "component_rewards".
+      options: arguments of `token_stats` for its statistics, e.g. (("top_k", 8),).
+      once: it decides about the whole batch before that is split into updates, because it compares
+        rollouts. It may read `old_logp` and `rollouts` of the context, not `stats`, and write
+        advantage, weight and mask. An advantage that reads no statistics always decides once; after
+        a part that does not, all are called at every update.
+      records: properties of the rollouts' fields that it reads: the temperatures of
+        "old_tempered_logp", the number of "component_rewards".
     """
 
     apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]]
@@ -124,7 +118,7 @@ class Surrogate(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Aggregation(Part):
-    """How token losses become one number: loss = Σ weights(mask) · values over the mask.
+    """The weighted sum of token losses: loss = Σ weights(mask) · values over the mask.
 
     Fields:
       weights: (mask [B, T], dtype) -> [B, T], d loss / d token loss; read on the mask only.

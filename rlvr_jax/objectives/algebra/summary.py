@@ -8,8 +8,6 @@ from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, maske
 from rlvr_jax.objectives.statistics.ratios import is_clipped
 from rlvr_jax.types import Signals
 
-__all__ = ["effective_sample_size", "summarize"]
-
 
 def summarize(signals: Signals, logp: Float[Array, "B T"]) -> dict[str, Float[Array, ""]]:
     """The metrics of `objective`, taken over the mask; all 0 for an empty one."""

@@ -1,10 +1,10 @@
-"""Regularizers: terms beside the policy loss, of a token (`penalty`) or of the batch (`term`).
+"""Regularizers: terms added to the policy loss, of a token (`penalty`) or of the batch (`term`).
 
     entropy          `entropy_bonus`
-    near a reference `kl_penalty`; `scale_of_cell` gives it a weight by the label of a row
+    near a reference `kl_penalty`; `scale_of_cell` weighs it by the label of a row
     preferences      `implicit_reward_loss`, `best_against_rest`
     demonstrations   `imitate`
-    of your own      `statistic_penalty`, `statistic_term`
+    custom           `statistic_penalty`, `statistic_term`
 
 The divergences that `kl_penalty` takes are `rlvr_jax.objectives.statistics.divergences`. A
 regularizer of one paper is in that paper's file.

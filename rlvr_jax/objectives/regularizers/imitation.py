@@ -1,4 +1,4 @@
-"""Imitation: the log-likelihood of answers that are to be repeated, whatever they were worth."""
+"""Imitation: the log-likelihood of responses, independent of their rewards."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,11 +6,8 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative
-from rlvr_jax.types.parts import part
-
-__all__ = ["imitate", "supervised_tokens"]
 
 Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
 Factor = Callable[[Rollouts], Float[Array, "B T"]]
@@ -31,11 +28,9 @@ def imitate(
     """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
 
     Args:
-      weight: of the mean, at least 0.
       where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
-      reads: optional records of the rollouts that it reads.
-      factor: (rollouts) -> [B, T], of the tokens' losses; the mean is over the tokens all the same.
-        None: 1.
+      reads: optional records of the rollouts that `where` and `factor` read.
+      factor: (rollouts) -> [B, T], of the tokens' losses, not of their number. None: 1.
     Metrics: imitation_loss (the mean), imitated_tokens (their number).
     """
 
@@ -45,7 +40,7 @@ def imitate(
         logp = logp if factor is None else factor(context.rollouts) * logp
         loss = -masked_mean(logp, tokens)
         signals = replace(signals, term=signals.term + weight * loss)
-        told = {"imitation_loss": loss, "imitated_tokens": masked_count(tokens).astype(loss.dtype)}
-        return signals, state, told
+        number = masked_count(tokens).astype(loss.dtype)
+        return signals, state, {"imitation_loss": loss, "imitated_tokens": number}
 
     return Transform(apply, reads={"logp", *reads})

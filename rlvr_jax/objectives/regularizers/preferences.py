@@ -6,12 +6,9 @@ The implicit reward of a rollout is r_i = β Σ_t (logp - reference_logp). A los
 | loss | of | value |
 |---|---|---|
 | `logistic_pairs` | pairs | -log σ(r_w - r_l): DPO; the level of r is free |
-| `contrastive_pairs` | pairs | -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): NCA |
-| `cross_entropy` | rollouts | -log σ(r) if right, -log σ(-r) if wrong: σ(r) is a probability |
-| `prospect` | rollouts | 1 - σ(r - βK) if right, 1 - σ(βK - r) if wrong: KTO |
 
-K = max(0, mean Σ_t log-ratio) over the rollouts, without gradient. Means are over pairs or
-rollouts; without any, and for a batch without tokens, the loss is 0.
+`implicit_prm` has further losses. Means are over pairs or rollouts; without any, and for a batch
+without tokens, the loss is 0.
 """
 
 from collections.abc import Callable
@@ -24,29 +21,18 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import is_correct, replace
+from rlvr_jax.types import Ids, Mask, RowMask, Rows, Values, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
-
-__all__ = [
-    "ImplicitLoss",
-    "ImplicitRewards",
-    "first_pairs",
-    "implicit_reward_loss",
-    "log_ratio_sum",
-    "logistic_pairs",
-    "right_wrong_pairs",
-]
 
 
 class ImplicitRewards(NamedTuple):
-    """What a loss may read.
+    """The input of a loss.
 
     Fields:
-      reward: [B], r, with gradient.
-      right: [B], whether the outcome is right.
-      written: [B], which rows have tokens; means run over these.
-      partner: int [B], the row of the other outcome it is paired with, -1 if none.
+      reward: r, with gradient.
+      right: whether the outcome is correct.
+      written: which rows have tokens; means run over these.
+      partner: the row of the other outcome in its pair, -1 if none.
       scale: β.
     """
 
@@ -61,23 +47,17 @@ ImplicitLoss = Callable[[ImplicitRewards], Array]
 
 
 def right_wrong_pairs(
-    right: Bool[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Int[Array, "B"]:
-    """Pairs the k-th right with the k-th wrong rollout of a group, in the order of `rollout_id`.
+    right: RowMask, group: Ids, rollout_id: Ids, where: RowMask | None = None
+) -> Ids:
+    """Pairs the k-th correct with the k-th incorrect rollout of a group, by `rollout_id`.
 
     Args:
-      right: whether the rollout is right.
-      group: id of the group of each rollout.
-      rollout_id: distinct within a group.
       where: the rows that are paired.
     Returns:
       Row of the partner; -1 where the group has fewer of the other kind.
     """
     counted = jnp.ones_like(right) if where is None else where
-    # In each group first the wrong ones, then the right ones, then those that do not count.
+    # In each group first the incorrect ones, then the correct ones, then those that do not count.
     kind = jnp.where(counted, right.astype(jnp.int32), 2)
     order = jnp.lexsort((rollout_id, kind, group))
     place = jnp.argsort(order).astype(jnp.int32)
@@ -90,20 +70,13 @@ def right_wrong_pairs(
     return jnp.where(paired, order[jnp.where(paired, other, 0)], -1).astype(jnp.int32)
 
 
-def first_pairs(
-    right: Bool[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"],
-    later: Bool[Array, "B"],
-) -> Int[Array, "B"]:
-    """Pairs the first right with the first wrong rollout of a group, and no others.
+def first_pairs(right: RowMask, group: Ids, rollout_id: Ids, where: RowMask, later: RowMask) -> Ids:
+    """Pairs only the first correct with the first incorrect rollout of a group.
 
     Args:
-      right, group, rollout_id, where: as for `right_wrong_pairs`.
-      later: rows that come behind all others of their kind, such as those with guidance.
+      later: rows that follow all others of their kind, such as those with guidance.
     Returns:
-      Row of the partner; -1 for a row without one, as in a group of one kind.
+      Row of the partner; -1 for a row without one.
     """
     # As floats, of which a whole number is exact up to 2^24 rows.
     order = jnp.argsort(jnp.lexsort((rollout_id, later))).astype(jnp.float32)
@@ -115,9 +88,7 @@ def first_pairs(
     return jnp.where(first, partner, -1)
 
 
-def log_ratio_sum(
-    logp: Float[Array, "B T"], reference_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B"]:
+def log_ratio_sum(logp: Values, reference_logp: Values, mask: Mask) -> Rows:
     """Σ_t (logp - reference_logp) over the tokens of each rollout, nats."""
     return masked_sum(logp - reference_logp, mask, axis=1)
 
@@ -140,14 +111,12 @@ def implicit_reward_loss(
 ) -> Transform:
     """Adds c · loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
 
-    Outcomes above one half are right; pairs are those of `right_wrong_pairs` among the rollouts
-    with tokens.
+    Pairs are those of `right_wrong_pairs` among the rollouts with tokens.
 
     Args:
-      scale: β, positive.
-      loss: one of this module.
+      scale: β.
       coefficient: c.
-      one_pair: of each group, that of `first_pairs`, `off_policy` rows behind the others.
+      one_pair: one of each group, that of `first_pairs`, `off_policy` rows after the others.
     Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
       have tokens; with `one_pair` paired_groups (count).
     """
@@ -174,6 +143,6 @@ def implicit_reward_loss(
     return Transform(apply, reads=reads)
 
 
-def first_of_pairs(given):
+def first_of_pairs(given: ImplicitRewards) -> Bool[Array, "B"]:
     """The correct rows that have a partner, bool [B]."""
     return given.right & (given.partner >= 0)

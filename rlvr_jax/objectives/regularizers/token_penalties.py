@@ -13,11 +13,8 @@ from jaxtyping import Array
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.objectives.statistics.divergences import Divergence, k3
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import Function, Signals, part, replace
 from rlvr_jax.types.hyperparameters import Finite, NonNegative
-from rlvr_jax.types.parts import Function, part
-
-__all__ = ["entropy_bonus", "kl_penalty", "scale_of_cell", "statistic_penalty", "statistic_term"]
 
 
 @part(writes={"penalty"})
@@ -28,7 +25,6 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
     vocabulary, where `kl_penalty` has an estimate at the sampled token.
 
     Args:
-      coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
     Metrics: statistic_penalty/<statistic>, its mean.
     """
@@ -44,10 +40,9 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
 
 @part(writes={"term"})
 def statistic_term(coefficient: Finite, statistic: str) -> Transform:
-    """Adds the token mean of a statistic to the loss, whatever the aggregation: term + c · mean s.
+    """Adds the token mean of a statistic to the loss, under any aggregation: term + c · mean s.
 
     Args:
-      coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
     Metrics: statistic_term/<statistic>, the mean.
     """
@@ -86,11 +81,10 @@ def kl_penalty(
     """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
 
     Args:
-      coefficient: β, at least 0.
       estimator: one of `rlvr_jax.objectives.statistics.divergences`; they differ in bias and
         gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
-      reads: optional records of the rollouts that the weight reads.
+      reads: optional records that the weight reads.
     Metrics: kl_penalty/<estimator>, its mean over the tokens before the weight.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
@@ -114,7 +108,7 @@ def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Functio
     `reads={"cell"}`.
 
     Args:
-      factors: by cell, finite.
+      factors: by cell.
       other: of all other rows.
     """
 

@@ -14,17 +14,8 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Ids, Rollouts, RowMask, Rows, part, replace
 from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
-
-__all__ = [
-    "best_against_rest",
-    "best_in_group",
-    "pair_losses",
-    "pairs_with_best",
-    "token_mean_score",
-]
 
 Score = Callable[[Array, Rollouts], Array]
 
@@ -34,17 +25,11 @@ def token_mean_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Floa
     return masked_mean(log_ratio, rollouts.mask, axis=1)
 
 
-def best_in_group(
-    reward: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Int[Array, "B"]:
+def best_in_group(reward: Rows, group: Ids, rollout_id: Ids, where: RowMask | None = None) -> Ids:
     """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`.
 
     Args:
-      reward, group, rollout_id: of the rollouts.
-      where: the rows that count; without any in the group another one.
+      where: the rows that count; in a group without any the result has no meaning.
     """
     value = reward if where is None else jnp.where(where, reward, -jnp.inf)
     order = jnp.lexsort((rollout_id, -value, group)).astype(jnp.int32)
@@ -54,15 +39,13 @@ def best_in_group(
 
 
 def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B"]:
-    """Rows that make a pair with the best one: of lower reward, and both have tokens."""
+    """Rows that form a pair with the best one: of lower reward, and both have tokens."""
     tokens = has_tokens(rollouts.mask)
     return (rollouts.reward < rollouts.reward[best]) & tokens & tokens[best]
 
 
-def pair_losses(
-    score: Float[Array, "B"], best: Int[Array, "B"], pairs: Bool[Array, "B"], coefficient: float
-) -> Float[Array, "B"]:
-    """-log σ(β (S_best - S_i)) for the rows that make a pair, 0 for the others.
+def pair_losses(score: Rows, best: Ids, pairs: RowMask, coefficient: float) -> Rows:
+    """-log σ(β (S_best - S_i)) for the rows that form a pair, 0 for the others.
 
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
@@ -76,9 +59,9 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
     The policy of the objective is the critic here. Without a pair the term is 0.
 
     Args:
-      coefficient: β, positive.
+      coefficient: β.
       score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Metrics: preferred_share, of the pairs that the critic orders as the rewards do.
+    Metrics: preferred_share, fraction of the pairs that the critic orders as the rewards do.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
 
@@ -93,6 +76,5 @@ def best_against_rest(coefficient: Positive, score: Score = token_mean_score) ->
         signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
         return signals, state, {"preferred_share": masked_mean(ordered, pairs)}
 
-    # Trajectories without turns are no matter of a critic of turns, whatever the score reads.
-    reads = {"logp", "reference_logp", "batch_statistics", "turn"}
-    return Transform(apply, reads=reads)
+    # A critic of turns requires turns, also if the score does not read them.
+    return Transform(apply, reads={"logp", "reference_logp", "batch_statistics", "turn"})

@@ -5,7 +5,7 @@
     of groups            `group_mean` … (groups), `group_rank` … (group_order), `trace_ids` …
                          (traces), `semantic_entropy`
     of the policy        `token_ratio` … (ratios), `token_covariance`
-    against another one  `k3` … (divergences), `token_log_ratio_reward` … (implicit_rewards)
+    against another one  `k3` … (divergences)
 
 Sums over tokens and rollouts go through the `masked_*` and `group_*` functions: padding, empty
 rollouts and uneven groups are solved there, once.
@@ -16,7 +16,6 @@ from rlvr_jax.objectives.statistics.covariance import *
 from rlvr_jax.objectives.statistics.divergences import *
 from rlvr_jax.objectives.statistics.group_order import *
 from rlvr_jax.objectives.statistics.groups import *
-from rlvr_jax.objectives.statistics.implicit_rewards import *
 from rlvr_jax.objectives.statistics.masked import *
 from rlvr_jax.objectives.statistics.order_statistics import *
 from rlvr_jax.objectives.statistics.ratios import *

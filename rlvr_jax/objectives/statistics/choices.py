@@ -2,7 +2,7 @@
 
 Both count over the `[B, T]` array without sorting or gathering it, so they shard by rows, and
 depend on `rollout_id` and the position in the response only: neither the order of rows nor the
-width of the padding changes who is chosen.
+width of the padding changes the choice.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from rlvr_jax.kernels.selection import random_subset, top_k
 from rlvr_jax.kernels.selection_search import first_k, ordered_bits
-
-__all__ = ["masked_top_k", "random_choice"]
+from rlvr_jax.types import Ids, Mask
 
 
 def masked_top_k(
@@ -29,13 +28,12 @@ def masked_top_k(
 
     Args:
       values: float32 or float64, not NaN where eligible.
-      eligible: bool, the tokens to choose from.
-      k: how many; may be traced; one number, or one per set in the shape of what `count` gives.
+      k: may be traced; one number, or one per set in the shape of the result of `count`.
       rollout_id: distinct for rows with eligible tokens.
-      count: (bool [B, T]) -> how many of each set are True, in a shape that broadcasts against
-        [B, T], e.g. by `scoped_count`. The choice is made in each set. None: in all together.
+      count: (bool [B, T]) -> number of True tokens of each set, in a shape that broadcasts against
+        [B, T], e.g. by `scoped_count`; the choice is made in each set. None: all are one set.
     Returns:
-      bool, True on exactly min(k, number eligible) tokens of each set.
+      True on exactly min(k, number eligible) tokens of each set.
     """
     if count is None:
         return top_k(values, eligible, k, rollout_id)
@@ -43,22 +41,16 @@ def masked_top_k(
 
 
 def random_choice(
-    eligible: Bool[Array, "B T"],
-    k: int | Int[Array, ""],
-    key: PRNGKeyArray | Shaped[Array, "2"],
-    rollout_id: Int[Array, "B"],
-) -> Bool[Array, "B T"]:
-    """Draws k eligible tokens uniformly without replacement; all of them if there are fewer.
+    eligible: Mask, k: int | Int[Array, ""], key: PRNGKeyArray | Shaped[Array, "2"], rollout_id: Ids
+) -> Mask:
+    """Samples k eligible tokens uniformly without replacement; all of them if there are fewer.
 
-    Every token draws 32 random bits from (key, rollout_id, position); the k largest are chosen.
-    Equal draws go to the smaller `rollout_id`; that any two tokens draw the same has chance 2⁻³².
+    Every token has 32 random bits from (key, rollout_id, position); the k largest are chosen. Equal
+    bits, of probability 2⁻³² for two tokens, go to the smaller `rollout_id`.
 
     Args:
-      eligible: bool, the tokens to choose from.
-      k: how many; may be traced.
+      k: may be traced.
       key: PRNG key, used once.
       rollout_id: distinct for rows with eligible tokens.
-    Returns:
-      bool, True on exactly min(k, number eligible) tokens.
     """
     return random_subset(eligible, k, key, rollout_id)

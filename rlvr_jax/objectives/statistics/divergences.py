@@ -1,15 +1,15 @@
-r"""Estimators of the divergence from a reference at the sampled token, and what they do as a loss.
+r"""Estimators of the divergence from a reference at the sampled token, and their gradients.
 
-With d = logp - reference_logp, x = exp(-d) and ρ = exp(logp - old_logp), tokens drawn from the
+With d = logp - reference_logp, x = exp(-d) and ρ = exp(logp - old_logp), tokens sampled from the
 policy (from the old policy in the last row):
 
 | name | value | d value / d logp | expected gradient as a loss |
 |---|---|---|---|
-| `k1` | d | 1 | 0: right in a reward, useless as a loss |
+| `k1` | d | 1 | 0: correct in a reward, useless as a loss |
 | `absolute` | \|d\| | sign d | of no divergence |
 | `k2` | d²/2 | d | that of KL(policy ‖ reference) |
 | `k3` | x + d - 1 | 1 - x | that of KL(reference ‖ policy) |
-| `k3_importance` | ρ (x + d - 1) | ρ d | that of KL(policy ‖ reference), off-policy too |
+| `k3_importance` | ρ (x + d - 1) | ρ d | that of KL(policy ‖ reference), also off-policy |
 
 All are functions (logp, reference_logp, old_logp) -> nats, of one shape, and clamp nothing;
 `k3_clamped` is the form of many trainers, that of `k3` up to 10 nats and flat beyond.
@@ -22,8 +22,6 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-
-__all__ = ["Divergence", "absolute", "k1", "k3", "k3_clamped", "k3_importance", "self_certainty"]
 
 Values = Float[Array, "..."]
 
@@ -61,12 +59,12 @@ def k3_clamped(logp: Values, reference_logp: Values, old_logp: Values) -> Values
 
 
 def k3_importance(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """ρ · k3, with gradient through ρ: both value and gradient are right off-policy."""
+    """ρ · k3, with gradient through ρ: value and gradient are correct off-policy."""
     return jnp.exp(logp - old_logp) * k3(logp, reference_logp, old_logp)
 
 
 def self_certainty(
     logsumexp: Float[Array, "B T"], mean_logit: Float[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """log Σ exp z - mean z = KL(uniform ‖ p) + log V: the more, the more peaked p is."""
+    """log Σ exp z - mean z = KL(uniform ‖ p) + log V: the larger, the more peaked p is."""
     return logsumexp - mean_logit

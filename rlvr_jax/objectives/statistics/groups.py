@@ -1,60 +1,38 @@
-"""Statistics over the rollouts of one prompt, given back to each rollout.
+"""Statistics over the rollouts of one prompt, at each rollout.
 
-A group is every row with the same id; ids are any integers and need not stand together. Each row of
-a group counts in statistics of its rewards, also one without tokens: an empty answer was graded
-like any other. Statistics of what was written run over the rows that `has_tokens`, those of the
-rewards of the batch over the groups that `group_has_tokens`: a group without tokens, which only
-fills the batch or has no verdict, is as if it were not there.
+A group is all rows with one id; ids are any integers in any order. Each row of a group counts in
+statistics of its rewards, also one without tokens: an empty response is graded as any other.
+Statistics of tokens run over the rows that `has_tokens`, those of the rewards of the batch over the
+groups that `group_has_tokens`: groups without tokens, which fill the batch or are ungraded, do not
+count.
 
-Means are taken of the distances from the smallest value of the group. Their rounding is small
-beside the spread of the values and not beside the values, so that an advantage that is divided by a
-small deviation does not depend on the order in which devices add. And the deviations of equal
-values are exactly 0.
+Means are those of the distances from the smallest value of the group. Their rounding is small
+relative to the spread of the values. So an advantage that is divided by a small deviation does not
+depend on the order in which devices add, and deviations of equal values are exactly 0.
 
-Arguments that several functions have:
+Arguments of several functions:
 
-    where: bool [B], the rows that count; every row of a group is given the result. A statistic of
-      no row is 0.
+    where: bool [B], the rows that count; every row of a group gets the result. A statistic of no
+      row is 0.
     weights: [B], ≥ 0, of the rows in a mean; rows of weight 0 do not count.
-    virtual: (value, number) of entries that every group is given on top of its rows.
+    virtual: (value, number) of entries that every group has on top of its rows.
 """
-
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Function, Ids, Rollouts, RowMask, Rows, part
 from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
-from rlvr_jax.types.parts import Function, part
 
-__all__ = [
-    "batch_mean",
-    "batch_std",
-    "finished_rows",
-    "group_all_equal",
-    "group_count",
-    "group_deviation",
-    "group_has_tokens",
-    "group_max",
-    "group_mean",
-    "group_others_mean",
-    "group_spread",
-    "group_std",
-    "group_sum",
-    "has_right_sibling",
-    "has_tokens",
-    "std_with_virtual",
-]
-
-Rows = Bool[Array, "B"] | None
-
-
+Where = Bool[Array, "B"] | None
 Virtual = tuple[float, int] | None
 
 
-Statistic = Callable[..., Float[Array, "B"]]
+def pair_ids(one: Int[Array, "B"], other: Int[Array, "B"]) -> Int[Array, "B"]:
+    """One id per pair of ids."""
+    places = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (one, other)]
+    return places[0] * one.shape[0] + places[1]
 
 
 def has_tokens(mask: Bool[Array, "B T"]) -> Bool[Array, "B"]:
@@ -67,22 +45,18 @@ def group_has_tokens(mask: Bool[Array, "B T"], group: Int[Array, "B"]) -> Bool[A
     return group_count(group, has_tokens(mask)) > 0
 
 
-def group_count(group: Int[Array, "B"], where: Rows = None) -> Int[Array, "B"]:
+def group_count(group: Int[Array, "B"], where: Where = None) -> Int[Array, "B"]:
     """Number of rollouts in the group of each rollout."""
     return group_sum(jnp.ones(group.shape, jnp.int32), group, where)
 
 
-def group_sum(
-    values: Float[Array, "B"] | Int[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"] | Int[Array, "B"]:
+def group_sum(values: Rows | Ids, group: Ids, where: Where = None) -> Rows | Ids:
     """Sum over the group."""
     counted = values if where is None else jnp.where(where, values, 0)
     return _reduced(jax.ops.segment_sum, counted, group)
 
 
-def group_max(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def group_max(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Largest value of the group."""
     return jnp.where(group_count(group, where) > 0, _extremes(values, group, where)[1], 0)
 
@@ -90,7 +64,7 @@ def group_max(
 def group_mean(
     values: Float[Array, "B"],
     group: Int[Array, "B"],
-    where: Rows = None,
+    where: Where = None,
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
@@ -102,7 +76,7 @@ def group_mean(
 def group_deviation(
     values: Float[Array, "B"],
     group: Int[Array, "B"],
-    where: Rows = None,
+    where: Where = None,
     weights: Float[Array, "B"] | None = None,
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
@@ -112,19 +86,9 @@ def group_deviation(
 
 
 def group_std(
-    values: Float[Array, "B"],
-    group: Int[Array, "B"],
-    ddof: int = 1,
-    where: Rows = None,
-    virtual: Virtual = None,
-) -> Float[Array, "B"]:
-    """Standard deviation over the group, in two passes; 0 for equal values and groups of one.
-
-    Args:
-      values: one number per rollout.
-      group: id of the group of each rollout.
-      ddof: the sum of squares is divided by n - ddof.
-    """
+    values: Rows, group: Ids, ddof: int = 1, where: Where = None, virtual: Virtual = None
+) -> Rows:
+    """Standard deviation, in two passes, with n - `ddof`; 0 for equal values and for one row."""
     smallest, distance = _mean_distance(values, group, where, None, virtual)
     deviation = (values - smallest) - distance
     squares, count = group_sum(deviation**2, group, where), group_count(group, where)
@@ -135,13 +99,14 @@ def group_std(
     return jnp.sqrt(squares / jnp.maximum(count - ddof, 1).astype(values.dtype))
 
 
+def group_z_score(values: Rows, group: Ids, epsilon: float, where: Where = None) -> Rows:
+    """(x - mean) / (std + ε) over the group, std with n - 1."""
+    return group_deviation(values, group, where) / (group_std(values, group, where=where) + epsilon)
+
+
 @part
 def mean_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
-    """`group_mean` with virtual entries: (values, group, where) -> [B].
-
-    Args:
-      value, number: of the entries.
-    """
+    """`group_mean` with virtual entries: (values, group, where) -> [B]."""
     return lambda values, group, where=None: group_mean(
         values, group, where, virtual=(value, number)
     )
@@ -155,9 +120,7 @@ def std_with_virtual(value: Finite, number: NonNegativeInt) -> Function:
     )
 
 
-def group_others_mean(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def group_others_mean(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Mean over the other rollouts of the group; the own value if there are none or all agree."""
     own = 1 if where is None else where.astype(values.dtype)
     number = group_count(group, where).astype(values.dtype) - own
@@ -165,31 +128,23 @@ def group_others_mean(
     return jnp.where(group_all_equal(values, group, where), values, others)
 
 
-def group_spread(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def group_spread(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Largest minus smallest value of the group."""
     smallest, largest = _extremes(values, group, where)
     return jnp.where(group_count(group, where) > 0, largest - smallest, 0)
 
 
-def group_all_equal(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Bool[Array, "B"]:
+def group_all_equal(values: Rows, group: Ids, where: Where = None) -> RowMask:
     """Whether all rollouts of the group have the same value; True for a group of one."""
     return group_spread(values, group, where) == 0
 
 
-def batch_mean(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def batch_mean(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Mean over the rollouts of the batch; exactly the common value if all are equal."""
     return group_mean(values, jnp.zeros_like(group), where)
 
 
-def batch_std(
-    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
-) -> Float[Array, "B"]:
+def batch_std(values: Rows, group: Ids, where: Where = None) -> Rows:
     """Standard deviation over the rollouts of the batch; the squares are divided by n - 1."""
     return group_std(values, jnp.zeros_like(group), where=where)
 
@@ -225,11 +180,11 @@ def _reduced(reduce, values, group):
 
 
 def has_right_sibling(rollouts: Rollouts, success: float = 0.5) -> Bool[Array, "B"]:
-    """Rows of whose group another row has an outcome of at least `success`."""
+    """Rows in whose group another row has an outcome of at least `success`."""
     right = (rollouts.outcome >= success).astype(jnp.int32)
     return group_sum(right, rollouts.group) > right
 
 
 def finished_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
-    """Rows with tokens that were not cut off."""
+    """Rows with tokens that were not truncated."""
     return ~rollouts.truncated & jnp.any(rollouts.mask, axis=1)

@@ -11,19 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from rlvr_jax.kernels.selection import quantile
 from rlvr_jax.kernels.selection_search import row_counts
 
-__all__ = [
-    "masked_count",
-    "masked_max",
-    "masked_mean",
-    "masked_min",
-    "masked_quantile",
-    "masked_rank",
-    "masked_std",
-    "masked_sum",
-    "share_of",
-]
-
-RANK_BLOCK = 64
+_RANK_BLOCK = 64
 
 
 def masked_count(mask: Bool[Array, "..."], axis: int | None = None) -> Int[Array, "..."]:
@@ -39,8 +27,6 @@ def masked_sum(
     """Sums the values on the mask; bool values count as 0 and 1.
 
     Args:
-      values: any shape.
-      mask: bool, the same shape.
       axis: as in `jnp.sum`; None sums everything.
     """
     if values.dtype == jnp.bool_:
@@ -51,7 +37,7 @@ def masked_sum(
 def masked_mean(
     values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis: int | None = None
 ) -> Shaped[Array, "..."]:
-    """Averages the values on the mask; 0 where the mask is empty. Arguments as in `masked_sum`."""
+    """Averages the values on the mask; 0 where the mask is empty."""
     total = masked_sum(values, mask, axis)
     return total / jnp.maximum(masked_count(mask, axis), 1).astype(total.dtype)
 
@@ -59,13 +45,7 @@ def masked_mean(
 def masked_std(
     values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int = 0
 ) -> Float[Array, ""]:
-    """Standard deviation of all values on the mask, in two passes; 0 for `ddof` values or fewer.
-
-    Args:
-      values: any shape.
-      mask: bool, the same shape.
-      ddof: the sum of squares is divided by n - ddof.
-    """
+    """Standard deviation of the values on the mask, with n - `ddof`; 0 for `ddof` or fewer."""
     squares = masked_sum((values - masked_mean(values, mask)) ** 2, mask)
     count = masked_count(mask)
     variance = squares / jnp.maximum(count - ddof, 1).astype(squares.dtype)
@@ -88,30 +68,26 @@ def masked_quantile(
     """The quantile of all values on the mask, with linear interpolation; 0 if there is none.
 
     With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), the default rule of numpy. No gradient.
-
-    Args:
-      values: any shape, finite on the mask.
-      mask: bool, the same shape.
-      fraction: in [0, 1].
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), the default rule of numpy. No gradient; values must be
+    finite on the mask.
     """
     return quantile(values, mask, fraction)
 
 
 def masked_rank(mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
-    """How many entries of the row are True, up to and with each: 1 at the first of them, int32.
+    """Number of True entries of the row up to and including each, int32.
 
-    `cumsum`, in half of its time on CPU: one product of each block of the row, and of the count
-    before it, with zeros and ones. Exact up to 2^24 tokens in a row.
+    It is `cumsum` in half of the time on CPU: one product of each block of the row, and of the
+    count before it, with zeros and ones. Exact up to 2^24 tokens in a row.
     """
     rows, width = mask.shape
-    blocks = -(-width // RANK_BLOCK)
-    padded = jnp.pad(mask, ((0, 0), (0, blocks * RANK_BLOCK - width)))
-    own = padded.reshape(rows, blocks, RANK_BLOCK)
+    blocks = -(-width // _RANK_BLOCK)
+    padded = jnp.pad(mask, ((0, 0), (0, blocks * _RANK_BLOCK - width)))
+    own = padded.reshape(rows, blocks, _RANK_BLOCK)
     count = jnp.sum(own, axis=2, keepdims=True, dtype=jnp.int32)
     before = jnp.cumsum(count, axis=1) - count
     terms = jnp.concatenate([own.astype(jnp.float32), before.astype(jnp.float32)], axis=2)
-    upto = jnp.triu(jnp.ones((RANK_BLOCK + 1, RANK_BLOCK), jnp.float32)).at[-1].set(1)
+    upto = jnp.triu(jnp.ones((_RANK_BLOCK + 1, _RANK_BLOCK), jnp.float32)).at[-1].set(1)
     rank = jnp.dot(terms, upto, precision=jax.lax.Precision.HIGHEST).astype(jnp.int32)
     return rank.reshape(rows, -1)[:, :width]
 

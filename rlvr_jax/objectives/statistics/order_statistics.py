@@ -8,16 +8,15 @@ and over segments.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.kernels import selection_search
-from rlvr_jax.kernels.selection_search import kth_largest, ordered_bits, row_counts
-
-__all__ = ["MAX", "MIN", "SUM", "Reduce", "kth_largest", "ordered_bits", "quantile"]
+from rlvr_jax.kernels.selection_search import row_counts
 
 SUM = (jnp.sum, jax.ops.segment_sum)
 MIN = (jnp.min, jax.ops.segment_min)
@@ -31,22 +30,15 @@ def quantile(
     """The quantile with linear interpolation, the default rule of numpy.
 
     With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value.
-
-    Args:
-      values: finite on the mask.
-      fraction: in [0, 1].
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value; they must be finite on the mask.
     """
 
     def count(chosen):
         return count_of_sets(chosen, reduce)
 
-    def smallest(candidates):
-        return reduce(MIN, candidates)
-
-    return selection_search.quantile(values, mask, fraction, count, smallest)
+    return selection_search.quantile(values, mask, fraction, count, partial(reduce, MIN))
 
 
-def count_of_sets(chosen, reduce):
-    # A set is made of whole rows.
+def count_of_sets(chosen: Bool[Array, "..."], reduce: Reduce) -> Int[Array, "..."]:
+    """Number of chosen tokens of each set, which is made of whole rows."""
     return reduce(SUM, row_counts(chosen)).astype(jnp.int32)

@@ -12,38 +12,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import Signals
-
-__all__ = [
-    "Ratio",
-    "clamped_token_ratio",
-    "clip_to_trusted",
-    "is_clipped",
-    "on_policy_ratio",
-    "sequence_ratio",
-    "token_ratio",
-]
+from rlvr_jax.types import Mask, Signals, Values
 
 Ratio = Callable[[Array, Array, Array], Array]
 
 
-def token_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """ρ_it = exp(logp_it - old_logp_it)."""
     return guarded_exp(jnp.where(mask, logp - old_logp, 0))
 
 
-def clamped_token_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def clamped_token_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """The token ratio with its logarithm clamped to ±20: finite in float32, flat beyond."""
     return jnp.exp(jnp.clip(jnp.where(mask, logp - old_logp, 0), -20, 20))
 
 
-def sequence_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def sequence_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """s_i at each token of a rollout, with the gradient s_i ∇logp_it at token t.
 
     A mean over the tokens of the rollout then has the gradient of s_i.
@@ -53,9 +37,7 @@ def sequence_ratio(
     return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
 
 
-def on_policy_ratio(
-    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B T"]:
+def on_policy_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     """1 with the gradient of logp: the policy gradient with a loss whose value is -A.
 
     The age of the rollouts is not corrected for.
@@ -87,7 +69,7 @@ def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
 
 @jax.custom_vjp
 def guarded_exp(x):
-    """exp(x), whose gradient is 0 where nothing is asked for: 0 times an overflow would be NaN."""
+    """exp(x) with gradient 0 where that of the result is 0: 0 times an overflow would be NaN."""
     return jnp.exp(x)
 
 

@@ -1,6 +1,6 @@
-"""Statistics over the tokens that are compared with each other, given back to each of them.
+"""Statistics over the tokens that are compared with each other, at each of them.
 
-Who is compared is a scope, a function (rollouts) -> `Sets`:
+A scope, a function (rollouts) -> `Sets`, decides which tokens are compared:
 
 | scope | a set is |
 |---|---|
@@ -9,43 +9,22 @@ Who is compared is a scope, a function (rollouts) -> `Sets`:
 | `within_group` | the tokens of all rollouts of a prompt, a long rollout counts for more |
 
 Every statistic takes values and a mask of one shape, [B, T] or [B, 1] for numbers of rollouts, and
-the sets; it returns what broadcasts against the values. Off the mask nothing is read. A set without
-a token on the mask gives 0.
+the sets; its result broadcasts against the values. Off the mask nothing is read. A set without a
+token on the mask gives 0.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.statistics.order_statistics import MAX, MIN, SUM, Reduce, quantile
-from rlvr_jax.types import Rollouts
-
-__all__ = [
-    "Scope",
-    "Sets",
-    "above_quantile",
-    "group_sets",
-    "min_max",
-    "scoped_count",
-    "scoped_max",
-    "scoped_mean",
-    "scoped_min",
-    "scoped_quantile",
-    "scoped_std",
-    "within_batch",
-    "within_group",
-    "within_response",
-    "z_score",
-]
-
-Values = Float[Array, "B T"]
-Mask = Bool[Array, "B T"]
+from rlvr_jax.types import Mask, Rollouts, Values
 
 
 class Sets(NamedTuple):
-    """How the tokens of a batch fall into sets.
+    """Sets of the tokens of a batch.
 
     Fields:
       reduce: (reduction, values [B, T]) -> its result per set, in a shape that broadcasts against
@@ -121,11 +100,7 @@ def scoped_max(values: Values, mask: Mask, sets: Sets) -> Float[Array, "..."]:
 
 
 def scoped_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Float[Array, "..."]:
-    """The quantile of the set with linear interpolation, as `masked_quantile` defines it.
-
-    Args:
-      fraction: in [0, 1].
-    """
+    """The quantile of the set with linear interpolation, as `masked_quantile` defines it."""
     return quantile(values, mask, fraction, sets.reduce)
 
 
@@ -135,24 +110,14 @@ def above_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> M
 
 
 def z_score(values: Values, mask: Mask, sets: Sets, ddof: int = 1, epsilon: float = 1e-6) -> Values:
-    """(x - mean) / (std + ε) over the set, 0 off the mask; exactly 0 for equal values.
-
-    Args:
-      ddof: as in `scoped_std`.
-      epsilon: ε, added to the deviation, outside its root; positive.
-    """
+    """(x - mean) / (std + ε) over the set, 0 off the mask; exactly 0 for equal values."""
     deviation = values - scoped_mean(values, mask, sets)
     scaled = deviation / (scoped_std(values, mask, sets, ddof) + epsilon)
     return jnp.where(mask, scaled, 0)
 
 
 def min_max(values: Values, mask: Mask, sets: Sets, epsilon: float, equal: float = 0.0) -> Values:
-    """(x - min) / (max - min + ε) over the set, in [0, 1], 0 off the mask.
-
-    Args:
-      epsilon: ε, positive.
-      equal: what the tokens of a set of equal values get.
-    """
+    """(x - min) / (max - min + ε) over the set, 0 off the mask; `equal` where max = min."""
     low = scoped_min(values, mask, sets)
     spread = scoped_max(values, mask, sets) - low
     scaled = jnp.where(spread > 0, (values - low) / (spread + epsilon), equal)

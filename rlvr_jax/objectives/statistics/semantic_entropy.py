@@ -1,38 +1,25 @@
-"""How much the answers to one prompt disagree."""
+"""Disagreement of the answers to one prompt."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.statistics.groups import group_sum
-
-__all__ = ["semantic_entropy"]
-
-Rows = Float[Array, "B"]
+from rlvr_jax.objectives.statistics.groups import group_sum, pair_ids
+from rlvr_jax.types import Ids, RowMask, Rows
 
 
-def semantic_entropy(
-    loglik: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Rows:
+def semantic_entropy(loglik: Rows, answer: Ids, group: Ids, where: RowMask | None = None) -> Rows:
     """Entropy over the distinct answers of a group, nats, given to each of its rollouts.
 
     p_k = Σ_{i with answer k} exp ℓ_i / Σ_i exp ℓ_i; SE = -Σ_k p_k ln p_k in [0, ln n]. With ℓ = 0
-    the p_k are shares of the rollouts.
+    the p_k are fractions of the rollouts.
 
     Args:
       loglik: ℓ, a log-likelihood of the rollout; of moderate size, as a mean over tokens is.
       answer: class of the final answer, compared within a group.
-      group: id of the group of each rollout.
       where: the rows that count; a group without any has 0.
     """
-    rows = group.shape[0]
-    place = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (group, answer)]
-    cluster = place[0] * rows + place[1]
     likelihood = jnp.exp(loglik) if where is None else jnp.where(where, jnp.exp(loglik), 0)
     total = group_sum(likelihood, group)
     own = likelihood / jnp.where(total > 0, total, 1)
-    share = group_sum(own, cluster)
+    share = group_sum(own, pair_ids(group, answer))
     terms = -own * jnp.log(jnp.where(share > 0, share, 1))
     return jnp.maximum(group_sum(terms, group), 0)

@@ -1,9 +1,8 @@
 """The steps of responses as rows of a table: column s of row i is the s-th step of rollout i.
 
-A step (or a turn) is the tokens on the mask that share an id ≥ 0. Steps stand in the order of their
-ids, ids that do not occur are skipped, and a statistic over steps counts each once, whatever its
-length. A table has the width T of the tokens, for there can be no more steps; `exists` says which
-columns hold one.
+A step (or a turn) is the tokens on the mask with one id ≥ 0. Steps are in the order of their ids,
+ids that do not occur are skipped, and a statistic over steps counts each once. A table has the
+width T of the tokens, the largest number of steps; `exists` marks columns with a step.
 """
 
 from typing import NamedTuple
@@ -13,16 +12,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.statistics.masked import masked_rank
-
-__all__ = [
-    "Steps",
-    "at_tokens",
-    "find_steps",
-    "next_step",
-    "previous_step",
-    "step_mean",
-    "step_sum",
-]
 
 
 class Steps(NamedTuple):
@@ -40,15 +29,10 @@ class Steps(NamedTuple):
 
 
 def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
-    """Numbers the steps of each row from 0; tokens with a negative id are in none.
-
-    Args:
-      ids: of steps or turns, in any order along the row.
-      mask: the tokens that count.
-    """
+    """Numbers the steps of each row from 0; tokens with a negative id are in none."""
     member = mask & (ids >= 0)
     width = ids.shape[1]
-    # Ids that count steps lie below T. Others are rare, and sorting them costs ten times as much.
+    # Ids that count steps are below T. Others are rare, and sorting them costs ten times as much.
     fit = jnp.all(jnp.where(member, ids, 0) < width)
     rank = jax.lax.cond(fit, _ranks_by_table, _ranks_by_sort, ids, member)
     count = jnp.max(jnp.where(member, rank, 0), axis=1, keepdims=True, initial=0)
@@ -56,11 +40,20 @@ def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
     return Steps(jnp.where(member, rank - 1, 0), member, column < count)
 
 
+def step_ends(steps: Steps) -> Bool[Array, "B T"]:
+    """The last token of each step."""
+    rows, width = steps.member.shape
+    position, row = jnp.arange(width, dtype=jnp.int32)[None], _row(rows)
+    own, flat = jnp.where(steps.member, position, -1), row * width + steps.index
+    last = jax.ops.segment_max(own.ravel(), flat.ravel(), num_segments=rows * width)
+    return steps.member & (position == last.reshape(rows, width)[row, steps.index])
+
+
 def step_sum(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
     """Sum over the tokens of each step, as a table; 0 where there is no step."""
-    row = jnp.arange(values.shape[0], dtype=jnp.int32)[:, None]
     terms = jnp.where(steps.member, values, 0)
-    return jnp.zeros(steps.exists.shape, terms.dtype).at[row, steps.index].add(terms)
+    table = jnp.zeros(steps.exists.shape, terms.dtype)
+    return table.at[_row(values.shape[0]), steps.index].add(terms)
 
 
 def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
@@ -70,7 +63,7 @@ def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
 
 
 def at_tokens(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
-    """What a table says about the step of each token; 0 for tokens in none."""
+    """The table's entry for the step of each token; 0 for tokens in none."""
     own = jnp.take_along_axis(table, steps.index, axis=1, mode="clip")
     return jnp.where(steps.member, own, 0)
 
@@ -86,13 +79,15 @@ def previous_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T
     return jnp.where(steps.exists, jnp.pad(table[:, :-1], ((0, 0), (1, 0))), 0)
 
 
+def _row(rows):
+    return jnp.arange(rows, dtype=jnp.int32)[:, None]
+
+
 def _ranks_by_table(ids, member):
     """How many ids of the row are at most that of each token, for ids below T."""
     rows, width = ids.shape
-    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
-    occurs = (
-        jnp.zeros((rows, width), bool).at[row, jnp.where(member, ids, width)].set(True, mode="drop")
-    )
+    place = jnp.where(member, ids, width)
+    occurs = jnp.zeros((rows, width), bool).at[_row(rows), place].set(True, mode="drop")
     return jnp.take_along_axis(masked_rank(occurs), jnp.where(member, ids, 0), axis=1)
 
 

@@ -1,36 +1,28 @@
-"""Statistics over the rows that are parts of one answer, given back to each row.
+"""Statistics over the rows of one response, at each row.
 
-A trace is every row with the same `Rollouts.trace`, in the order of `rollout_id`; -1 is a row that
-is an answer by itself. The functions of `groups` take `trace_ids` for groups, too.
+A trace is all rows with one `Rollouts.trace`, in the order of `rollout_id`; -1 is a row that is a
+response by itself. The functions of `groups` also take `trace_ids` for groups.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.objectives.statistics.groups import group_max, group_sum
-
-__all__ = ["last_of_trace", "of_last_row", "parent_rows", "trace_ids"]
+from rlvr_jax.types import Ids, Rows
 
 
 def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
-    """One number for each trace; a row that is an answer by itself has its own."""
+    """One number for each trace; a row that is a response by itself has its own."""
     alone = -1 - rollout_id
     return alone if trace is None else jnp.where(trace < 0, alone, trace)
 
 
 def last_of_trace(ids: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Bool[Array, "B"]:
-    """Rows that end their trace: one of each.
-
-    Args:
-      ids: of `trace_ids`.
-    """
-    # Every trace has a row, so nothing is the largest of none.
+    """Rows that end their trace, one of each; `ids` are those of `trace_ids`."""
     return rollout_id == group_max(rollout_id.astype(float), ids).astype(rollout_id.dtype)
 
 
-def of_last_row(
-    values: Float[Array, "B"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"]
-) -> Float[Array, "B"]:
+def of_last_row(values: Rows, ids: Ids, rollout_id: Ids) -> Rows:
     """The value that the last row of the trace has."""
     return group_sum(values, ids, where=last_of_trace(ids, rollout_id))
 

@@ -1,4 +1,4 @@
-"""Surrogates: the loss of a token; and the aggregations, how token losses become one number.
+"""Surrogates: the loss of a token; and aggregations of token losses.
 
     policy gradient  `ppo_clip`, `reinforce`, `importance_weighted`, `weighted_reinforce`,
                      `no_policy_loss`
@@ -14,7 +14,6 @@ A surrogate of one paper is in that paper's file.
 from rlvr_jax.objectives.surrogates.aggregations import *
 from rlvr_jax.objectives.surrogates.by_origin import *
 from rlvr_jax.objectives.surrogates.distillation import *
-from rlvr_jax.objectives.surrogates.frozen_weights import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *
 from rlvr_jax.objectives.surrogates.soft_tokens import *
 from rlvr_jax.public import public_names

@@ -1,4 +1,4 @@
-"""How token losses become one number, always with the denominators of the whole batch.
+"""Aggregations of token losses, always with the denominators of the whole batch.
 
 With n_i the tokens of rollout i on the mask, S the rollouts that have any, B the rows and L a
 constant:
@@ -12,25 +12,18 @@ constant:
 | `fixed_length_mean` | 1 / (B L) | Dr. GRPO |
 | `fixed_length_sum` | 1 / L | verl's "seq-mean-token-sum-norm" to 0.7.0: grows with the batch |
 
-An empty mask gives 0. Token means let long rollouts dominate; means per rollout favour short right
-and long wrong answers.
+An empty mask gives 0. Token means let long rollouts dominate; means per rollout favour short
+correct and long incorrect responses.
 """
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Aggregation
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
-
-__all__ = [
-    "fixed_length_mean",
-    "fixed_length_sum",
-    "rollout_mean_token_mean",
-    "rollout_mean_token_sum",
-    "row_mean_token_mean",
-    "token_mean",
-]
 
 
 @part
@@ -89,11 +82,7 @@ def fixed_length_mean(length: Count) -> Aggregation:
 
 @part
 def fixed_length_sum(length: Count) -> Aggregation:
-    """Sum over the tokens divided by a constant: Σ l / L; B times `fixed_length_mean`.
-
-    Args:
-      length: L, one constant for the whole run: the budget of response tokens.
-    """
+    """Sum over the tokens divided by a constant: Σ l / L; B times `fixed_length_mean`."""
 
     def weights(mask, dtype):
         return jnp.full(mask.shape, 1 / length, dtype)
@@ -107,11 +96,11 @@ def _per_token(mask, dtype):
     return jnp.broadcast_to(1 / counts[:, None], mask.shape)
 
 
-def rollouts_with_tokens(mask):
+def rollouts_with_tokens(mask: Bool[Array, "B T"]) -> Int[Array, ""]:
     """The number of rows with a token on the mask."""
     return masked_count(jnp.any(mask, axis=1))
 
 
-def at_least_one(count, dtype):
+def at_least_one(count: Int[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
     """A count as a divisor: at least 1."""
     return jnp.maximum(count, 1).astype(dtype)

@@ -1,4 +1,4 @@
-"""Batches in which some tokens are the policy's and some another's: a loss for either kind."""
+"""Batches in which some tokens are those of another policy: a loss for either kind."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,21 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
-from rlvr_jax.types import Rollouts, replace
-from rlvr_jax.types.hyperparameters import Positive
-from rlvr_jax.types.parts import part
-
-__all__ = [
-    "GIVEN",
-    "TEACHER",
-    "TOOL",
-    "by_origin",
-    "foreign_tokens",
-    "own_words",
-    "shaped_probability",
-]
+from rlvr_jax.types import Rollouts, part, replace
+from rlvr_jax.types.hyperparameters import NonNegative, Positive
 
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
@@ -53,15 +41,15 @@ def by_origin(
     where: Callable[[Rollouts], Array] = foreign_tokens,
     reads: Iterable[str] = ("off_policy",),
 ) -> Surrogate:
-    """One loss on the policy's own tokens, another one on those that somebody else wrote.
+    """One loss on the policy's own tokens, another one on those of another writer.
 
-    The old log-probs of foreign tokens are read by `foreign` alone: `own` finds the current ones
-    there, so that no ratio overflows beside the one that counts.
+    Only `foreign` reads the old log-probs of foreign tokens: `own` gets the current ones there, so
+    that no unused ratio overflows.
 
     Args:
       own, foreign: surrogates; the ratio and the trust region of a token are those of its own one.
       where: (rollouts) -> bool [B, T], the foreign tokens.
-      reads: optional records of the rollouts that `where` cannot do without.
+      reads: optional records of the rollouts that `where` requires.
     """
 
     def of_own(context):
@@ -91,25 +79,19 @@ def by_origin(
 
 
 @part
-def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
-    """-A f(π), f(π) = π / (π + γ): for tokens whose writer is taken to have been sure of them.
+def shaped_probability(gamma: Positive, clip: NonNegative | None = None) -> Surrogate:
+    """-A f(π), f(π) = π / (π + γ): for tokens whose writer is assumed to be certain of them.
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
     which passes over the tokens that the policy finds unlikely; that of f is A γ π / (π + γ)²,
     largest where π = γ. Nothing is read of the old policy.
 
     Args:
-      gamma: γ, positive.
-      clip: ε of max(-A f, -A clip(f, 1 - ε, 1 + ε)), which holds where A < 0 alone, as f is below
-        1; None: no clip.
-    Raises:
-      ValueError: gamma not positive, or a negative clip.
+      gamma: γ.
+      clip: ε of max(-A f, -A clip(f, 1 - ε, 1 + ε)), which only acts where A < 0, as f is below 1;
+        None: no clip.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
-    more = {}
-    if clip is not None:
-        check_at_least(0, "shaped_probability", clip=clip)
-        more["clip"] = float(clip)
 
     def prepare(signals, context):
         probability = jnp.exp(context.stats.logp)
@@ -127,9 +109,3 @@ def shaped_probability(gamma: Positive, clip: float | None = None) -> Surrogate:
         return jnp.maximum(plain, -signals.advantage * clip_to_trusted(signals))
 
     return Surrogate(prepare, loss)
-
-
-def unclipped_loss(signals, context):
-    """-A ρ at every token."""
-    del context
-    return -signals.advantage * signals.ratio

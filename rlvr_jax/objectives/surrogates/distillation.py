@@ -1,8 +1,8 @@
-"""Distillation: the loss of a token is how far the policy is from a teacher at it.
+"""Distillation: the loss of a token is the distance of the policy from a teacher at it.
 
-How far is a `Distance`: a number per token of the policy's and the teacher's distributions. A paper
-brings its own: SRPO one over the whole vocabulary, SDPO one over the policy's k likeliest tokens.
-Gradient flows through the policy alone.
+A `Distance` is a number per token of the policy's and the teacher's distributions. A paper has its
+own: SRPO one over the whole vocabulary, SDPO one over the policy's k likeliest tokens. Gradient
+flows only through the policy.
 """
 
 from collections.abc import Callable
@@ -13,12 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.parts import Context, Options, Surrogate
-from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
-from rlvr_jax.types import replace
+from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives.surrogates.policy_gradient import fixed_ratio, with_ratio
 from rlvr_jax.types.hyperparameters import Bound
 from rlvr_jax.types.parts import Part, part
-
-__all__ = ["Distance", "distilled"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +35,7 @@ class Distance(Part):
 
 @part
 def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
-    """w D: the distance from a teacher, whatever the advantage.
+    """w D: the distance from a teacher, for any advantage.
 
     Args:
       distance: D.
@@ -46,10 +44,6 @@ def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
 
-    def prepare(signals, context):
-        ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=jax.lax.stop_gradient(ratio))
-
     def loss(signals, context):
         values = distance.values(context)
         if cap is None:
@@ -57,4 +51,5 @@ def distilled(distance: Distance, cap: Bound | None = None) -> Surrogate:
         ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return jax.lax.stop_gradient(jnp.minimum(ratio, cap)) * values
 
+    prepare = with_ratio(fixed_ratio)
     return Surrogate(prepare, loss, reads=distance.reads | {"logp"}, options=distance.options)

@@ -1,20 +1,35 @@
 """Policy losses of a token, before weights and penalties."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from rlvr_jax.objectives.algebra.parts import Surrogate
+from rlvr_jax.objectives.algebra.parts import Context, Surrogate, at_one_update, no_remark
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
-from rlvr_jax.types import replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow
-from rlvr_jax.types.parts import part
+from rlvr_jax.types import Signals, part, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
 
-__all__ = ["importance_weighted", "no_policy_loss", "ppo_clip", "reinforce"]
+
+def with_ratio(
+    ratio: Ratio = token_ratio, low: float | None = None, high: float | None = None
+) -> Callable[[Signals, Context], Signals]:
+    """The `prepare` of a surrogate: sets the ratio, and the trust region if `low` is given."""
+
+    def prepare(signals, context):
+        own = ratio(context.stats.logp, context.old_logp, signals.mask)
+        if low is None:
+            return replace(signals, ratio=own)
+        clip_low, clip_high = (jnp.full_like(signals.clip_low, x) for x in (low, high))
+        return replace(signals, ratio=own, clip_low=clip_low, clip_high=clip_high)
+
+    return prepare
 
 
 @part
 def ppo_clip(
-    low: ClipLow, high: ClipHigh, ratio: Ratio = token_ratio, dual: float | None = None
+    low: ClipLow, high: ClipHigh, ratio: Ratio = token_ratio, dual: DualClip | None = None
 ) -> Surrogate:
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
@@ -24,25 +39,11 @@ def ppo_clip(
     `clipped_share`.
 
     Args:
-      low: half-width below 1 (ε_low), at least 0; with 1 or more nothing is clipped from below.
-      high: half-width above 1 (ε_high), at least 0.
+      low: with 1 or more nothing is clipped from below.
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
-      dual: c of the dual clip, above 1; None for none.
-    Raises:
-      ValueError: a negative half-width, or dual not above 1.
     Sources: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; Ye et al. 2020,
       https://arxiv.org/abs/1912.09729 (dual clip).
     """
-    if dual is not None and not dual > 1:
-        raise ValueError(f"ppo_clip: dual must be above 1 or None, got {dual}")
-
-    def prepare(signals, context):
-        return replace(
-            signals,
-            ratio=ratio(context.stats.logp, context.old_logp, signals.mask),
-            clip_low=jnp.full_like(signals.clip_low, low),
-            clip_high=jnp.full_like(signals.clip_high, high),
-        )
 
     def loss(signals, context):
         del context
@@ -56,12 +57,8 @@ def ppo_clip(
         highest = -dual * signals.advantage
         return jnp.where((signals.advantage < 0) & (values > highest), highest, values)
 
-    def remark(plan):
-        if plan.updates_per_batch == 1:
-            return "never clips: with one update per batch the ratio is exactly 1."
-        return None
-
-    return Surrogate(prepare, loss, remark)
+    remark = at_one_update("never clips: with one update per batch the ratio is exactly 1.")
+    return Surrogate(with_ratio(ratio, low, high), loss, remark)
 
 
 @part
@@ -71,15 +68,40 @@ def importance_weighted(ratio: Ratio = token_ratio) -> Surrogate:
     Args:
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
     """
+    return Surrogate(with_ratio(ratio), unclipped_loss)
 
-    def prepare(signals, context):
-        return replace(signals, ratio=ratio(context.stats.logp, context.old_logp, signals.mask))
+
+def unclipped_loss(signals: Signals, context: Context) -> Array:
+    """-A ρ at every token."""
+    del context
+    return -signals.advantage * signals.ratio
+
+
+@part
+def weighted_reinforce(
+    low: ClipLow = jnp.inf, high: ClipHigh = jnp.inf, ratio: Ratio = token_ratio
+) -> Surrogate:
+    """The policy gradient with a capped importance weight: -w A logp, w without gradient.
+
+    w = sg(clip(ρ, 1 - ε_low, 1 + ε_high)).
+    Inside the bounds the gradient is that of -A ρ; outside it is that of the bound, for both signs
+    of A, where `ppo_clip` silences a token. The value of the loss has no meaning. Transforms may
+    replace the bounds token by token.
+
+    Args:
+      low: with 1 or more small weights do not change.
+      high: inf for no cap.
+      ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
+    Source: MiniMax 2025, https://arxiv.org/abs/2506.13585.
+    """
 
     def loss(signals, context):
-        del context
-        return -signals.advantage * signals.ratio
+        weight = jax.lax.stop_gradient(clip_to_trusted(signals))
+        return -weight * signals.advantage * context.stats.logp
 
-    return Surrogate(prepare, loss)
+    idle = at_one_update("caps nothing: with one update per batch the ratio is exactly 1.")
+    remark = idle if low < 1 or high < jnp.inf else no_remark
+    return Surrogate(with_ratio(ratio, low, high), loss, remark)
 
 
 @part
@@ -87,14 +109,9 @@ def reinforce(corrected: bool = False) -> Surrogate:
     """The plain policy gradient, -A logp: no ratio enters the loss, it is only reported.
 
     Args:
-      corrected: advantages or weights allow for the age of the rollouts, of which nothing is said
-        then.
+      corrected: advantages or weights correct for the age of the rollouts; no remark then.
     Source: Williams 1992, https://doi.org/10.1007/BF00992696.
     """
-
-    def prepare(signals, context):
-        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=own)
 
     def loss(signals, context):
         return -signals.advantage * context.stats.logp
@@ -107,26 +124,25 @@ def reinforce(corrected: bool = False) -> Surrogate:
             )
         return None
 
-    return Surrogate(prepare, loss, remark)
+    return Surrogate(with_ratio(), loss, remark)
 
 
 @part
 def no_policy_loss() -> Surrogate:
     """No policy gradient: the loss is what the regularizers make it. The ratio is reported."""
 
-    def prepare(signals, context):
-        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
-        return replace(signals, ratio=jax.lax.stop_gradient(own))
-
     def loss(signals, context):
         del context
         return jnp.zeros_like(signals.advantage)
 
-    return Surrogate(prepare, loss)
+    return Surrogate(with_ratio(fixed_ratio), loss)
 
 
-def never_holds_back(plan):
-    """The remark of a surrogate whose bound cannot act, if there is one update per batch."""
-    if plan.updates_per_batch == 1:
-        return "holds nothing back: with one update per batch the ratio is exactly 1."
-    return None
+def fixed_ratio(logp: Array, old_logp: Array, mask: Array) -> Array:
+    """The token ratio without gradient, for a report."""
+    return jax.lax.stop_gradient(token_ratio(logp, old_logp, mask))
+
+
+never_holds_back = at_one_update(
+    "holds nothing back: with one update per batch the ratio is exactly 1."
+)

@@ -1,4 +1,4 @@
-"""Soft tokens: positions where the policy fed itself a mixture of embeddings instead of one token.
+"""Soft tokens: positions where the policy's input is a mixture of embeddings instead of one token.
 
 Sampling. The k most probable tokens are cut to their nucleus and renormalized; with Gumbel noise ε
 the mixture has the weights softmax((log(p + 1e-6) + ε) / τ), and g = log(p + 1e-6) + ε is recorded.
@@ -19,11 +19,9 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
-__all__ = ["GumbelNoise", "mixture_weights", "nucleus_candidates", "perturbed", "soft_token_logp"]
-
 
 class GumbelNoise(NamedTuple):
-    """How the noise of soft tokens is bounded, when it is drawn and when it is scored.
+    """Bounds of the noise of soft tokens, when it is sampled and when it is scored.
 
     Fields:
       low, high: bounds of the noise.
@@ -43,14 +41,9 @@ class GumbelNoise(NamedTuple):
 def nucleus_candidates(
     logits: Float[Array, "... V"], k: int, top_p: float
 ) -> tuple[Int[Array, "... k"], Float[Array, "... k"]]:
-    """The k most probable tokens and their probabilities, 0 outside the nucleus of their own.
+    """The k most probable tokens and their probabilities, 0 outside their nucleus of mass `top_p`.
 
-    A candidate stays while the mass of those before it is below `top_p`; what stays sums to 1.
-
-    Args:
-      logits: at a position.
-      k: number of candidates.
-      top_p: mass of the nucleus, in (0, 1], after the cut to k.
+    A candidate stays while the mass of those before it is below `top_p`; probabilities sum to 1.
     """
     p, ids = jax.lax.top_k(jax.nn.softmax(logits, axis=-1), k)
     p = p / jnp.sum(p, axis=-1, keepdims=True)
@@ -79,10 +72,8 @@ def soft_token_logp(
     """The mean log-density of the noise that explains a mixture, under the current policy.
 
     Args:
-      candidate_logp: log-probs of the candidates; carries the gradient. They are renormalized over
-        the candidates, without a nucleus.
+      candidate_logp: carries the gradient; renormalized over the candidates, without a nucleus.
       noisy_logp: g, as it was recorded.
-      bounds: of the noise.
     """
     q = jnp.log(jax.nn.softmax(candidate_logp, axis=-1) + bounds.epsilon)
     noise = noisy_logp - q

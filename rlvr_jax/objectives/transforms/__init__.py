@@ -1,15 +1,12 @@
-"""Token transforms: what changes a signal between the advantage and the surrogate.
+"""Token transforms: changes of a signal between the advantage and the surrogate.
 
     weight  `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `truncate_importance`
     mask    `drop_off_policy`
 
-A transform of one paper is in that paper's file. `is_chosen` says which tokens a transform treated
-apart.
+A transform of one paper is in that paper's file. `is_chosen` marks singled-out tokens.
 """
 
-from rlvr_jax.objectives.transforms.confidence import *
 from rlvr_jax.objectives.transforms.corrections import *
-from rlvr_jax.objectives.transforms.entropy_change import *
 from rlvr_jax.objectives.transforms.weights import *
 from rlvr_jax.public import public_names
 

@@ -1,38 +1,31 @@
-"""Corrections for rollouts that another distribution drew than the one the ratio divides by.
+"""Corrections for rollouts of another distribution than that of the ratio's denominator.
 
 Sampler and trainer disagree (cached decoding, quantization, another engine, older weights). With
-r = exp(old_logp - behaviour_logp), never with gradient, a token or a rollout that the sampler drew
-too readily is weighed down, silenced, or taken out.
+r = exp(old_logp - behaviour_logp), without gradient, tokens or rollouts of small r are weighed
+down, silenced, or taken out.
 
 `truncate_importance` multiplies the weight by min(r, C). Rollout correction adds transforms that
 take whole rollouts out of the mask; `band_importance` of ASearcher silences tokens outside a band.
-Several may stand in one objective: they multiply and intersect.
+Several in one objective multiply and intersect.
 """
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.algebra.summary import effective_sample_size
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
-from rlvr_jax.types import replace
+from rlvr_jax.types import Mask, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import Bound
-from rlvr_jax.types.parts import part
-
-__all__ = ["sampler_divergence", "truncate_importance"]
-
 
 SAMPLED = frozenset({"behaviour_logp"})
 # At the first update of a batch the old log-probs are the current policy's.
 OVER_BATCH = frozenset({"logp", "batch_statistics"}) | SAMPLED
 
 
-def sampler_divergence(
-    old_logp: Float[Array, "B T"], behaviour_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
-) -> Float[Array, "B"]:
+def sampler_divergence(old_logp: Values, behaviour_logp: Values, mask: Mask) -> Rows:
     """Mean over the tokens of a rollout of r - 1 - log r ≥ 0 (nats), log r clamped to ±20."""
     d = jnp.clip(old_logp - behaviour_logp, -20, 20)
     return masked_mean(jnp.expm1(d) - d, mask, axis=1)
@@ -45,7 +38,7 @@ def truncate_importance(
     """Weighs each token by its importance, cut from above: weight' = weight · min(r, C).
 
     Args:
-      cap: C, positive.
+      cap: C.
       ratio: how r is taken from (old_logp, behaviour_logp, mask); `clamped_token_ratio` for tokens
         (low variance, biased), `product_ratio` for whole rollouts (the other way round).
       normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,

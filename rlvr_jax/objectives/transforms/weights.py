@@ -17,17 +17,8 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_batch,
     within_response,
 )
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import Signals, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Share
-from rlvr_jax.types.parts import part
-
-__all__ = [
-    "drop_high_covariance",
-    "drop_off_policy",
-    "is_chosen",
-    "keep_top_entropy",
-    "scale_weight",
-]
 
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
@@ -38,14 +29,13 @@ def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
 
 @part(writes={"weight"})
 def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
-    """Keeps the tokens of highest entropy and gives the others weight 0.
+    """Sets the weight of all but the tokens of highest entropy to 0.
 
     With H the entropy (nats) and τ the (1 - fraction) quantile of H over the response tokens that
     are compared: weight' = weight · 1[H ≥ τ]. Ties at τ stay, and so at least one token of each
-    set. `mask` is untouched, so an average still divides by all response tokens.
+    set. `mask` does not change, so an average still divides by all response tokens.
 
     Args:
-      fraction: share of the response tokens to keep, in (0, 1].
       scope: which tokens are compared: those of the global batch, or of each response.
     Metrics: entropy_threshold (nats, a mean over the tokens if there are several), kept_fraction,
       chosen_share (the tokens taken out).
@@ -74,19 +64,15 @@ def keep_top_entropy(fraction: Share, scope: Scope = within_batch) -> Transform:
 def drop_high_covariance(
     fraction: Share, low: float, high: float, choice: Callable = random_choice
 ) -> Transform:
-    """Gives weight 0 to a few tokens drawn among those of high covariance.
+    """Sets the weight of a few random tokens among those of high covariance to 0.
 
     With n the number of tokens, a token is eligible if the ratio clip does not act on it and
-    low < cov < high (`token_covariance`); k = max(⌊fraction · n⌋, 1) eligible tokens are drawn, all
-    of them if there are fewer. `mask` is untouched.
+    low < cov < high (`token_covariance`); k = max(⌊fraction · n⌋, 1) eligible tokens are sampled,
+    all of them if there are fewer. `mask` does not change.
 
     Args:
-      fraction: share of all response tokens to drop, in (0, 1].
-      low, high: the covariances between which tokens are eligible, both excluded.
-      choice: (eligible, k, key, rollout_id) -> bool [B, T], draws k of the eligible tokens.
+      choice: (eligible, k, key, rollout_id) -> bool [B, T], samples k of the eligible tokens.
     Metrics: chosen_share, eligible_share.
-    Raises:
-      ValueError: fraction outside (0, 1], or low not below high.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
     if not low < high:

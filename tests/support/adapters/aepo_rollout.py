@@ -6,8 +6,11 @@ import numpy as np
 from adapters.arpo import round_entropies
 from adapters.common import all_logp
 
-from rlvr_jax.experience.draws.trees.branching import branch_probability, first_entropy
-from rlvr_jax.objectives import num_from_prompt
+from rlvr_jax.experience.draws.trees.branching import (
+    branch_probability,
+    first_entropy,
+    num_from_prompt,
+)
 
 LEFT_OUT = {}
 

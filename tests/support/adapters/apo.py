@@ -4,11 +4,11 @@ import golden_vectors as golden
 from adapters.common import on_mask, per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.apo import group_difficulty, kl_weight_by_difficulty, long_error_factor
+from rlvr_jax.methods.credit.apo import kl_weight_by_difficulty, long_error_factor
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.objectives.statistics.divergences import k3
 
-LEFT_OUT = {}
+LEFT_OUT = {"difficulty": "an intermediate of the weights of the KL, which are compared"}
 
 
 def outputs(case, hyper):
@@ -29,7 +29,6 @@ def outputs(case, hyper):
     context = Context(stats, batch, batch.old_logp, None)
     kl = k3(stats.logp, batch.reference_logp, batch.old_logp)
     return {
-        "difficulty": group_difficulty(batch.reward, batch.group),
         "length_weight": long_error_factor(
             batch.reward, batch.group, length, hyper["base"], hyper["eps"]
         ),

@@ -4,10 +4,9 @@ import golden_vectors as golden
 from adapters.common import pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.statistics.implicit_rewards import token_log_ratio_reward
-from rlvr_jax.objectives.statistics.masked import masked_sum
+from rlvr_jax.objectives import log_ratio_sum
 
-LEFT_OUT = {
+LEFT_OUT = {"token_reward": "a term of the reward of the response, which is compared"} | {
     name: "values of the token MDP, which the loss does not read"
     for name in ("advantage", "q", "v", "shaped_reward", "returns")
 }
@@ -16,11 +15,9 @@ LEFT_OUT = {
 def outputs(case, hyper):
     batch, stats, beta = golden.rollouts(case), golden.stats(case), hyper["beta"]
     done = golden.evaluate(recipe("dpo_q", scale=beta), case)
-    token = token_log_ratio_reward(stats.logp, batch.reference_logp, batch.mask, beta)
     chosen, rejected = pairs(batch)
     return {
-        "token_reward": token,
-        "sequence_reward": masked_sum(token, batch.mask, axis=1),
+        "sequence_reward": beta * log_ratio_sum(stats.logp, batch.reference_logp, batch.mask),
         "chosen": chosen,
         "rejected": rejected,
         "loss": done.loss,

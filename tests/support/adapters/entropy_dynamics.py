@@ -6,9 +6,8 @@ from adapters.common import both, on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.entropy_dynamics import entropy_discriminator, expected_discriminator
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_std
-from rlvr_jax.objectives.transforms.entropy_change import entropy_step
 
-LEFT_OUT = {}
+LEFT_OUT = {"dH_per_step": "a product of advantages and discriminators, which are compared"}
 
 
 @both
@@ -25,7 +24,7 @@ def outputs(case, hyper, soft):
 
     by_batch = made(batch_deviations=hyper["mu_b"])
     by_vocabulary = made(batch_deviations=None, vocabulary_deviations=hyper["mu_v"])
-    batch, advantage = by_batch.batch, by_batch.signals.advantage
+    batch = by_batch.batch
     value = entropy_discriminator(batch.old_logp, batch.entropy)
     expected = expected_discriminator(batch.entropy, batch.old_p_squared, batch.old_p_squared_logp)
     return {
@@ -36,8 +35,7 @@ def outputs(case, hyper, soft):
         "D": on_mask(expected - value, batch),
         "std_b": masked_std(value, batch.mask),
         "std_v": masked_std(expected - value, batch.mask),
-        "advantages": advantage,
-        "dH_per_step": on_mask(entropy_step(advantage, value, expected), batch),
+        "advantages": by_batch.signals.advantage,
         "keep_b": by_batch.signals.mask,
         "keep_v": by_vocabulary.signals.mask,
         "loss_b": by_batch.loss,

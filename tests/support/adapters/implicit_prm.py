@@ -9,12 +9,11 @@ from rlvr_jax.methods.credit.implicit_prm import (
     cross_entropy,
     prospect,
 )
-from rlvr_jax.objectives.regularizers.preferences import logistic_pairs
-from rlvr_jax.objectives.statistics.implicit_rewards import token_log_ratio_reward
-from rlvr_jax.objectives.statistics.masked import masked_sum
+from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum, logistic_pairs
 
 SCORES = "scores of steps for the choice among responses; the recipe fits the reward model"
 LEFT_OUT = {
+    "token_reward": "a term of the reward of the response, which is compared",
     "q": SCORES,
     "step_reward": SCORES,
     "step_q": SCORES,
@@ -32,11 +31,10 @@ LOSSES = {
 
 def outputs(case, hyper):
     batch, logp = golden.rollouts(case), golden.stats(case).logp
-    token = token_log_ratio_reward(logp, batch.reference_logp, batch.mask, hyper["beta"])
+    reward = hyper["beta"] * log_ratio_sum(logp, batch.reference_logp, batch.mask)
     chosen, rejected = pairs(batch)
     found = {
-        "token_reward": token,
-        "reward": masked_sum(token, batch.mask, axis=1),
+        "reward": reward,
         "chosen": chosen,
         "rejected": rejected,
     }

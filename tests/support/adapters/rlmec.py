@@ -6,7 +6,7 @@ import numpy as np
 from adapters.common import on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.credit.rlmec import edited_places, rewriter_reward
+from rlvr_jax.methods.credit.rlmec import edited_places
 from rlvr_jax.objectives import imitate
 from rlvr_jax.types import replace
 
@@ -29,12 +29,10 @@ def outputs(case, hyper):
     )
     imitation = imitate(hyper["lam"], factor=lambda rollouts: factor)
     learned = golden.evaluate(only(imitation), case, batch=copy)
-    probability = jnp.exp(batch.teacher_logp)
-    reward = rewriter_reward(probability, jnp.asarray(right), hyper["hi"], hyper["lo"])
     logp = golden.stats(case).logp
     coefficient = np.asarray(-done.token_loss / logp)
     return {
-        "token_reward": on_mask(reward, batch),
+        "token_reward": on_mask(done.signals.advantage, batch),
         "coefficient": np.where(np.asarray(done.signals.mask), coefficient, 0),
         "loss_rl": done.loss,
         "dlogits_rl": done.dlogits,

@@ -21,7 +21,7 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.statistics.ratios import sequence_ratio
-from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
 from rlvr_jax.objectives.transforms.corrections import sampler_divergence, truncate_importance
 from rlvr_jax.types import Recipe, replace
 

@@ -4,15 +4,12 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import on_mask
 
-from rlvr_jax.methods.off_policy.spec_rl import (
-    acceptance,
-    accepted_prefix,
-)
+from rlvr_jax.methods.off_policy.spec_rl import accepted_prefix
 
 FORECAST = "a forecast of the reuse, which no public function makes"
 LEFT_OUT = {
     f"{name}{suffix}": FORECAST
-    for name in ("survival", "expected_prefix", "emitted_tv")
+    for name in ("accept_prob", "survival", "expected_prefix", "emitted_tv")
     for suffix in ("", "_strict")
 }
 GOLDEN_RATIO = 0.6180339887498949
@@ -28,7 +25,6 @@ def outputs(case, hyper):
     for suffix, lenience in (("", hyper["bias"]), ("_strict", 0.0)):
         cut = accepted_prefix(log_ratio, length, uniform, lenience)
         found |= {
-            f"accept_prob{suffix}": on_mask(acceptance(log_ratio, lenience), batch),
             f"cut{suffix}": cut,
             f"full_reuse{suffix}": cut == length,
             f"reused{suffix}": np.arange(width)[None] < cut[:, None],

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from rlvr_jax.verifiers.maths import MathVerifier, Verdict, parsing, verify_math
-from rlvr_jax.verifiers.maths import verifier as maths
+from rlvr_jax.verifiers.maths import MathVerifier, Verdict, parsing, verifier as maths, verify_math
 
 RIGHT = [
     ("1/3", r"\boxed{12/36}"),

@@ -12,7 +12,8 @@ from rlvr_jax.experience.draws.trees.nodes import (
     roots,
     with_nodes,
 )
-from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Unit
+from rlvr_jax.types.parts import check_each
 
 
 class Answers(NamedTuple):
@@ -71,8 +72,8 @@ def search_answers(
       ValueError: a negative count, or a share outside [0, 1].
     Source: Empirical-MCTS, from its abstract: a reconstruction but for the back-up.
     """
-    check_count(0, "search_answers", expansions=expansions)
-    check_within(0, 1, "search_answers", share=share)
+    check_each(NonNegativeInt, "search_answers", expansions=expansions)
+    check_each(Unit, "search_answers", share=share)
     first = write(prompt)
     nodes, prompts, answers, rewards = roots(1), [prompt], [first], [float(reward(first))]
     for _ in range(expansions):

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw, Setting
-from rlvr_jax.objectives import num_from_prompt
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
@@ -278,3 +280,26 @@ def branch_rounds(
         return batch, state, {name: float(value) for name, value in counts.items()}
 
     return Draw(apply, init)
+
+
+def num_from_prompt(
+    root: Float[Array, "..."],
+    tool: Float[Array, "..."],
+    total: int,
+    sensitivity: float,
+    tolerance: float = 0.0,
+) -> Int[Array, "..."]:
+    """m = min(⌊k σ(β (H_root - H_tool))⌋ + 1, k) of k rollouts; the others are branches.
+
+    The larger the entropy at the start is relative to that after a tool's answer, the more rollouts
+    start anew; at equal entropies half of them do, plus one.
+
+    Args:
+      root, tool: H_root and H_tool.
+      total: k, at least 1.
+      sensitivity: β.
+      tolerance: added before rounding down, so that rounding errors do not decide.
+    Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545; the paper has no + 1.
+    """
+    number = total * jax.nn.sigmoid(sensitivity * (root - tool))
+    return jnp.clip(jnp.floor(number + tolerance).astype(jnp.int32) + 1, 1, total)

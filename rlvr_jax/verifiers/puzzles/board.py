@@ -1,26 +1,9 @@
-"""What puzzles on boards share: a cell, its neighbours, connected sets, Latin squares."""
+"""Boards of puzzles: cells, neighbours, connected sets, Latin squares."""
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any, NamedTuple
 
 Cell = tuple[int, int]
-
-
-class Puzzle(NamedTuple):
-    """A generated puzzle.
-
-    Fields:
-      question: rules, instance and form of the answer, for the policy.
-      instance: JSON object that the check reads; "task" names the puzzle.
-      solution: a right answer in the form that the question asks for.
-      wrong: a wrong one, where the solution of another puzzle may be right; "": none is known.
-    """
-
-    question: str
-    instance: dict[str, Any]
-    solution: str
-    wrong: str = ""
 
 
 def inside(cells: Iterable[Cell], rows: int, columns: int) -> bool:
@@ -30,9 +13,12 @@ def inside(cells: Iterable[Cell], rows: int, columns: int) -> bool:
 
 def beside(cell: Cell, rows: int, columns: int) -> list[Cell]:
     """The cells of a board that share a side with a cell."""
+    return [each for each in _sides(cell) if inside([each], rows, columns)]
+
+
+def _sides(cell: Cell) -> list[Cell]:
     row, column = cell
-    near = [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
-    return [each for each in near if inside([each], rows, columns)]
+    return [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
 
 
 def around(cell: Cell, rows: int, columns: int) -> list[Cell]:
@@ -46,16 +32,22 @@ def around(cell: Cell, rows: int, columns: int) -> list[Cell]:
     ]
 
 
-def connected(cells: set[Cell], rows: int, columns: int) -> bool:
-    """Whether one can walk between all cells over common sides; true of no cell."""
-    reached = set(list(cells)[:1])
-    border = list(reached)
-    while border:
-        for cell in beside(border.pop(), rows, columns):
-            if cell in cells and cell not in reached:
-                reached.add(cell)
-                border.append(cell)
-    return reached == cells
+def reached(start: Cell, cells: set[Cell]) -> dict[Cell, Cell | None]:
+    """The cells that are connected with a start over common sides, nearest first, each with the
+    cell before it on a shortest way."""
+    before: dict[Cell, Cell | None] = {start: None}
+    order = [start]
+    for cell in order:
+        for near in _sides(cell):
+            if near in cells and near not in before:
+                before[near] = cell
+                order.append(near)
+    return before
+
+
+def connected(cells: set[Cell]) -> bool:
+    """Whether common sides connect all cells; true of no cell."""
+    return not cells or reached(next(iter(cells)), cells).keys() == cells
 
 
 def latin_square(random: Random, side: int) -> list[list[int]]:

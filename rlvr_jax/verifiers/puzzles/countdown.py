@@ -14,12 +14,10 @@ from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import INTEGERS, evaluate, plain_signs, tokens
 
-__all__ = ["Instance", "check", "extract", "generate"]
-
 MAX_CHARACTERS = 200
-MAX_DEPTH = 20
+_MAX_DEPTH = 20
 # Of results on the way to the target of a generated puzzle.
-MAX_VALUE = 10**6
+_MAX_VALUE = 10**6
 
 extract = in_tag
 
@@ -43,7 +41,7 @@ def check(answer: str, gold: dict[str, Any]) -> Finding:
         claimed = not equals or end.strip() == str(gold["target"])
         words = tokens(expression if equals else end, INTEGERS) if claimed else None
     if words is not None and "^" not in words:
-        value = evaluate(words, depth=MAX_DEPTH)
+        value = evaluate(words, depth=_MAX_DEPTH)
     used = sorted(int(word) for word in words or () if word[0].isdecimal())
     right = value is not None and value == gold["target"] and used == sorted(gold["numbers"])
     return Finding(float(right), answer, "value", {"parses": float(value is not None)})
@@ -66,7 +64,7 @@ def generate(random: Random, count: int, max_value: int, max_target: int) -> Ins
             random.shuffle(parts)
             (a, left), (b, right) = parts.pop(), parts.pop()
             results = {"+": a + b}
-            if a * b <= MAX_VALUE:
+            if a * b <= _MAX_VALUE:
                 results["*"] = a * b
             if a >= b:
                 results["-"] = a - b

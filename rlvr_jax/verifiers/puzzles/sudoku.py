@@ -9,10 +9,7 @@ import functools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.notation import GRID, Puzzle, puzzle, read_filled, show_grid
 
 # Open cells of the easy, middle and hard puzzles of a box; few full grids let many more be opened.
 LEVELS = {(2, 2): (6, 8, 10), (3, 3): (30, 38, 45)}
@@ -22,17 +19,12 @@ Box = tuple[int, int]
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether each number is once in every row, column and box, and every given one stays."""
-    grid, given = read_grid(answer), gold["grid"]
-    if grid is None or list(map(len, grid)) != list(map(len, given)):
+    grid = read_filled(answer, gold["grid"], blank=0)
+    if grid is None:
         return False
-    kept = all(
-        g in (0, x)
-        for row, rows in zip(grid, given, strict=True)
-        for x, g in zip(row, rows, strict=True)
-    )
     numbers = set(range(1, len(grid) + 1))
     flat = [x for row in grid for x in row]
-    return kept and all({flat[i] for i in unit} == numbers for unit in _units(tuple(gold["box"])))
+    return all({flat[i] for i in unit} == numbers for unit in _units(tuple(gold["box"])))
 
 
 def generate(random: Random, level: int, box: Box = (2, 2)) -> Puzzle:
@@ -42,18 +34,16 @@ def generate(random: Random, level: int, box: Box = (2, 2)) -> Puzzle:
         solution = _filled(random, box)
         cells = _opened(random, solution, LEVELS[box][level - 1], box)
     side = box[0] * box[1]
-    grid = [cells[side * row : side * (row + 1)] for row in range(side)]
+    grid, solved = (
+        [each[side * row : side * (row + 1)] for row in range(side)] for each in (cells, solution)
+    )
     rules = (
         f"Fill the open cells (.) of this sudoku, so that every row, every column and every box of"
         f" {box[0]} × {box[1]} cells has each of the numbers 1 to {side} once. There is one"
         " solution."
     )
-    solved = [solution[side * row : side * (row + 1)] for row in range(side)]
-    return Puzzle(
-        ask(rules, show_grid(grid, blank=0), "the whole grid, a row a line, blanks between cells"),
-        {"task": "sudoku", "box": list(box), "grid": grid},
-        show_grid(solved),
-    )
+    board, form = show_grid(grid, blank=0), f"the whole grid, {GRID}"
+    return puzzle("sudoku", rules, board, form, show_grid(solved), box=list(box), grid=grid)
 
 
 @functools.cache

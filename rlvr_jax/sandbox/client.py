@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -163,6 +164,17 @@ class Sandbox:
             if outcome.reason != "lost" or attempt:
                 return outcome
         raise AssertionError("unreachable")
+
+
+@functools.cache
+def shared(limits: Limits = Limits(), most: int = 2**10) -> Sandbox:  # noqa: B008 - frozen
+    """The sandbox of this process for equal limits, with a worker for each processor.
+
+    Args:
+      limits: of a program that has no others.
+      most: workers.
+    """
+    return Sandbox(limits, workers=min(most, os.cpu_count() or 1))
 
 
 def run(

@@ -1,14 +1,12 @@
 """InterCode's shell environment: commands in a folder until one is "submit", which is paid for."""
 
 import base64
-import functools
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_jax.sandbox import Limits, Outcome, Sandbox
+from rlvr_jax.sandbox import Limits, Outcome, shared
 from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.verifiers.texts.intercode import bash_reward
 
@@ -90,7 +88,7 @@ class ShellEpisodes:
         there = {"work/.start": "", **{f"work/{name}": text for name, text in files.items()}}
         program = _PROGRAM + (_HASHES if hashes else "")
         command = [BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
-        return _sandbox(self.limits).run_command(command, files=there)
+        return shared(self.limits, most=8).run_command(command, files=there)
 
     def _paid(
         self, files: Mapping[str, str], own: Outcome, printed: str, gold: Files, said: str
@@ -156,8 +154,3 @@ def _hashes(stdout: str) -> dict[str, str] | None:
         return None
     lines = (line.partition("  ./") for line in listed.split("\0") if line)
     return {path: digest for digest, _, path in lines}
-
-
-@functools.cache
-def _sandbox(limits: Limits) -> Sandbox:
-    return Sandbox(limits, workers=max(1, min(8, os.cpu_count() or 1)))

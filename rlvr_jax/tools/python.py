@@ -2,13 +2,12 @@
 
 import functools
 import json
-import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvr_jax.sandbox import Limits, Sandbox
+from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
 
@@ -58,7 +57,7 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
     mark = secrets.token_hex(16)
     seed = before[0]["code"] if before else code
     job = {"before": list(before), "now": code, "seed": seed, "mark": mark}
-    outcome = _sandbox(limits).run(_program(), files={replay.JOB: json.dumps(job)})
+    outcome = shared(limits, most=8).run(_program(), files={replay.JOB: json.dumps(job)})
     if outcome.reason == "lost":
         raise Lost(outcome.stderr)
     if outcome.reason:
@@ -110,9 +109,3 @@ def _clock(text: str) -> list[list[int]]:
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return []
     return entries
-
-
-@functools.cache
-def _sandbox(limits: Limits) -> Sandbox:
-    workers = max(1, min(8, os.cpu_count() or 1))
-    return Sandbox(limits, workers=workers)

@@ -13,23 +13,19 @@ https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, each of which runs tests a
 process; this reading keeps them apart.
 """
 
-import functools
 import json
-import os
 import random
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_jax.sandbox import Sandbox
+from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, encoded, is_utf8, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
 
-__all__ = ["check", "extract"]
-
-SCORES = ("strict", "share")
+_SCORES = ("strict", "share")
 # All match whole runs of marks only, or a response of marks would take quadratic time.
 _FENCE = r"(?:(?<!`)(?P<tick>`{3,}+)|(?<!~)~{3,}+)[ \t]*+"
 _OPEN = re.compile(rf"{_FENCE}(?:python|py)[23]?(?:\.\d+)?(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
@@ -105,30 +101,27 @@ def check(
     Raises:
       ValueError: an unknown score, a limit out of range, a package that is not installed.
     """
-    if score not in SCORES:
-        raise ValueError(f"code: score must be one of {', '.join(SCORES)}, got {score!r}")
+    if score not in _SCORES:
+        raise ValueError(f"code: score must be one of {', '.join(_SCORES)}, got {score!r}")
     if most_tests < 1:
         raise ValueError(f"code: most_tests must be at least 1, got {most_tests}")
+    if not total_seconds > 0:
+        raise ValueError(f"code: total_seconds must be more than 0, got {total_seconds}")
+    limits = Limits(wall_seconds, cpu_seconds, memory_mb, packages=tuple(packages))
     if wrong := _wrong(gold):
         return Finding(None, answer, wrong)
     tests = gold
     if len(gold) > most_tests:
         drawn = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
         tests = [gold[number] for number in sorted(drawn)]
-    bounds = Bounds(wall_seconds, cpu_seconds, total_seconds, memory_mb, tuple(packages))
     try:
-        words = run_tests(_sandbox(), answer, tests, bounds)
+        words = run_tests(shared(), answer, tests, limits, total_seconds)
     except NoVerdict as reason:
         return Finding(None, answer, str(reason))
     share = words.count(PASSED) / len(words)
     info = {"strict": float(share == 1), "share": share}
     failed = [word for word in words if word != PASSED]
     return Finding(info[score], answer, failed[0] if failed else PASSED, info)
-
-
-@functools.cache
-def _sandbox() -> Sandbox:
-    return Sandbox(workers=os.cpu_count() or 1)
 
 
 def _wrong(gold: Any) -> str:

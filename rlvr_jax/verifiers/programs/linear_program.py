@@ -23,9 +23,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rlvr_jax.verifiers.programs.lp_text import Token, Unreadable, sections, statements
-
-__all__ = ["LinearProgram", "Unreadable", "read_lp"]
+from rlvr_jax.verifiers.programs.expressions import Unreadable
+from rlvr_jax.verifiers.programs.lp_text import Token, sections, statements
 
 _MOST = 1000  # variables, and constraints
 _MAX_CHARACTERS = 100_000

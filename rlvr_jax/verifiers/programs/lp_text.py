@@ -6,15 +6,16 @@ relation, a statement ends with the line once it has a relation and what stands 
 
 import re
 
+from rlvr_jax.verifiers.programs.expressions import NUMBER, Unreadable, scan
+
 # (kind, text): kind is number, name, relation (one of < > =) or sign.
 Token = tuple[str, str]
 
-_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{_NUMBER})|(?P<name>[A-Za-z_][A-Za-z_0-9.\[\]]*)"
+    rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[A-Za-z_][A-Za-z_0-9.\[\]]*)"
     r"|(?P<relation><=|>=|=<|=>|[<>=≤≥])|(?P<sign>[-+*:−]))"
 )
-_RELATIONS = {"<=": "<", "=<": "<", "≤": "<", ">=": ">", "=>": ">", "≥": ">"}
+_SPELLINGS = {"−": "-", "<=": "<", "=<": "<", "≤": "<", ">=": ">", "=>": ">", "≥": ">"}
 _SECTIONS = {
     "objective": r"(?:maximi[sz]e|minimi[sz]e|maximum|minimum|max|min)[^\S\n]*:?",
     "constraints": r"subject\s+to|such\s+that|s\.t\.?|st",
@@ -29,10 +30,6 @@ _HEADER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ENDS = {"number", "name"}  # kinds of token that a statement can end with
-
-
-class Unreadable(ValueError):
-    """A text that is no linear program of this form."""
 
 
 def sections(text: str) -> list[tuple[str, str, str]]:
@@ -85,15 +82,7 @@ def _is_whole(tokens: list[Token]) -> bool:
 
 
 def _tokens(line: str) -> list[Token]:
-    tokens, position = [], 0
-    end = len(line.rstrip())
-    while position < end:
-        match = _TOKEN.match(line, position)
-        if not match:
-            raise Unreadable(f"read_lp: sign wanted, got {line[position : position + 10]!r}")
-        kind = match.lastgroup
-        found = _RELATIONS.get(match[kind], match[kind])
-        found = "-" if found == "−" else found
-        tokens.append((kind, "free" if found.lower() == "free" else found))
-        position = match.end()
-    return tokens
+    return [
+        (kind, "free" if found.lower() == "free" else _SPELLINGS.get(found, found))
+        for kind, found in scan(line, _TOKEN, "read_lp")
+    ]

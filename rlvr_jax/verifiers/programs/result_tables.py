@@ -6,7 +6,7 @@ relative 1e-6; a number and a text are never equal, nor NULL and ''. Names of co
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -47,6 +47,24 @@ def cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return ("list", *map(cell, value))
     return str(value)
+
+
+def fetched(
+    engine: str, columns: int, rows: Iterable[Sequence[Any]], max_rows: int, max_bytes: int
+) -> Table:
+    """A result as `cell`s.
+
+    Raises:
+      ValueError: it is larger than allowed.
+    """
+    found: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+        if len(found) >= max_rows or size > max_bytes:
+            raise ValueError(f"{engine}: results must have at most {max_rows} rows")
+        found.append(tuple(map(cell, row)))
+    return Table(columns, found)
 
 
 def equal(gold: Table, found: Table, ordered: bool) -> bool:

@@ -23,11 +23,10 @@ from typing import Any
 
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
-from rlvr_jax.verifiers.programs.linear_program import LinearProgram, Unreadable, read_lp
+from rlvr_jax.verifiers.programs.expressions import Unreadable
+from rlvr_jax.verifiers.programs.linear_program import LinearProgram, read_lp
 
-__all__ = ["check", "extract", "solve"]
-
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 _OPEN = ("infeasible", "unbounded")
 
 
@@ -63,7 +62,7 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Findi
     info = {"executes": 1.0}
     if isinstance(found, str) or not number:
         return Finding(float(found == wanted), model, str(found)[:20], info)
-    right = abs(wanted - found) / (abs(wanted) + 1) < TOLERANCE
+    right = abs(wanted - found) / (abs(wanted) + 1) < _TOLERANCE
     if gold.get("values"):
         info["values_hit"] = right * _hit(gold["values"], values)
     return Finding(float(right), f"{found:.9g}", "optimum", info)
@@ -103,7 +102,7 @@ def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, S
         "threads": 1,
         "parallel": "off",
         "time_limit": seconds,
-        "mip_rel_gap": TOLERANCE / 10,
+        "mip_rel_gap": _TOLERANCE / 10,
         "mip_abs_gap": 0.0,
     }.items():
         solver.setOptionValue(option, value)

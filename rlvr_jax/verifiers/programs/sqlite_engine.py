@@ -11,9 +11,8 @@ is needed besides: a `WorkerPool`.
 import functools
 import sqlite3
 import time
-from collections.abc import Sequence
 
-from rlvr_jax.verifiers.programs.result_tables import Table, cell
+from rlvr_jax.verifiers.programs.result_tables import Table, fetched
 
 # Warning: several statements; ValueError: a null character; UnicodeError: half of a pair.
 FAILURES = (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError)
@@ -71,7 +70,8 @@ def run_sqlite(
         cursor = connection.execute(sql)
         if cursor.description is None:
             raise ValueError("run_sqlite: sql must be a query")
-        return _fetched(cursor, len(cursor.description), max_rows, max_bytes)
+        columns = len(cursor.description)
+        return fetched("run_sqlite", columns, cursor, max_rows, max_bytes)
     finally:
         connection.close()
 
@@ -93,14 +93,3 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
         return sqlite3.SQLITE_DENY
     refused = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
-
-
-def _fetched(cursor: sqlite3.Cursor, columns: int, max_rows: int, max_bytes: int) -> Table:
-    rows: list[Sequence[object]] = []
-    size = 0
-    for row in cursor:
-        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
-        if len(rows) >= max_rows or size > max_bytes:
-            raise ValueError(f"run_sqlite: results must have at most {max_rows} rows")
-        rows.append(tuple(map(cell, row)))
-    return Table(columns, rows)

@@ -18,10 +18,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
-from rlvr_jax.verifiers.programs.expressions import Instruction, Unreadable, postfix
+from rlvr_jax.verifiers.programs.expressions import OPERATIONS, Instruction, Unreadable, postfix
 
 _MAX_CHARACTERS = 500
 _MAX_CONSTANTS = 10
@@ -78,8 +80,6 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
     Raises:
       Unreadable: no equation of the grammar over these inputs.
     """
-    import numpy as np
-
     program, names = _program(equation, x_train.shape[1])
     constants = _fitted(program, names, x_train, y_train)
     kept = y_test != 0
@@ -91,8 +91,6 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
 
 
 def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:
-    import numpy as np
-
     try:
         arrays = [
             np.asarray(gold[part], float) for part in ("x_train", "y_train", "x_test", "y_test")
@@ -137,8 +135,6 @@ def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[st
 
 def _predict(program: Sequence[Instruction], names: Sequence[str], constants: Any, x: Any) -> Any:
     """Predictions [N] for inputs [N, inputs]; what is undefined is NaN."""
-    import numpy as np
-
     given = dict(zip(names, constants, strict=True))
     stack: list[Any] = []
     with np.errstate(all="ignore"):
@@ -154,23 +150,12 @@ def _predict(program: Sequence[Instruction], names: Sequence[str], constants: An
                 stack.append(-stack.pop())
             else:
                 right, left = stack.pop(), stack.pop()
-                stack.append(_OPERATIONS[kind](left, right))
+                stack.append(OPERATIONS[kind](left, right))
     return np.broadcast_to(stack[0], len(x))
-
-
-_OPERATIONS = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
-    "/": lambda left, right: left / right,
-    "^": lambda left, right: left**right,
-}
 
 
 def _fitted(program: Sequence[Instruction], names: Sequence[str], x: Any, y: Any) -> Any:
     """The constants of the lowest squared error on the training part."""
-    import numpy as np
-
     if not names:
         return np.zeros(0)
     from scipy.optimize import least_squares

@@ -20,7 +20,8 @@ from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs import verilog_simulation, verilog_yosys
 from rlvr_jax.verifiers.programs.verilog_text import modules, plain, refused, top_module
 
-ENGINES = ("pyosys", "iverilog")
+_ENGINES = {"pyosys": verilog_yosys, "iverilog": verilog_simulation}
+ENGINES = tuple(_ENGINES)
 _TAGS = re.compile(r"</?(?:think|answer)>")
 _WANTED = ["<think>", "</think>", "<answer>", "</answer>"]
 
@@ -42,8 +43,7 @@ def extract(response: str, *, tags: bool = True) -> str | None:
 
 def installed() -> tuple[str, ...]:
     """The engines that are here."""
-    here = (verilog_yosys.is_installed(), verilog_simulation.is_installed())
-    return tuple(name for name, found in zip(ENGINES, here, strict=True) if found)
+    return tuple(name for name, engine in _ENGINES.items() if engine.is_installed())
 
 
 def check(
@@ -94,10 +94,7 @@ def _compared(
         return 0.0, "ports"
     stage = "no engine"
     for engine in engines:
-        if engine == "pyosys":
-            said = verilog_yosys.run_yosys(gold, wanted.name, code, top.name, seconds)
-        else:
-            said = verilog_simulation.run_simulation(gold, wanted, code, top, seconds)
+        said = _ENGINES[engine].compare(gold, wanted, code, top, seconds)
         stage = f"{engine}: {said}"
         if said in ("equal", "differ", "malformed"):
             return float(said == "equal"), stage

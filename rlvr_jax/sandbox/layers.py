@@ -85,7 +85,7 @@ class Layers:
         if not linux.on_linux():
             unknown = set(LAYERS) - {"rlimits", "handles", "watch"}
             self.leave_out(unknown, "not Linux on x86_64 or aarch64")
-        if not watch.children_are_listed():
+        if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
             self.leave_out({"watch", "tree"}, "the kernel does not list the children of a process")
         if not landlock.version():
             self.leave_out({"landlock"}, "the kernel has none")
@@ -131,19 +131,15 @@ class Layers:
             except Refused as refused:
                 if refused.layer not in self.on:
                     raise RuntimeError(f"no program can be started: {refused}") from None
-                lost = {refused.layer}
-                if refused.layer == "pid":  # of a root without user namespaces
-                    lost = set(NAMESPACES)
-                self.leave_out(lost, refused.why)
+                whole = refused.layer == "pid"  # of a root without user namespaces
+                self.leave_out(set(NAMESPACES) if whole else {refused.layer}, refused.why)
                 self._settle()
 
     def plan(self, request: dict[str, Any]) -> inside.Plan:
         """How to run a program: `request` as in `server`."""
-        user = None
+        user = self.user if "uid" in self.on else None
         if "user" in self.on:
             user = inside.INSIDE_USER
-        elif "uid" in self.on:
-            user = self.user
         work = ""
         if self.work:
             work = f"{self.work}/work"
@@ -183,22 +179,17 @@ class Layers:
             if not self.work:
                 self.work = folder.make()
         self.user = _OWN_USERS + os.getpid() if "uid" in self.on else os.geteuid()
+        self._filter = b""
         if "seccomp" in self.on:
-            kept_inside = "pid" in self.on or (
-                "landlock" in self.on and landlock.version() >= landlock.SIGNALS
-            )
+            by_landlock = "landlock" in self.on and landlock.version() >= landlock.SIGNALS
             self._filter = seccomp.program(
                 shared_memory=self.group is not None,
-                signals=kept_inside,
+                signals="pid" in self.on or by_landlock,
                 own_files="root" in self.on,
             )
-        else:
-            self._filter = b""
 
 
 def _closed_to_others(paths: Iterable[str]) -> str:
     """A folder above some paths that not every user may pass through; "" if there is none."""
-    for parent in (parent for path in paths for parent in Path(path).parents):
-        if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
-            return str(parent)
-    return ""
+    parents = (parent for path in paths for parent in Path(path).parents if parent.exists())
+    return next((str(p) for p in parents if not p.stat().st_mode & stat.S_IXOTH), "")

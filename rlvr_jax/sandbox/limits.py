@@ -41,36 +41,30 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("packages", "read"):
-                if isinstance(value, str) or not all(isinstance(name, str) for name in value):
-                    raise ValueError(
-                        f"Limits: {field.name} must be a tuple of names, got {value!r}"
-                    )
-                object.__setattr__(self, field.name, tuple(value))
-            elif field.name.endswith("seconds"):
-                if type(value) not in (int, float) or not 0 < value < _MOST_SECONDS:
-                    raise ValueError(
-                        f"Limits: {field.name} must be a number in (0, {_MOST_SECONDS:g}),"
-                        f" got {value!r}"
-                    )
-            elif type(value) is not int or not _LEAST.get(field.name, 1) <= value <= _MOST:
-                raise ValueError(
-                    f"Limits: {field.name} must be an integer from {_LEAST.get(field.name, 1)} to"
-                    f" {_MOST}, got {value!r}"
-                )
-        for name in self.packages:
-            if not name.isidentifier():
-                raise ValueError(f"Limits: packages must be names of modules, got {name!r}")
-        for path in self.read:
-            if not (Path(path).is_absolute() and Path(path).exists()):
-                raise ValueError(
-                    f"Limits: read must be absolute paths of files that exist, got {path!r}"
-                )
-            if Path(path) == Path("/") or Path(path).is_relative_to("/proc"):
-                raise ValueError(
-                    f"Limits: read must not be the root itself or in /proc, got {path!r}"
-                )
+            name, value = field.name, getattr(self, field.name)
+            if name in ("packages", "read"):
+                texts = not isinstance(value, str) and all(isinstance(text, str) for text in value)
+                _require(texts, name, "a tuple of names", value)
+                object.__setattr__(self, name, tuple(value))
+            elif name.endswith("seconds"):
+                fits = type(value) in (int, float) and 0 < value < _MOST_SECONDS
+                _require(fits, name, f"a number in (0, {_MOST_SECONDS:g})", value)
+            else:
+                least = _LEAST.get(name, 1)
+                fits = type(value) is int and least <= value <= _MOST
+                _require(fits, name, f"an integer from {least} to {_MOST}", value)
+        for package in self.packages:
+            _require(package.isidentifier(), "packages", "names of modules", package)
+        for path in map(Path, self.read):
+            exists = path.is_absolute() and path.exists()
+            _require(exists, "read", "absolute paths of files that exist", str(path))
+            allowed = path != Path("/") and not path.is_relative_to("/proc")
+            _require(allowed, "read", "neither the root itself nor in /proc", str(path))
+
+
+def _require(holds: bool, name: str, wanted: str, value: object) -> None:
+    if not holds:
+        raise ValueError(f"Limits: {name} must be {wanted}, got {value!r}")
 
 
 @dataclass(frozen=True)

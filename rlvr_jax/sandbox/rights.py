@@ -5,6 +5,8 @@ import ctypes
 import os
 import resource
 import struct
+from collections.abc import Mapping
+from typing import Any
 
 from rlvr_jax.sandbox import linux
 
@@ -36,25 +38,20 @@ def drop_capabilities() -> None:
     linux.call("capset", header, ctypes.create_string_buffer(24))
 
 
-def no_new_privileges() -> None:
-    """Starting a setuid program gives nothing from here on; filters may be put on."""
-    linux.prctl(38, 1)
-
-
-def limit(
-    *, cpu_seconds: float, memory_bytes: int, file_mb: int, open_files: int, processes: int | None
-) -> None:
+def limit(limits: Mapping[str, Any], memory_bytes: int, processes: int | None) -> None:
     """Sets the limits that the kernel has for one process.
 
     Args:
-      processes: processes and threads of this user in its namespace; None leaves them alone.
+      limits: fields of `Limits`.
+      memory_bytes: address space.
+      processes: processes and threads of this user in its namespace; None: no limit.
     """
-    cpu = int(-(-cpu_seconds // 1))
+    cpu = int(-(-limits["cpu_seconds"] // 1))
     wanted = {
         resource.RLIMIT_CPU: (cpu, cpu + 1),  # a signal first, then the end
         resource.RLIMIT_AS: memory_bytes,
-        resource.RLIMIT_FSIZE: file_mb * _MB,
-        resource.RLIMIT_NOFILE: open_files,
+        resource.RLIMIT_FSIZE: limits["file_mb"] * _MB,
+        resource.RLIMIT_NOFILE: limits["open_files"],
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,
     }

@@ -1,6 +1,7 @@
 """A root of its own: a small file system in memory that holds what a program needs and no more."""
 
 import contextlib
+import ctypes
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,4 +111,4 @@ def _mount(
     source: str | None, target: str, kind: str | None, flags: int, options: str | None = None
 ) -> None:
     texts = [text if text is None else os.fsencode(text) for text in (source, target, kind)]
-    linux.call("mount", *texts, linux.unsigned(flags), options and options.encode())
+    linux.call("mount", *texts, ctypes.c_ulong(flags), options and options.encode())

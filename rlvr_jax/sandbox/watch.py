@@ -61,11 +61,6 @@ def _living(pid: int) -> int:
     return next((thread for thread in threads if thread != pid), pid)
 
 
-def children_are_listed() -> bool:
-    """Whether the kernel says who descends from whom."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
-
-
 def descendants(root: int) -> list[int]:
     """Children, their children and so on."""
     found, todo = [], [root]

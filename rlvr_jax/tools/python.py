@@ -1,6 +1,5 @@
 """An interpreter as a tool: its state is the calls so far, run again in a fresh sandbox."""
 
-import functools
 import json
 import secrets
 from collections.abc import Mapping, Sequence
@@ -10,8 +9,6 @@ from typing import Any, NamedTuple
 from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
-
-__all__ = ["Ran", "python", "run_calls"]
 
 LIMITS = Limits(wall_seconds=6.0, cpu_seconds=5.0)
 """Of a call with all before it."""
@@ -57,7 +54,8 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
     mark = secrets.token_hex(16)
     seed = before[0]["code"] if before else code
     job = {"before": list(before), "now": code, "seed": seed, "mark": mark}
-    outcome = shared(limits, most=8).run(_program(), files={replay.JOB: json.dumps(job)})
+    program = _BOOT.format(source=Path(replay.__file__).read_text(encoding="utf-8"))
+    outcome = shared(limits, most=8).run(program, files={replay.JOB: json.dumps(job)})
     if outcome.reason == "lost":
         raise Lost(outcome.stderr)
     if outcome.reason:
@@ -94,11 +92,6 @@ def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
     schema = {"code": {"type": "string"}}
     description = "Runs Python code and shows what it prints; names stay from call to call."
     return Tool(name, description, schema, run, seconds=limits.wall_seconds + 30.0)
-
-
-@functools.cache
-def _program() -> str:
-    return _BOOT.format(source=Path(replay.__file__).read_text(encoding="utf-8"))
 
 
 def _clock(text: str) -> list[list[int]]:

@@ -231,7 +231,7 @@ def test_text_may_come_as_bytes():
         ({"packages": "numpy"}, r"packages must be a tuple of names, got 'numpy'"),
         ({"packages": ("../x",)}, r"packages must be names of modules, got '../x'"),
         ({"read": ("etc",)}, r"read must be absolute paths of files that exist, got 'etc'"),
-        ({"read": ("/",)}, r"read must not be the root itself or in /proc, got '/'"),
+        ({"read": ("/",)}, r"read must be neither the root itself nor in /proc, got '/'"),
         ({"read": ("/no/such",)}, r"files that exist, got '/no/such'"),
     ],
 )

@@ -1,7 +1,7 @@
-"""The candidate's side: a program that nobody trusts, and what answers questions about it.
+"""The candidate's side: a process that holds an untrusted program and answers questions about it.
 
-Runs inside the sandbox. Whatever the program does to this process, all that leaves it is values: a
-program that writes the answers of `Side` itself has only returned values in another way.
+Runs inside the sandbox. Only values leave this process: a program that writes the answers of `Side`
+itself has only returned values in another way.
 """
 
 import asyncio
@@ -21,10 +21,7 @@ from typing import Any
 from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
 from rlvr_jax.verifiers.programs.library import state_of
 
-__all__ = ["Side", "defined", "fork_on_demand"]
-
-
-PROGRAM = "program"  # the module: what stands under `if __name__ == "__main__"` is left out
+_PROGRAM = "program"  # the module: the block under `if __name__ == "__main__"` does not run
 
 
 def fork_on_demand(
@@ -69,18 +66,13 @@ def defined(names: dict[str, Any]) -> list[str]:
 
 
 class Side:
-    """Answers questions about a program.
-
-    Args:
-      source: of the program.
-      channel: to who asks.
-    """
+    """Answers questions about a program, given by its source, over a channel."""
 
     def __init__(self, source: str, channel: socket.socket):
         self.peer: Peer = Peer(channel, self.answer)
         self._source = source
         self._values = Values(self._remote, objects=True)
-        self._module = types.ModuleType(PROGRAM)
+        self._module = types.ModuleType(_PROGRAM)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question: a "value", or what was "raised"."""
@@ -100,7 +92,7 @@ class Side:
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
         """Runs the program after what the prompt defines, of which `function` is its own to do;
         `classes` of the test are the program's of the same name, or have attributes alone."""
-        sys.modules[PROGRAM] = self._module
+        sys.modules[_PROGRAM] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):
             code = compile(source, path, "exec", dont_inherit=True)
@@ -117,7 +109,7 @@ class Side:
         for name in question["classes"]:
             own = names.get(name)
             classes[name] = own if isinstance(own, type) else type(name, (), {})
-        self._values.classes = classes
+        self._values.known = lambda: classes
         return {}
 
     def _names(self, question: dict[str, Any]) -> dict[str, Any]:

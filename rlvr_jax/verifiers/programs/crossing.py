@@ -119,8 +119,8 @@ class Values:
     """
 
     def __init__(self, remote: Callable[[str, int], Any], objects: bool = False):
-        self.classes: Mapping[str, Any] = {}
-        """Classes that both sides have under these names; their instances cross as copies."""
+        self.known: Callable[[], Mapping[str, Any]] = dict
+        """Classes that both sides have by these names now; their instances cross as copies."""
         self._remote = remote
         self._objects = objects
         self._nodes: list[Any] = []  # instances of these classes in the value that crosses
@@ -184,9 +184,11 @@ class Values:
         if id(value) in self._handles:
             return self._handles[id(value)]
         name = type(value).__name__
-        if name in self.classes:
+        if name in self.known():
             return self._instance(name, value)
-        if isinstance(value, Iterator) and not (self._objects and _has_more(value)):
+        # An iterator of another module, as a file, may have further methods.
+        plain = type(value).__module__ in ("builtins", "itertools")
+        if isinstance(value, Iterator) and (plain or not self._objects):
             return self.hand_out("iterator", value)
         if isinstance(value, Coroutine):
             return self.hand_out("coroutine", value)
@@ -230,7 +232,7 @@ class Values:
         if tag in TAGS:
             return put_together(tag, self._decoded(content))
         if tag == "member":
-            return self.classes[content[0]][content[1]]
+            return self.known()[content[0]][content[1]]
         if tag == "graph":
             return self._graph(*content)
         if tag == "node":
@@ -243,12 +245,8 @@ class Values:
         return value
 
     def _graph(self, found: Any, states: list[Any]) -> Any:
-        self._nodes = [object.__new__(self.classes[name]) for name, _ in states]
+        classes = self.known()
+        self._nodes = [object.__new__(classes[name]) for name, _ in states]
         for node, (_, state) in zip(list(self._nodes), states, strict=True):
             set_state(node, {name: self._decoded(part) for name, part in state})
         return self._decoded(found)
-
-
-def _has_more(iterator: Iterator[Any]) -> bool:
-    """Whether an iterator may have other methods, as a file and an object of a program have."""
-    return type(iterator).__module__ not in ("builtins", "itertools")

@@ -12,19 +12,18 @@ program arrives as the nearest built-in one; a program that ends, ends the test.
 import ast
 import builtins
 import importlib
+import itertools
 import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from rlvr_jax.verifiers.programs.candidate import defined
 from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
 from rlvr_jax.verifiers.programs.library import set_state, state_of
 from rlvr_jax.verifiers.programs.remote import Function, Object
-
-__all__ = ["MOST_TEXT", "Judge"]
 
 MOST_TEXT = 2**20  # characters of a value that is handed on
 _DISCARD = " discard"  # no name that a test can write
@@ -91,7 +90,7 @@ class Judge:
         try:
             given = self._values.given(question["handle"])
             if question["do"] == "next":
-                return {"value": [self._values.encode(value) for value in _first(given)]}
+                return {"value": [*map(self._values.encode, itertools.islice(given, 1))]}
             arguments = self._decode(question["arguments"])
             return {"value": self._values.encode(given(*arguments))}
         except Exception:
@@ -103,7 +102,7 @@ class Judge:
             importlib.import_module("random").seed(0)  # the same test each time
         exec(compile(setup, "<prompt>", "exec", dont_inherit=True), names)
         names.pop(function, None)  # which is the program's to define
-        self._values.classes = _Defined(names)
+        self._values.known = lambda: {name: names[name] for name in defined(names)}
         tree = ast.parse(code)
         wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
         found = self.ask({"do": "names", "names": sorted(wanted)}).get("value")
@@ -210,7 +209,7 @@ class Judge:
         elif isinstance(old, dict | set) and isinstance(new, dict | set):
             old.clear()
             old.update(new)
-        elif type(old).__name__ in self._values.classes and type(new) is type(old):
+        elif type(old).__name__ in self._values.known() and type(new) is type(old):
             set_state(old, state_of(new))
 
 
@@ -218,28 +217,6 @@ def discard(function: Callable, *arguments: Any, **words: Any) -> None:
     """Calls a function whose value nobody uses."""
     call = function.discard if isinstance(function, Function) else function
     call(*arguments, **words)
-
-
-class _Defined(Mapping):
-    """The classes that a prompt or a test has defined by now, by their names.
-
-    Args:
-      names: of the test.
-    """
-
-    def __init__(self, names: dict[str, Any]):
-        self._names = names
-
-    def __getitem__(self, name: str) -> type:
-        if name not in defined(self._names):
-            raise KeyError(name)
-        return self._names[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(defined(self._names))
-
-    def __len__(self) -> int:
-        return len(defined(self._names))
 
 
 class _Discards(ast.NodeTransformer):
@@ -276,9 +253,3 @@ def _undefined(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.ExceptHandler) and node.name:
             defined.add(node.name)
     return used - defined
-
-
-def _first(iterator: Iterator[Any]) -> list[Any]:
-    for value in iterator:
-        return [value]
-    return []

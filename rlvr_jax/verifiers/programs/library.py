@@ -23,15 +23,11 @@ class _Kind(NamedTuple):
 
     module: str
     apart: Callable[[Any], Any]
-    together: Callable[[Any, Any], Any]
+    together: Callable[[Any, Any], Any] = lambda kind, part: kind(part)
 
 
 def _fields(*names: str) -> Callable[[Any], tuple[Any, ...]]:
     return lambda value: tuple(getattr(value, name) for name in names)
-
-
-def _of_one(kind: Any, part: Any) -> Any:
-    return kind(part)
 
 
 def _of_parts(kind: Any, parts: Any) -> Any:
@@ -47,18 +43,18 @@ _HOUR = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
 _DEQUE = collections.deque
 _KINDS = {
     "deque": _Kind("collections", lambda v: ([*_DEQUE.__iter__(v)], v.maxlen), _of_parts),
-    "Counter": _Kind("collections", lambda v: dict(dict.items(v)), _of_one),
-    "OrderedDict": _Kind("collections", lambda v: dict(dict.items(v)), _of_one),
+    "Counter": _Kind("collections", lambda v: dict(dict.items(v))),
+    "OrderedDict": _Kind("collections", lambda v: dict(dict.items(v))),
     "Fraction": _Kind("fractions", _fields("numerator", "denominator"), _of_parts),
-    "Decimal": _Kind("decimal", str, _of_one),
+    "Decimal": _Kind("decimal", str),
     "timedelta": _Kind("datetime", _fields("days", "seconds", "microseconds"), _of_parts),
-    "timezone": _Kind("datetime", lambda v: v.utcoffset(None), _of_one),
+    "timezone": _Kind("datetime", lambda v: v.utcoffset(None)),
     "time": _Kind("datetime", _fields(*_HOUR), _of_moment),
     "datetime": _Kind("datetime", _fields(*_DAY, *_HOUR), _of_moment),
     "date": _Kind("datetime", _fields(*_DAY), _of_parts),
     "array": _Kind("array", lambda v: (v.typecode, v.tolist()), _of_parts),
     "slice": _Kind("builtins", _fields("start", "stop", "step"), _of_parts),
-    "UUID": _Kind("uuid", str, _of_one),
+    "UUID": _Kind("uuid", str),
 }
 _NAMED = "namedtuple"
 TAGS = (*_KINDS, _NAMED)

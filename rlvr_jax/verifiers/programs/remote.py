@@ -8,12 +8,8 @@ so, their attributes are equal, and one is made by the test and holds what it wa
 runs inside the sandbox.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
-
-__all__ = ["Function", "Object"]
+from typing import Any
 
 _ASKED = ("len", "str", "repr", "bool", "int", "float", "complex", "iter", "reversed", "format")
 _ASKED += ("round", "__index__", "__abs__", "__neg__", "__pos__", "__invert__")
@@ -23,24 +19,10 @@ _BINARY += ("lshift", "rshift", "and", "or", "xor")
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 
 
-class Asks(Protocol):
-    """What can be asked of a program: see `Judge`."""
-
-    def operate(self, name: str, *arguments: Any) -> Any: ...
-
-    def state(self, value: Object) -> tuple[str, Any]: ...
-
-    def following(self, handle: int) -> list[Any]: ...
-
-    def call(
-        self, function: Function, arguments: tuple[Any, ...], words: dict[str, Any], back: bool
-    ) -> Any: ...
-
-
 class Object:
-    """Stands for an object of the program."""
+    """Stands for an object of the program, which a `Judge` asks."""
 
-    def __init__(self, asks: Asks, handle: int):
+    def __init__(self, asks: Any, handle: int):
         # `of` it was made by the test; `made`: so was it, or what operators made of it.
         vars(self).update(_asks=asks, _handle=handle, _made=False, _of=())
 
@@ -91,15 +73,11 @@ class Object:
 
 
 class Function(Object):
-    """Stands for what the program can call.
+    """Stands for a callable of the program."""
 
-    Args:
-      makes: it is a class that the test makes objects of.
-    """
-
-    def __init__(self, asks: Asks, handle: int, makes: bool = False):
+    def __init__(self, asks: Any, handle: int):
         super().__init__(asks, handle)
-        vars(self).update(_makes=makes)
+        vars(self).update(_makes=False)  # True: a class that the test makes objects of
 
     def __call__(self, *arguments: Any, **words: Any) -> Any:
         value = self._asks.call(self, arguments, words, False)

@@ -25,8 +25,6 @@ from rlvr_jax.verifiers.programs.candidate import fork_on_demand
 from rlvr_jax.verifiers.programs.crossing import Gone
 from rlvr_jax.verifiers.programs.judge import Judge
 
-__all__ = ["MOST_SILENT", "PROGRAM", "main"]
-
 PROGRAM = "program.py"  # the file with the program
 MOST_SILENT = 2  # tests in a row that take all their time, behind which no other is run
 

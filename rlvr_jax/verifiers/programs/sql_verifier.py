@@ -27,9 +27,7 @@ from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs import duckdb_engine, sqlite_engine
 from rlvr_jax.verifiers.programs.result_tables import Table, equal
 
-__all__ = ["check", "extract", "is_ordered"]
-
-MAX_ROWS, MAX_BYTES = 10_000, 1_000_000
+_MAX_ROWS, _MAX_BYTES = 10_000, 1_000_000
 _MAX_CHARACTERS = 100_000
 # In this order: quotes hide comments, comments hide quotes.
 _HIDDEN = re.compile(
@@ -67,8 +65,10 @@ def check(
     databases = _databases(gold)
     if databases is None:
         return Finding(None, stage="gold")
+    run, failures = sqlite_engine.run_sqlite, sqlite_engine.FAILURES
     try:
-        run, failures = _engine(engine)
+        if engine == "duckdb":
+            run, failures = duckdb_engine.run_duckdb, duckdb_engine.failures()
     except ModuleNotFoundError:
         return Finding(None, sql, "no engine")
     try:
@@ -121,17 +121,11 @@ def _texts(value: Any) -> Sequence[Any]:
     return [value] if isinstance(value, str) else value if isinstance(value, Sequence) else []
 
 
-def _engine(name: str) -> tuple[Callable[..., Table], tuple[type[BaseException], ...]]:
-    if name == "sqlite":
-        return sqlite_engine.run_sqlite, sqlite_engine.FAILURES
-    return duckdb_engine.run_duckdb, duckdb_engine.failures()
-
-
 def _tables(
     run: Callable[..., Table], sql: str, databases: Sequence[tuple[str, str]], seconds: float
 ) -> list[Table]:
     deadline = time.monotonic() + seconds
     return [
-        run(sql, setup, file, max(deadline - time.monotonic(), 0.001), MAX_ROWS, MAX_BYTES)
+        run(sql, setup, file, max(deadline - time.monotonic(), 0.001), _MAX_ROWS, _MAX_BYTES)
         for setup, file in databases
     ]

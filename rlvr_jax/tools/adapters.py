@@ -48,13 +48,11 @@ class Episode:
         try:
             after, told = in_time(lambda: self._step(state, text), self.seconds, self.label)
         except TimeoutError:
-            counts["step_timeouts"] = 1.0
-            return self._said(
-                state, f"Error: the step took longer than {self.seconds:g} seconds.", counts
-            )
-        except Exception as error:  # what a policy writes may be anything
-            counts["step_errors"] = 1.0
-            return self._said(state, f"Error: {type(error).__name__}: {error}", counts)
+            told = f"Error: the step took longer than {self.seconds:g} seconds."
+            return self._said(state, told, counts | {"step_timeouts": 1.0})
+        except Exception as error:  # a policy may write anything
+            told = f"Error: {type(error).__name__}: {error}"
+            return self._said(state, told, counts | {"step_errors": 1.0})
         if len(told) == 5:  # gymnasium: observation, reward, terminated, truncated, info
             shown, reward, ended, cut, info = told
             done = bool(ended or cut)
@@ -66,7 +64,7 @@ class Episode:
             name: float(value) for name, value in info.items() if isinstance(value, int | float)
         }
         outcome = min(max(float(reward), 0.0), 1.0) if done else None
-        said = self._said(after, shown, {**counts, **numbers})
+        said = self._said(after, shown, counts | numbers)
         return replace(said, done=bool(done), reward=float(reward), outcome=outcome)
 
     def _begun(self, prompt: Any) -> Any:
@@ -125,7 +123,14 @@ def episode(
 
 
 class Stepped:
-    """An environment as an object with `reset` and `step`; see `stepped`."""
+    """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
+    programs that bring a loop of their own.
+
+    Args:
+      environment: such as `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
+      prompts: of a task, of which `index` is one.
+    Source: https://github.com/princeton-nlp/intercode (ic_env.py).
+    """
 
     def __init__(self, environment: Environment, prompts: Sequence[Any]):
         self._environment, self._prompts = environment, prompts
@@ -160,13 +165,4 @@ class Stepped:
         return reply.text or "", reply.reward or 0.0, reply.done, info
 
 
-def stepped(environment: Environment, prompts: Sequence[Any]) -> Stepped:
-    """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
-    programs that bring a loop of their own.
-
-    Args:
-      environment: such as `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
-      prompts: of a task, of which `index` is one.
-    Source: https://github.com/princeton-nlp/intercode (ic_env.py).
-    """
-    return Stepped(environment, prompts)
+stepped = Stepped

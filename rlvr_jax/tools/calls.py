@@ -118,9 +118,8 @@ def tags(tools: Mapping[str, str], reply: str = "output") -> Style:
         return f"You may use, and will read the reply in <{reply}>:\n" + "\n".join(lines)
 
     stops = tuple(f"</{tag}>" for tag in tools)
-    return Style(
-        find, stops, _in_tag(reply), "", explain, f"tags({dict(tools)!r}, reply={reply!r})"
-    )
+    label = f"tags({dict(tools)!r}, reply={reply!r})"
+    return Style(find, stops, _in_tag(reply), "", explain, label)
 
 
 def fenced(language: str = "python", tool: str = "python", reply: str = "output") -> Style:
@@ -131,9 +130,7 @@ def fenced(language: str = "python", tool: str = "python", reply: str = "output"
       tool: that is called.
       reply: what stands behind the fence of a reply.
     """
-    begin, end = f"```{language}\n", "\n```"
-
-    return between(begin, end, tool, f"\n```{reply}\n", "\n```\n")
+    return between(f"```{language}\n", "\n```", tool, f"\n```{reply}\n", "\n```\n")
 
 
 def between(begin: str, end: str, tool: str, before: str, behind: str) -> Style:
@@ -149,15 +146,9 @@ def between(begin: str, end: str, tool: str, before: str, behind: str) -> Style:
         told = "; ".join(each.description for each in tools if each.name == tool)
         return f"What stands between {begin.strip()} and {end.strip()} goes to {tool}: {told}"
 
+    find = _between(begin, end, lambda body: Call(tool, body))
     label = f"between({begin!r}, {end!r}, tool={tool!r}, before={before!r}, behind={behind!r})"
-    return Style(
-        _between(begin, end, lambda body: Call(tool, body)),
-        (end,),
-        lambda text: f"{before}{text}{behind}",
-        "",
-        explain,
-        label,
-    )
+    return Style(find, (end,), lambda text: f"{before}{text}{behind}", "", explain, label)
 
 
 def _between(begin: str, end: str, read: Callable[[str], Call]):

@@ -10,11 +10,9 @@ from rlvr_jax.sandbox import Limits, Outcome, shared
 from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.verifiers.texts.intercode import bash_reward
 
-__all__ = ["ShellEpisodes", "changes", "shell_episodes"]
-
-MARK = "\x1d"
-"""Stands before the files' hashes; what is behind the last one is base64."""
-BASH = "/usr/bin/bash"
+_MARK = "\x1d"
+"""Is printed before the hashes of the files; the text after the last one is base64."""
+_BASH = "/usr/bin/bash"
 
 # The actions are the arguments. Each has a process of its own, so that none ends the others, and
 # begins in the folder in which the one before it ended; only the last one is heard.
@@ -37,7 +35,7 @@ printf '\035'
 cd "$start" && find . -type f -exec sha256sum -z {} + | base64 -w0
 """
 
-Files = Mapping[str, str]
+_Files = Mapping[str, str]
 """Hashes of contents by path."""
 
 
@@ -68,9 +66,10 @@ class ShellEpisodes:
             own, wanted = self._run(files, actions, True), self._run(files, (gold,), True)
             if "lost" in (own.reason, wanted.reason):
                 return Reply(state, done=True, lost=True)
-            if (wanted_files := _hashes(wanted.stdout)) is None:
+            if (gold_files := _hashes(wanted.stdout)) is None:
                 return Reply(state, done=True, lost=True, info={"gold_errors": 1.0})
-            reward = self._paid(files, own, printed, wanted_files, wanted.stdout)
+            output = wanted.stdout.rpartition(_MARK)[0]
+            reward = _paid(files, _hashes(own.stdout), gold_files, printed, output)
             return Reply(state, done=True, reward=reward, outcome=float(reward == 1))
         outcome = self._run(files, (*actions, action))
         if outcome.reason == "lost":
@@ -87,31 +86,22 @@ class ShellEpisodes:
         """What becomes of a fresh folder; every action runs again."""
         there = {"work/.start": "", **{f"work/{name}": text for name, text in files.items()}}
         program = _PROGRAM + (_HASHES if hashes else "")
-        command = [BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
+        command = [_BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
         return shared(self.limits, most=8).run_command(command, files=there)
 
-    def _paid(
-        self, files: Mapping[str, str], own: Outcome, printed: str, gold: Files, said: str
-    ) -> float:
-        """The reward of what was done and printed.
 
-        Args:
-          gold, said: what the gold command left, and what it printed, hashes behind it.
-        """
-        before = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
-        after = _hashes(own.stdout)
-        if after is None:  # the actions have ended whoever was to look at the folder
-            return 0.0
-        mine, theirs = changes(before, after), changes(before, gold)
-        common = [path for path, kind in mine & theirs if kind == "added"]
-        right = sum(after[path] == gold[path] for path in common)
-        output = said.rpartition(MARK)[0]
-        return bash_reward(
-            len(theirs - mine), len(mine - theirs), len(common), right, printed, output
-        )
+def _paid(texts: _Files, own: _Files | None, gold: _Files, printed: str, wanted: str) -> float:
+    """The reward of a folder and an output, from the texts at the start."""
+    if own is None:  # the actions have ended the process that lists the folder
+        return 0.0
+    before = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    mine, theirs = changes(before, own), changes(before, gold)
+    common = [path for path, kind in mine & theirs if kind == "added"]
+    right = sum(own[path] == gold[path] for path in common)
+    return bash_reward(len(theirs - mine), len(mine - theirs), len(common), right, printed, wanted)
 
 
-def changes(before: Files, after: Files) -> set[tuple[str, str]]:
+def changes(before: _Files, after: _Files) -> set[tuple[str, str]]:
     """(path, "added", "removed" or "changed") of all files that differ."""
     found = {(path, "added") for path in after.keys() - before.keys()}
     found |= {(path, "removed") for path in before.keys() - after.keys()}
@@ -145,7 +135,7 @@ def shell_episodes(
 
 def _hashes(stdout: str) -> dict[str, str] | None:
     """Hashes by path of what a run has printed last; None: it has not come so far."""
-    _, mark, told = stdout.rpartition(MARK)
+    _, mark, told = stdout.rpartition(_MARK)
     try:
         listed = base64.b64decode(told, validate=True).decode("utf-8", "replace")
     except ValueError:

@@ -33,18 +33,22 @@ _ARGUMENT = re.compile(r"([ \t]*)(\w+)(?:[ \t]*\([^()\n]*\))?:\s*(.*)")
 _CHOICES = re.compile(r"\(choices:\s*(\[.*\])\)\s*\Z", re.IGNORECASE)
 
 
-def named(function: Callable[..., Any]) -> str:
-    """The name of a function, of what a partial calls, or of the class of an object."""
+def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that a partial calls."""
     while isinstance(function, functools.partial):
         function = function.func
+    return function
+
+
+def named(function: Callable[..., Any]) -> str:
+    """The name of a function, of what a partial calls, or of the class of an object."""
+    function = _whole(function)
     return getattr(function, "__name__", type(function).__name__)
 
 
 def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """What a docstring of Google's form says: the text before its sections, and the arguments."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    text = inspect.getdoc(function) or ""
+    text = inspect.getdoc(_whole(function)) or ""
     found = _ARGUMENTS.search(text)
     arguments: dict[str, str] = {}
     indent, name = "", ""
@@ -118,8 +122,7 @@ def caller(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = _whole(function)
     if not inspect.isroutine(function):
         function = type(function).__call__
     try:

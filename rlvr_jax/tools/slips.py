@@ -52,7 +52,11 @@ def sentence(error: BaseException) -> str:
     if place is None or _in_our_words(first):
         return str(error)
     part = getattr(first, _PART, None)
-    told = f"{part} raised {where_raised(first, place)}" if part else _at(first, place)
+    told = (
+        f"{part} raised {where_raised(first, place)}"
+        if part
+        else f"{_line(place)}: {_named(first)}"
+    )
     return told if first is error else str(error).replace(str(first), told, 1)
 
 
@@ -61,10 +65,6 @@ def _in_our_words(error: BaseException) -> bool:
     frames = traceback.extract_tb(error.__traceback__)
     worded = isinstance(error, ValueError | FloatingPointError | RuntimeError)
     return worded and bool(frames) and Path(frames[-1].filename).is_relative_to(_PACKAGE)
-
-
-def _at(error: BaseException, place: traceback.FrameSummary) -> str:
-    return f"{_line(place)}: {_named(error)}"
 
 
 def _named(error: BaseException) -> str:
@@ -77,5 +77,4 @@ def _line(place: traceback.FrameSummary) -> str:
 
 
 def _of_library(name: str) -> bool:
-    frozen = name.startswith("<frozen ")
-    return frozen or any(Path(name).is_relative_to(folder) for folder in _LIBRARIES)
+    return name.startswith("<frozen ") or any(map(Path(name).is_relative_to, _LIBRARIES))

@@ -73,13 +73,8 @@ class Toolbox:
         if tool is None:
             return f"there is no tool {call.tool!r}, only {', '.join(self.by_name)}"
         if isinstance(call.arguments, Mapping):
-            unknown = [name for name in call.arguments if name not in tool.parameters]
-            missing = [
-                name
-                for name, schema in tool.parameters.items()
-                if name not in call.arguments and "default" not in schema
-            ]
-            if unknown or missing:
+            required = {name for name, each in tool.parameters.items() if "default" not in each}
+            if not required <= call.arguments.keys() <= tool.parameters.keys():
                 known = ", ".join(tool.parameters)
                 return f"{tool.name} takes {known}, got {', '.join(call.arguments) or 'nothing'}"
         return ""

@@ -3,8 +3,7 @@
     with Sandbox(workers=2) as sandbox:
         outcome = sandbox.run("print(int(input()) + 1)", stdin="41")
 
-`run` and `run_command` do the same for one program; `shared` is the sandbox of all callers with
-equal limits. `python -m rlvr_jax.sandbox` prints which
+`shared` is the sandbox of all callers with equal limits. `python -m rlvr_jax.sandbox` prints which
 layers this machine has. The room needs Linux and the standard library.
 
   `client`: `Sandbox`, the caller's side, with a `connection` to each server; `limits`: `Limits` and
@@ -17,7 +16,7 @@ layers this machine has. The room needs Linux and the standard library.
   `soak`, `timing`: commands that try it for long and measure it, with `programs` to try.
 """
 
-from rlvr_jax.sandbox.client import Sandbox, allow_unsafe_local, run, run_command, shared
+from rlvr_jax.sandbox.client import Sandbox, allow_unsafe_local, shared
 from rlvr_jax.sandbox.limits import Limits, Outcome
 
-__all__ = ["Limits", "Outcome", "Sandbox", "allow_unsafe_local", "run", "run_command", "shared"]
+__all__ = ["Limits", "Outcome", "Sandbox", "allow_unsafe_local", "shared"]

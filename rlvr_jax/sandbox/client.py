@@ -23,8 +23,8 @@ _allowed = threading.Event()
 
 
 def allow_unsafe_local() -> None:
-    """From now on sandboxes of this process run programs, too, where the machine has nothing to
-    keep them in: what `--unsafe-local` of a run says."""
+    """From now on sandboxes of this process also run programs where the machine has nothing to keep
+    them in (`--unsafe-local` of a run)."""
     _allowed.set()
 
 
@@ -175,33 +175,6 @@ def shared(limits: Limits = Limits(), most: int = 2**10) -> Sandbox:  # noqa: B0
       most: workers.
     """
     return Sandbox(limits, workers=min(most, os.cpu_count() or 1))
-
-
-def run(
-    source: str,
-    stdin: str = "",
-    argv: Sequence[str] = (),
-    files: Mapping[str, str] | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    *,
-    unsafe_local: bool = False,
-) -> Outcome:
-    """Runs one Python program in a sandbox of its own; for many, see `Sandbox`."""
-    with Sandbox(limits, unsafe_local=unsafe_local) as sandbox:
-        return sandbox.run(source, stdin, argv, files)
-
-
-def run_command(
-    command: Sequence[str],
-    stdin: str = "",
-    files: Mapping[str, str] | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    *,
-    unsafe_local: bool = False,
-) -> Outcome:
-    """Runs one program that is not Python in a sandbox of its own."""
-    with Sandbox(limits, unsafe_local=unsafe_local) as sandbox:
-        return sandbox.run_command(command, stdin, files)
 
 
 def _request(limits: Limits) -> dict[str, Any]:

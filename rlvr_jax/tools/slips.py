@@ -51,12 +51,9 @@ def sentence(error: BaseException) -> str:
     place = own_place(first)
     if place is None or _in_our_words(first):
         return str(error)
-    part = getattr(first, _PART, None)
-    told = (
-        f"{part} raised {where_raised(first, place)}"
-        if part
-        else f"{_line(place)}: {_named(first)}"
-    )
+    told = f"{_line(place)}: {_named(first)}"
+    if part := getattr(first, _PART, None):
+        told = f"{part} raised {where_raised(first, place)}"
     return told if first is error else str(error).replace(str(first), told, 1)
 
 

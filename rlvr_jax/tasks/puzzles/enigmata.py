@@ -19,8 +19,8 @@ from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.verifiers.puzzles.board import Puzzle
 from rlvr_jax.verifiers.puzzles.enigmata import PUZZLES
-from rlvr_jax.verifiers.puzzles.notation import Puzzle
 
 CHECK = Check(
     "rlvr_jax.verifiers.puzzles.enigmata:check", "rlvr_jax.verifiers.puzzles.enigmata:extract"

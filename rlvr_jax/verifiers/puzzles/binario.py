@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import GRID, Puzzle, puzzle, read_filled, show_grid
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
 # Side and open cells.
 LEVELS = ((4, 8), (6, 18), (8, 36))

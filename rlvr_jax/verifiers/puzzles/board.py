@@ -2,8 +2,33 @@
 
 from collections.abc import Iterable
 from random import Random
+from typing import Any, NamedTuple
 
 Cell = tuple[int, int]
+
+
+class Puzzle(NamedTuple):
+    """A generated puzzle.
+
+    Fields:
+      question: rules, instance and form of the answer, for the policy.
+      instance: JSON object that the check reads; "task" names the puzzle.
+      solution: a correct answer in the form that the question asks for.
+      wrong: an incorrect one, where the solution of another puzzle may be correct; "": none known.
+    """
+
+    question: str
+    instance: dict[str, Any]
+    solution: str
+    wrong: str = ""
+
+
+def puzzle(
+    task: str, rules: str, board: str, form: str, solution: str, wrong: str = "", /, **instance: Any
+) -> Puzzle:
+    """A puzzle whose question is rules, board, and the form of the answer."""
+    form = f"Answer in a fenced block (```) that holds nothing but {form}."
+    return Puzzle(f"{rules}\n\n{board}\n\n{form}", {"task": task, **instance}, solution, wrong)
 
 
 def inside(cells: Iterable[Cell], rows: int, columns: int) -> bool:

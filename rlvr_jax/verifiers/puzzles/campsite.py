@@ -8,15 +8,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, around, beside
-from rlvr_jax.verifiers.puzzles.notation import (
-    CELLS,
-    Puzzle,
-    puzzle,
-    read_cells_on,
-    show_cells,
-    show_lines,
-)
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, around, beside, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, read_cells_on, show_cells, show_lines
 
 # Side and the largest number of trees.
 LEVELS = ((5, 4), (6, 6), (8, 11))

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import Puzzle, is_word, puzzle, read_numbers
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import is_word, read_numbers
 
 # The least and the largest number of nodes.
 LEVELS = ((5, 6), (7, 8), (9, 10))

@@ -4,15 +4,8 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, beside, connected, latin_square
-from rlvr_jax.verifiers.puzzles.notation import (
-    CELLS,
-    Puzzle,
-    puzzle,
-    read_cells_on,
-    show_cells,
-    show_grid,
-)
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, connected, latin_square, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, read_cells_on, show_cells, show_grid
 
 # Side and shaded cells of the planted solution.
 LEVELS = ((4, 4), (5, 6), (6, 9))

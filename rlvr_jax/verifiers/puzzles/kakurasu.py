@@ -3,7 +3,8 @@
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import Puzzle, puzzle, read_filled, show_grid, show_lines
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import read_filled, show_grid, show_lines
 
 # Side of the board.
 LEVELS = (4, 5, 6)

@@ -4,16 +4,8 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, beside
-from rlvr_jax.verifiers.puzzles.notation import (
-    CELLS,
-    STEPS,
-    Puzzle,
-    moved,
-    puzzle,
-    read_cells_on,
-    show_cells,
-)
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, STEPS, moved, read_cells_on, show_cells
 
 # Side, walls, and how many of them say their number.
 LEVELS = ((4, 4, 2), (5, 6, 4), (6, 9, 6))

@@ -3,7 +3,8 @@
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import GRID, Puzzle, puzzle, read_filled, show_grid
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
 # Side and the least and the largest number of open cells.
 LEVELS = ((3, 3, 6), (4, 5, 7), (4, 8, 10))

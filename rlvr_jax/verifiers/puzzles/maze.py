@@ -4,8 +4,8 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, beside, reached
-from rlvr_jax.verifiers.puzzles.notation import MOVES, STEPS, Puzzle, moved, puzzle, read_moves
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, puzzle, reached
+from rlvr_jax.verifiers.puzzles.notation import MOVES, STEPS, moved, read_moves
 
 # Rows and columns of rooms; n of them take 2 n + 1 cells, with the walls.
 LEVELS = ((3, 4), (4, 5), (6, 6))

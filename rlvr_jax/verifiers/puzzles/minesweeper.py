@@ -7,8 +7,8 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import around
-from rlvr_jax.verifiers.puzzles.notation import CELLS, Puzzle, puzzle, read_cells_on, show_cells
+from rlvr_jax.verifiers.puzzles.board import Puzzle, around, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, read_cells_on, show_cells
 
 # Side, mines, and cells without a mine that stay covered.
 LEVELS = ((4, 3, 3), (5, 5, 6), (6, 8, 9))

@@ -6,7 +6,7 @@ form; they are linear in the text, and numbers have at most six digits.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlvr_jax.verifiers.puzzles.board import Cell, inside
 
@@ -17,30 +17,6 @@ STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 GRID = "a row a line, blanks between cells"
 CELLS = "as (row, column), …, both counted from 0"
 MOVES = "the letters of the moves in their order"
-
-
-class Puzzle(NamedTuple):
-    """A generated puzzle.
-
-    Fields:
-      question: rules, instance and form of the answer, for the policy.
-      instance: JSON object that the check reads; "task" names the puzzle.
-      solution: a correct answer in the form that the question asks for.
-      wrong: an incorrect one, where the solution of another puzzle may be correct; "": none known.
-    """
-
-    question: str
-    instance: dict[str, Any]
-    solution: str
-    wrong: str = ""
-
-
-def puzzle(
-    task: str, rules: str, board: str, form: str, solution: str, wrong: str = "", /, **instance: Any
-) -> Puzzle:
-    """A puzzle whose question is rules, board, and the form of the answer."""
-    form = f"Answer in a fenced block (```) that holds nothing but {form}."
-    return Puzzle(f"{rules}\n\n{board}\n\n{form}", {"task": task, **instance}, solution, wrong)
 
 
 def read_numbers(text: str, separators: Sequence[str] = (",",)) -> list[int] | None:

@@ -7,16 +7,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import latin_square
-from rlvr_jax.verifiers.puzzles.notation import (
-    GRID,
-    Puzzle,
-    fits,
-    puzzle,
-    read_filled,
-    show_grid,
-    show_lines,
-)
+from rlvr_jax.verifiers.puzzles.board import Puzzle, latin_square, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, fits, read_filled, show_grid, show_lines
 
 # Side of the board and how many of its clues are shown.
 LEVELS = ((3, 7), (4, 12), (5, 16))

@@ -6,8 +6,8 @@ Every solution counts.
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell
-from rlvr_jax.verifiers.puzzles.notation import GRID, Puzzle, fits, puzzle, show_grid
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, fits, show_grid
 
 # Side of the board and how many corners have a clue.
 LEVELS = ((3, 12), (4, 18), (5, 26))

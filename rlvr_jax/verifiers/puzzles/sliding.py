@@ -3,8 +3,8 @@
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell
-from rlvr_jax.verifiers.puzzles.notation import MOVES, Puzzle, moved, puzzle, read_moves, show_grid
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import MOVES, moved, read_moves, show_grid
 
 # Rows, columns, and the least and the largest number of moves that the tiles were mixed by.
 LEVELS = ((3, 3, 6, 10), (3, 3, 12, 16), (4, 4, 10, 16))

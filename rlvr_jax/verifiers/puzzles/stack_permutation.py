@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import Puzzle, is_word, puzzle, show_lines
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import is_word, show_lines
 
 # The least and the largest number of items.
 LEVELS = ((4, 5), (6, 7), (8, 10))

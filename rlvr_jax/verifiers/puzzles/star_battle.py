@@ -4,8 +4,8 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, around, beside
-from rlvr_jax.verifiers.puzzles.notation import CELLS, Puzzle, puzzle, read_cells_on, show_cells
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, around, beside, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, read_cells_on, show_cells
 
 # Side of the board.
 LEVELS = (5, 6, 8)

@@ -9,7 +9,8 @@ import functools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import GRID, Puzzle, puzzle, read_filled, show_grid
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
 # Open cells of the easy, middle and hard puzzles of a box; few full grids let many more be opened.
 LEVELS = {(2, 2): (6, 8, 10), (3, 3): (30, 38, 45)}

@@ -4,7 +4,8 @@ import functools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.notation import Puzzle, puzzle, read_cells_on, show_cells
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import read_cells_on, show_cells
 
 # Numbers of free cells.
 LEVELS = ((2, 3), (4,), (5, 6, 7))

@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.puzzles.notation import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 
 # Houses and attributes.
 LEVELS = ((3, 2), (3, 3), (4, 3))

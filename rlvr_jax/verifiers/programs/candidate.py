@@ -27,13 +27,12 @@ _PROGRAM = "program"  # the module: the block under `if __name__ == "__main__"` 
 def fork_on_demand(
     source: str, control: socket.socket, channels: Iterable[socket.socket], cpu_seconds: int
 ) -> None:
-    """Forks a process with the program for each channel, when it is told to. Does not return.
+    """Forks a process with the program for each channel, on request. Does not return.
 
     Args:
-      source: of the program.
-      control: a byte comes in for each process, and its number goes out in 4 bytes.
-      channels: one for each process, to whoever asks.
-      cpu_seconds: of each.
+      control: receives a byte for each process and sends its number in 4 bytes.
+      channels: one for each process, to the judge.
+      cpu_seconds: of each process.
     """
     channels = list(channels)
     while channels and control.recv(1):
@@ -75,7 +74,8 @@ class Side:
         self._module = types.ModuleType(_PROGRAM)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question: a "value", or what was "raised"."""
+        """The answer to a question: a "value", or the kinds and arguments of an error that was
+        "raised"."""
         try:
             return getattr(self, f"_{question['do']}")(question)
         except Gone:
@@ -90,8 +90,9 @@ class Side:
         # What is no Exception, such as SystemExit, ends the process.
 
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Runs the program after what the prompt defines, of which `function` is its own to do;
-        `classes` of the test are the program's of the same name, or have attributes alone."""
+        """Runs the program after the prompt's definitions without `function`, which is the
+        program's own to define; `classes` of the test are the program's of equal names, or have
+        attributes only."""
         sys.modules[_PROGRAM] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):
@@ -113,7 +114,7 @@ class Side:
         return {}
 
     def _names(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the program has under some names; what does not cross is left out."""
+        """The program's values of some names; a value that does not cross is left out."""
         found = {}
         for name in question["names"]:
             try:
@@ -125,7 +126,7 @@ class Side:
         return {"value": found}
 
     def _call(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Calls a function; with "back", the answer is what it has made of its arguments."""
+        """Calls a function; with "back", the answer has its arguments as it has changed them."""
         arguments = self._values.decode(question["arguments"])
         words = {name: self._values.decode(word) for name, word in question["words"].items()}
         given = [*arguments, *words.values()]
@@ -135,7 +136,7 @@ class Side:
         return {"value": self._values.encode(value)}
 
     def _operate(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What an operation gives, by its name in `operator`, `builtins` or `copy`."""
+        """The result of an operation, by its name in `operator`, `builtins` or `copy`."""
         name = question["name"]
         function = next(vars(m)[name] for m in (operator, builtins, copy) if name in vars(m))
         return {"value": self._values.encode(function(*self._values.decode(question["arguments"])))}
@@ -164,7 +165,7 @@ class Side:
         return {"text": json.dumps(value)}
 
     def _remote(self, kind: str, number: int) -> Any:
-        """What stands for a function or an iterator of the other side."""
+        """A function or an iterator that asks the other side."""
 
         def ask(do: str, **more: Any) -> Any:
             answer = self.peer.ask({"do": do, "handle": number, **more})

@@ -47,14 +47,13 @@ _KINDS = ("function", "iterator", "coroutine", "object")
 
 
 class Gone(Exception):
-    """The other side has ended, or says what is no message."""
+    """The other side has ended, or has sent no message."""
 
 
 class Peer:
     """One end of a conversation in which both ask, and answer while they wait.
 
     Args:
-      channel: connected to the other end.
       answer: from a question to its answer; both are dictionaries, and a question has "do".
     """
 
@@ -64,11 +63,8 @@ class Peer:
         self._rest = bytearray()
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Asks, and answers what the other side asks until it has answered.
-
-        Raises:
-          Gone: there is no answer.
-        """
+        """The answer to a question, while questions of the other side are answered; raises
+        `Gone`."""
         self._send(question)
         while True:
             message = self._receive()
@@ -110,11 +106,11 @@ class Peer:
 
 
 class Values:
-    """Values as JSON and back, and the handles on what does not cross.
+    """Values as JSON and back, and handles on values that do not cross.
 
     Args:
-      remote: (kind, number) -> what stands here for a "function", "iterator", "coroutine" or
-        "object" that the other side has.
+      remote: (kind, number) -> a stand-in for a "function", "iterator", "coroutine" or "object" of
+        the other side.
       objects: whether a handle on any object crosses; False: only on functions and iterators.
     """
 
@@ -130,11 +126,7 @@ class Values:
         self._kept: list[Any] = []
 
     def given(self, number: Any) -> Any:
-        """What a handle of ours is on.
-
-        Raises:
-          LookupError, TypeError: there is no such handle.
-        """
+        """The value of one of our handles; raises LookupError or TypeError without one."""
         return self._given[number]
 
     def hand_out(self, kind: str, value: Any) -> dict[str, int]:
@@ -145,12 +137,8 @@ class Values:
         return self._handles[id(value)]
 
     def encode(self, value: Any) -> Any:
-        """The value as JSON.
-
-        Raises:
-          TypeError: a value that does not cross.
-          RecursionError: one that is too deep.
-        """
+        """The value as JSON; raises TypeError for one that does not cross, RecursionError for
+        depth."""
         self._nodes, self._numbers = [], {}
         found = self._encoded(value)
         states: list[Any] = []
@@ -207,11 +195,7 @@ class Values:
         return {"node": self._numbers[id(value)]}
 
     def decode(self, found: Any) -> Any:
-        """The value that was encoded there.
-
-        Raises:
-          Gone: it is not written as `encode` writes.
-        """
+        """The value that `encode` has written; raises `Gone` for other JSON."""
         try:
             return self._decoded(found)
         except _NOT_OURS as error:

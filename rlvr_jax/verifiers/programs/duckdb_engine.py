@@ -21,7 +21,7 @@ _FETCHED = 256  # rows at a time
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """What `run_duckdb` raises on a query; imports the package."""
+    """Errors of `run_duckdb` for a query; imports the package."""
     import duckdb
 
     return (duckdb.Error, ValueError, OverflowError, MemoryError, RuntimeError)

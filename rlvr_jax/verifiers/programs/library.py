@@ -17,7 +17,7 @@ class _Kind(NamedTuple):
 
     Fields:
       module: that has it.
-      apart: (value) -> a built-in value that it is made of.
+      apart: (value) -> the built-in value that it is made of.
       together: (class, that value) -> the value.
     """
 
@@ -74,11 +74,7 @@ def taken_apart(value: Any) -> tuple[str, Any] | None:
 
 
 def put_together(tag: str, content: Any) -> Any:
-    """The value of a kind.
-
-    Raises:
-      LookupError, TypeError, ValueError, ArithmeticError: there is no such value.
-    """
+    """The value of a kind; raises Lookup-, Type-, Value- or ArithmeticError if there is none."""
     if tag == _NAMED:
         name, fields, parts = content
         return _named(name, fields)(*parts)
@@ -99,11 +95,7 @@ def state_of(value: Any) -> dict[str, Any]:
 
 
 def set_state(value: Any, state: Mapping[str, Any]) -> None:
-    """Gives an instance its attributes.
-
-    Raises:
-      ValueError: one would take the place of a method or of what the class computes.
-    """
+    """Gives an instance its attributes; raises ValueError for the name of a method or property."""
     for name, part in state.items():
         for kind in type(value).__mro__:
             own = vars(kind).get(name)

@@ -61,11 +61,7 @@ class LinearProgram:
 
 
 def read_lp(text: str) -> LinearProgram:
-    """Reads a linear program.
-
-    Raises:
-      Unreadable: it is none, or too large.
-    """
+    """Reads a linear program; raises `Unreadable` for another text, or one that is too large."""
     if len(text) > _MAX_CHARACTERS:
         raise Unreadable(f"read_lp: text must have at most {_MAX_CHARACTERS} characters")
     (_, header, body), *others = sections(text)

@@ -33,11 +33,8 @@ _ENDS = {"number", "name"}  # kinds of token that a statement can end with
 
 
 def sections(text: str) -> list[tuple[str, str, str]]:
-    """(kind, header, body) of each section; comments, from \\ to the line's end, are dropped.
-
-    Raises:
-      Unreadable: the text does not begin with its objective, or has two.
-    """
+    r"""(kind, header, body) of each section; comments, from \ to the line's end, are dropped.
+    Raises `Unreadable` if the text does not begin with its objective, or has two."""
     text = re.sub(r"\\[^\n]*", "", text)
     headers = list(_HEADER.finditer(text))
     kinds = [header.lastgroup for header in headers]
@@ -56,11 +53,8 @@ def sections(text: str) -> list[tuple[str, str, str]]:
 
 
 def statements(body: str) -> list[list[Token]]:
-    """The statements of a section: a sum goes on over lines until it has both of its sides.
-
-    Raises:
-      Unreadable: a sign that the format does not have.
-    """
+    """The statements of a section: a sum continues over lines until it has both of its sides.
+    Raises `Unreadable` for a sign that the format does not have."""
     found: list[list[Token]] = []
     current: list[Token] = []
     for line in body.splitlines():

@@ -52,11 +52,7 @@ def cell(value: Any) -> Any:
 def fetched(
     engine: str, columns: int, rows: Iterable[Sequence[Any]], max_rows: int, max_bytes: int
 ) -> Table:
-    """A result as `cell`s.
-
-    Raises:
-      ValueError: it is larger than allowed.
-    """
+    """A result as `cell`s; raises ValueError for one that is larger than allowed."""
     found: list[Sequence[Any]] = []
     size = 0
     for row in rows:
@@ -68,12 +64,7 @@ def fetched(
 
 
 def equal(gold: Table, found: Table, ordered: bool) -> bool:
-    """Whether two results are the same.
-
-    Args:
-      gold, found: with rows of `cell`s.
-      ordered: their order counts.
-    """
+    """Whether two results of `cell`s are equal; `ordered`: also in the order of their rows."""
     if gold.columns != found.columns or len(gold.rows) != len(found.rows):
         return False
     if ordered:

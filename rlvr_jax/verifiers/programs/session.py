@@ -33,10 +33,9 @@ def main() -> None:
     """Runs the tests that standard input holds; as many as the first argument says.
 
     Standard input: `nonce`, `tests`, `wall_seconds` and `cpu_seconds` of each test,
-    `total_seconds`. Standard output: a line with the nonce alone before anything of the program
-    runs, and for each test one with the nonce, its number, a word, and for a call that returned the
-    JSON text of its value; of several for a test the first counts. Argument 2 is the CPU time of a
-    process.
+    `total_seconds`. Standard output: a line with the nonce before anything of the program runs, and
+    for each test one with the nonce, its number, a word, and for a call that returned the JSON text
+    of its value; of several for a test the first counts. Argument 2 is the CPU time of a process.
     """
     count, cpu_seconds = map(int, sys.argv[1:3])
     if sys.platform == "linux":
@@ -77,13 +76,13 @@ def conduct(
     control: socket.socket,
     report: Callable[..., None],
 ) -> None:
-    """Runs one test after the other, as long as there is time, and until two in a row have used up
-    theirs without an answer: a program that loops is not waited for in every test.
+    """Runs one test after the other while there is time, until two in a row have used up theirs
+    without an answer: a program that loops is not waited for in every test.
 
     Args:
       job: as `main` reads it.
       channels: to the processes of the program, one for each test.
-      control: to who forks them.
+      control: to the process that forks them.
       report: takes the number of a test, a word and perhaps a text.
     """
     deadline = time.monotonic() + job["total_seconds"]

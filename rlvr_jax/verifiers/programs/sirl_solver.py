@@ -31,7 +31,7 @@ _OPEN = ("infeasible", "unbounded")
 
 
 def extract(response: str) -> str | None:
-    """The model of a response, None if it gives none."""
+    """The model of a response, None without one."""
     answer = behind_thinking(response)
     return None if answer is None else last_fence(answer, "lp")
 
@@ -70,10 +70,7 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Findi
 
 def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, Sequence[float]]:
     """The optimum and the values of its variables; "infeasible", "unbounded", or None at a limit.
-
-    Raises:
-      ModuleNotFoundError: `pip install highspy`.
-    """
+    Raises ModuleNotFoundError without `highspy`."""
     import highspy
     import numpy as np
 

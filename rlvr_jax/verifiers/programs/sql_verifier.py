@@ -38,7 +38,7 @@ _HIDDEN = re.compile(
 
 
 def extract(response: str) -> str | None:
-    """The query of a response, None if it gives none."""
+    """The query of a response, None without one."""
     answer = behind_thinking(response)
     if answer is None:
         return None

@@ -43,16 +43,14 @@ _STEPS = 1000  # instructions between two looks at the clock
 def run_sqlite(
     sql: str, setup: str, file: str, seconds: float, max_rows: int, max_bytes: int
 ) -> Table:
-    """The rows of one query.
+    """The rows of one query; raises one of `FAILURES` if it is refused, fails, or passes a limit.
 
     Args:
       sql: the query; one statement.
       setup: statements that fill the database, run without limits: they are the task's.
       file: path of a database to read instead; "" for one in memory.
       seconds: after which the query is stopped.
-      max_rows, max_bytes: of the result; one that is larger fails.
-    Raises:
-      One of `FAILURES`: the query is refused, fails, or passes a limit.
+      max_rows, max_bytes: of the result.
     """
     if file:
         connection = sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)

@@ -70,11 +70,7 @@ def check(response: str, gold: Mapping[str, Any]) -> Finding:
 
 
 def edited(response: str, files: Mapping[str, str]) -> dict[str, str]:
-    """The files that a response edits, after its edits.
-
-    Raises:
-      Malformed: tags, thought, or an edit are not as they must be.
-    """
+    """The files that a response edits, after its edits; raises `Malformed`."""
     if any(response.count(tag) != 1 for tag in _TAGS):
         raise Malformed("tags")
     thought = response.partition("<think>")[2].partition("</think>")[0]
@@ -121,8 +117,8 @@ def similarity(
     """Mean similarity of the changes over the files that either alters; 1 if neither does.
 
     Args:
-      files: texts before, by path; one that is missing is empty.
-      predicted, oracle: texts after, of the files that were edited.
+      files: texts before, by path; a missing one is empty.
+      predicted, oracle: texts after, of the edited files.
     """
     changes = [
         {path: diff for path, text in new.items() if (diff := _diff(files.get(path, ""), text))}

@@ -37,7 +37,7 @@ _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt")
 
 
 def extract(response: str) -> str | None:
-    """What the last <answer>…</answer> behind the thinking holds."""
+    """The content of the last <answer>…</answer> after the thinking."""
     answer = behind_thinking(response)
     return None if answer is None else in_tag(answer)
 
@@ -73,12 +73,10 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
     """Mean absolute relative error on the test part, constants fitted to the training part.
 
     Args:
-      equation: a text.
+      equation: a text; raises `Unreadable` outside of the grammar over these inputs.
       x_train, x_test: arrays [N, inputs]; y_train, y_test: arrays [N].
     Returns:
       NaN if a prediction is not finite.
-    Raises:
-      Unreadable: no equation of the grammar over these inputs.
     """
     program, names = _program(equation, x_train.shape[1])
     constants = _fitted(program, names, x_train, y_train)
@@ -105,11 +103,8 @@ def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:
 
 
 def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[str]]:
-    """The postfix form and the names of its constants.
-
-    Raises:
-      Unreadable: something is outside of the grammar.
-    """
+    """The postfix form and the names of its constants; raises `Unreadable` outside of the
+    grammar."""
     if len(equation) > _MAX_CHARACTERS:
         raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters wanted")
     program = postfix(equation)

@@ -114,11 +114,8 @@ class _Trial:
         return PASSED if same else "output"
 
     def together(self, todo: Sequence[int]) -> dict[int, str]:
-        """The words for tests that call the program.
-
-        A run that ended early continues after the test that passed a limit of the whole run, or
-        that ended a run which began with it.
-        """
+        """The words for tests that call the program. A run that ended early continues after the
+        test that passed a limit of the whole run, or that ended a run which began with it."""
         words: dict[int, str] = {}
         while (left := self.left()) > 0 and todo:
             outcome, lines = self._judged([self.tests[n] for n in todo], left)

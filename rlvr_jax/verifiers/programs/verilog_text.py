@@ -34,7 +34,7 @@ class Module(NamedTuple):
     Fields:
       name: as declared.
       ports: (name, direction, range as written without blanks), as a set.
-      body: what stands between its name and its end.
+      body: the text between its name and its end.
     """
 
     name: str

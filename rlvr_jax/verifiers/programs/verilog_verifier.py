@@ -27,11 +27,10 @@ _WANTED = ["<think>", "</think>", "<answer>", "</answer>"]
 
 
 def extract(response: str, *, tags: bool = True) -> str | None:
-    """The code of a response, "" for an empty fence; None if it gives none.
+    """The code of a response, "" for an empty fence; None without code.
 
     Args:
-      response: text.
-      tags: the four tags must be there; without, the fence may stand anywhere behind the thinking.
+      tags: the four tags are required; False: the fence may be anywhere after the thinking.
     """
     answer = behind_thinking(response)
     if tags:

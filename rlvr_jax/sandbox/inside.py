@@ -61,9 +61,9 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
     """The first process. Does not return.
 
     Args:
-      gate: a pipe that says a byte when the user of the namespace is set.
-      report: a pipe for how it went.
-      handles: what to run, standard input, output and error.
+      gate: a pipe that has a byte when the user of the namespace is set.
+      report: a pipe for the result.
+      handles: the task, standard input, output and error.
     """
     layer = "user"
     try:

@@ -65,11 +65,8 @@ def holds(layers: Iterable[str]) -> bool:
 
 
 class Layers:
-    """What is on, what is missing and why, and the plan of a run.
-
-    Args:
-      without: layers to leave out, for the tests.
-    """
+    """The layers that are on, those that are missing with the reason, and the plan of a run;
+    `without` are layers to leave out, for the tests."""
 
     def __init__(self, without: set[str]):
         self.on: frozenset[str] = frozenset(LAYERS)
@@ -111,13 +108,8 @@ class Layers:
         self.on -= layers
 
     def try_out(self, run: Callable[[dict[str, Any], list[int]], dict[str, Any]]) -> None:
-        """Runs an empty program, with fewer layers until it runs.
-
-        Args:
-          run: (request, handles), raises `Refused`.
-        Raises:
-          RuntimeError: no program can be started at all.
-        """
+        """Runs an empty program by (request, handles) -> reply, with fewer layers until it runs.
+        Raises RuntimeError if no program can be started at all."""
         limits = {"wall_seconds": 60, "cpu_seconds": 30, "memory_mb": 256, "processes": 4}
         limits |= {"disk_mb": 1, "file_mb": 1, "open_files": 32}
         for _ in LAYERS:
@@ -162,7 +154,7 @@ class Layers:
         )
 
     def said(self) -> dict[str, Any]:
-        """What the caller is told."""
+        """The server's first message to the caller."""
         return {
             "layers": sorted(self.on),
             "missing": self.missing,

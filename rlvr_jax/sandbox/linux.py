@@ -24,11 +24,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Calls a function of the C library by name.
-
-    Raises:
-      OSError: it returned less than 0.
-    """
+    """Calls a function of the C library by name; raises OSError if it returned less than 0."""
     result = getattr(_libc(), name)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
@@ -37,11 +33,7 @@ def call(name: str, *arguments: Any) -> int:
 
 
 def syscall(number: int, *arguments: Any) -> int:
-    """Makes a system call; integers are passed as 64 bits.
-
-    Raises:
-      OSError: it failed.
-    """
+    """Makes a system call with integers as 64 bits; raises OSError if it failed."""
     wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return call("syscall", ctypes.c_long(number), *wide)
 

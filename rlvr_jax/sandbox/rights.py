@@ -24,11 +24,8 @@ def become(user: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Leaves no capability, and no way to get one by starting a program.
-
-    Raises:
-      OSError: the kernel refuses.
-    """
+    """Leaves no capability, and no way to get one by starting a program; raises OSError if the
+    kernel refuses."""
     for number in range(_LAST_CAPABILITY + 1):
         with contextlib.suppress(OSError):  # unknown to this kernel, or not ours to drop
             linux.prctl(24, number)  # PR_CAPBSET_DROP

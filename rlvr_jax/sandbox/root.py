@@ -35,18 +35,17 @@ def sources(paths: Iterable[str]) -> dict[str, int]:
 def enter(
     handles: Mapping[str, int], hidden: Sequence[str], further: Sequence[str], size: int, user: int
 ) -> None:
-    """Makes the root and goes there; the folder `/sandbox` is all that can be written.
+    """Makes the root and goes there; only the folder `/sandbox` can be written. Raises OSError
+    without a namespace for mounts, or the right to mount in it.
 
     Where the machine allows it there is a /proc, of this namespace only.
 
     Args:
-      handles: `sources` of what is shown, read-only, where it is now.
+      handles: `sources` of the paths that are shown, read-only, where they are now.
       hidden: folders below those that are shown empty.
-      further: which of the sources are to be seen in hidden folders too.
+      further: sources that are also shown in hidden folders.
       size: of the work folder in MB.
-      user: who owns the work folder.
-    Raises:
-      OSError: no namespace for mounts, or no right to mount in it.
+      user: owner of the work folder.
     """
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     os.chdir("/proc/self/fd")  # stays reachable when the new root lies over /proc

@@ -13,12 +13,7 @@ from typing import Any, NoReturn
 
 
 def run(source: str, path: str) -> NoReturn:
-    """Runs a program as `python path` would. Does not return.
-
-    Args:
-      source: of the program.
-      path: of the file that holds it.
-    """
+    """Runs the source of a file as `python path` would. Does not return."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = open(  # noqa: SIM115 - it lives as long as the process
             number,

@@ -71,11 +71,7 @@ def main() -> None:
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Writes a message as a line of JSON.
-
-    Raises:
-      OSError: the caller is gone.
-    """
+    """Writes a message as a line of JSON; raises OSError if the caller is gone."""
     channel.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -108,12 +104,12 @@ class Runner:
         Args:
           request: `limits`, fields of `Limits`; `read`, further paths; `search`, folders of
             packages.
-          handles: what to run, standard input, output and error; they are closed.
+          handles: the task, standard input, output and error; they are closed.
         Returns:
-          `status` of the wait, None if there is none; `reason`; `seconds`.
+          `status` of the wait, None without one; `reason`; `seconds`.
         Raises:
           Refused: a layer could not be put on.
-          Gone: the caller does not want to know.
+          Gone: the caller has left.
         """
         limits = request["limits"]
         if self.layers.group:
@@ -188,7 +184,7 @@ class Runner:
     def wait(
         self, pid: int, report: int, limits: dict[str, Any], start: float
     ) -> tuple[bytes, str]:
-        """What the first process reports, or nothing and the limit that was passed."""
+        """The report of the first process, or nothing and the limit that was passed."""
         deadline = start + limits["wall_seconds"]
         tick = _SLOW_TICK if self.layers.group else _TICK
         killed = self.layers.group.killed() if self.layers.group else 0

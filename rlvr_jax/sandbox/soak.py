@@ -33,7 +33,7 @@ _SETTLE = 2.0  # seconds for the kernel to take down what has ended
 
 
 def soak(seconds: float, at_once: int) -> Counter[str]:
-    """Runs programs for a while; how many of each kind, and what went wrong.
+    """Runs programs for a while and counts them.
 
     Returns:
       `honest` and `hostile`, programs that ran; `failed`, honest programs that did; `escaped`,

@@ -144,12 +144,12 @@ class Stepped:
         return prompt.text, {}
 
     def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:
-        """(observation, reward, done, info) of an action; info has what the environment counts, and
+        """(observation, reward, done, info) of an action; info has the environment's counts, and
         the outcome of an episode that has ended.
 
         Raises:
           ValueError: no episode is under way.
-          Lost: nobody can say what the observation would have been.
+          Lost: the observation is not known.
         """
         if self._done:
             raise ValueError(

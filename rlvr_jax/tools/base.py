@@ -29,15 +29,15 @@ class Tool:
     """Something a policy may call.
 
     Fields:
-      name: by which it is called.
+      name: of its calls.
       description: for the policy, a sentence.
-      parameters: what it takes, by name, each a JSON schema such as {"type": "string"}. A call that
-        gives a text alone means the first. One with a "default" may be left out.
+      parameters: by name, each a JSON schema such as {"type": "string"}. A call with a text only
+        means the first. One with a "default" may be left out.
       run: (arguments, state) -> (state, text). The state is picklable and None at the start of an
-        episode. Raises `ToolError` for what the policy is told, `Lost`.
-      seconds: after which the policy is told that it took too long. A tool that can end its own
-        work does so before.
-      characters: of a reply; what is longer is cut, and the policy is told.
+        episode. Raises `ToolError` for the policy, `Lost`.
+      seconds: after which the policy reads that it took too long. A tool that can end its own work
+        does so before.
+      characters: of a reply; a longer one is cut, and says so.
     Raises:
       ValueError: a name that is empty or no parameters; a limit that is not positive.
     """
@@ -75,7 +75,7 @@ def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -
     Args:
       function: of arguments that JSON can say, each with its type; the docstring may describe them
         under `Args:`. Its result is shown as text (`shown`); it may be a coroutine.
-      name: by which it is called; None: the function's.
+      name: of its calls; None: the function's.
       limits: `seconds`, `characters` of `Tool`.
     Raises:
       ValueError: a function without arguments, or without a docstring; *args or **kwargs; an
@@ -112,11 +112,8 @@ def awaited(value: Any) -> Any:
 
 def shown(value: Any, characters: int) -> str:
     """The result of a tool as text: a coroutine is awaited, an iterator becomes the list of its
-    values (as many as there are characters to show), bytes are decoded.
-
-    Raises:
-      TypeError: a value whose text is an address in memory.
-    """
+    values (as many as there are characters to show), bytes are decoded. Raises TypeError for a
+    value whose text is an address in memory."""
     value = awaited(value)
     if inspect.isasyncgen(value):
         value = awaited(_collected(value, characters))
@@ -143,12 +140,8 @@ async def _collected(values: AsyncIterator[Any], most: int) -> list[Any]:
 
 
 def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
-    """What a call gives, if it gives it in time.
-
-    Raises:
-      TimeoutError: it took too long. Its thread, of this name, goes on: nothing of Python's can end
-        it.
-    """
+    """The result of a call; raises TimeoutError if it took too long. Its thread, of this name, then
+    continues: nothing of Python's can end it."""
     told: concurrent.futures.Future = concurrent.futures.Future()
 
     def work():

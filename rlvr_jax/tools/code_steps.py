@@ -12,11 +12,11 @@ from rlvr_jax.tools.python import LIMITS, run_calls
 
 @dataclass(frozen=True)
 class CodeSteps:
-    """An environment that runs the code of steps; see `code_steps`. Its state is what was written
-    since the last end of code, and the errors in a row.
+    """An environment that runs the code of steps; see `code_steps`. Its state is the text since the
+    last end of code, and the errors in a row.
 
     Fields:
-      run: (code) -> what it prints, and whether it failed. Raises `ToolError`, `Lost`.
+      run: (code) -> its output, and whether it failed. Raises `ToolError`, `Lost`.
     """
 
     step: str

@@ -7,20 +7,19 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Reply:
-    """What an environment says to what a policy wrote.
+    """An environment's reply to a text of the policy.
 
     Fields:
-      state: of the episode from now on; None of it is shown.
-      text: what the policy reads next; None: nothing, and the response ends as the policy ended it.
-      done: the episode is over, whatever the text.
+      state: of the episode from now on; not shown.
+      text: the policy reads it next; None: nothing, and the response ends as the policy ended it.
+      done: the episode is over, whether there is a text or not.
       reward: of this turn; None: the environment gives none.
-      outcome: in [0, 1], how the episode ended, of environments that judge; None: nothing yet.
+      outcome: in [0, 1], the end of the episode, of environments that judge; None: nothing yet.
       info: numbers for the curves, averaged over responses by name.
-      role: "": the text goes on where the policy stopped; "tool" or "user": it is the next message
-        of a chat, written by the tokenizer's template. Under a template, special tokens in the text
-        are words, whichever it is.
-      lost: nobody can say what the reply would have been (a sandbox that was ended from outside);
-        the response has no verdict.
+      role: "": the text continues where the policy stopped; "tool" or "user": it is the next
+        message of a chat, written by the tokenizer's template. Special tokens in it are words.
+      lost: the reply is not known (a sandbox that was ended from outside); the response is
+        ungraded.
     """
 
     state: Any
@@ -35,7 +34,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Replies:
-    """What a game says to the players, who have all written something.
+    """A game's replies to its players, who have all written something.
 
     Fields:
       state: of the game from now on.

@@ -25,13 +25,12 @@ _MOST_READINGS = 10_000
 
 
 class Ran(NamedTuple):
-    """What came of a call.
+    """The result of a call.
 
     Fields:
-      text: what it printed.
+      text: its output.
       failed: it ended with an exception or another status than 0.
-      call: to run it again before later calls; None: it ended its interpreter, with which all went
-        that it had made.
+      call: to run it again before later calls; None: it ended its interpreter and all its names.
     """
 
     text: str
@@ -45,7 +44,6 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
 
     Args:
       before: `Ran.call` of each, in order.
-      code: of the call.
       limits: of all of them together.
     Raises:
       ToolError: it passed a limit.
@@ -73,15 +71,11 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
 
 
 def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
-    """Runs Python in the sandbox and says what was printed.
+    """Runs Python in the sandbox and shows its output.
 
     Names and files that a call makes are there in the next one, however it ended: all calls so far
-    run again, with the random numbers and the times that they read, so the limits are those of all
-    of them together. A call that kills its interpreter or passes a limit is not run again.
-
-    Args:
-      name: by which it is called.
-      limits: of a call with all before it.
+    run again, with the random numbers and the times that they read, so the `limits` are those of
+    all of them together. A call that kills its interpreter or passes a limit is not run again.
     """
 
     def run(arguments, state):

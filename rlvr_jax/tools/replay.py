@@ -161,11 +161,7 @@ class _Now(_Today):
 
 
 class Session:
-    """Runs calls in the names of one module, and ends the process.
-
-    Args:
-      job: what `JOB` holds.
-    """
+    """Runs the calls of `JOB` in the names of one module, and ends the process."""
 
     def __init__(self, job: dict[str, Any]):
         self._job = job

@@ -62,11 +62,8 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """The schema of each argument; one that may be left out has its "default".
-
-    Raises:
-      ValueError: *args or **kwargs, whose names nobody knows; a type that no JSON value has.
-    """
+    """The schema of each argument; one that may be left out has its "default". Raises ValueError
+    for *args or **kwargs, whose names nobody knows, and for a type that no JSON value has."""
     name, (_, texts) = named(function), described(function)
     hints = _hints(function)
     found: dict[str, dict[str, Any]] = {}
@@ -134,11 +131,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    """The schema of a type.
-
-    Raises:
-      TypeError: no JSON value has it.
-    """
+    """The schema of a type; raises TypeError if no JSON value has it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return {}

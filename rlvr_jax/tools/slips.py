@@ -29,11 +29,8 @@ def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
 
 @contextmanager
 def names_own(what: str) -> Iterator[None]:
-    """Notes on what the user's code raises which part called it, for `sentence`.
-
-    Args:
-      what: the part and what of it is called, such as "drop_half(): apply".
-    """
+    """Notes the part that called the user's code on an error of that code, for `sentence`. `what`
+    is the part and its function, such as "drop_half(): apply"."""
     try:
         yield
     except Exception as error:

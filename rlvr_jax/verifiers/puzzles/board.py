@@ -76,11 +76,9 @@ def connected(cells: set[Cell]) -> bool:
 
 
 def latin_square(random: Random, side: int) -> list[list[int]]:
-    """A square with each of 1 .. side once in every row and column, row by row at random.
-
-    Rows without a repeated number in a column can always be completed, so that only choices within
-    a row are ever taken back.
-    """
+    """A square with each of 1 .. side once in every row and column, row by row at random. Rows
+    without a repeated number in a column can always be completed: only choices within a row are
+    taken back."""
     rows: list[list[int]] = []
     for _ in range(side):
         columns = list(zip(*rows, strict=True)) or [()] * side

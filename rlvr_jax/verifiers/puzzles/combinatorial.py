@@ -98,12 +98,7 @@ def schedule(intervals: Sequence[_Interval]) -> Optimum:
 
 
 def generate(random: Random, level: int, kind: str) -> tuple[list[Any], list[int]]:
-    """Items with one optimum, and its ids.
-
-    Args:
-      level: from 1 on.
-      kind: "lis" or "schedule".
-    """
+    """Items with one optimum, and its ids; `kind` is "lis" or "schedule", `level` from 1 on."""
     while True:
         count = random.randint(*LEVELS[level - 1])
         if kind == "lis":
@@ -118,7 +113,7 @@ def generate(random: Random, level: int, kind: str) -> tuple[list[Any], list[int
 
 
 def _last(text: str, command: str) -> str | None:
-    """What stands between the last such command and the next brace that closes."""
+    """The text between the last such command and the next closing brace."""
     start = text.rfind(command)
     end = text.find("}", start) if start >= 0 else -1
     return text[start + len(command) : end] if end >= 0 else None

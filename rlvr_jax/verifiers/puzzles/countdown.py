@@ -50,12 +50,7 @@ def check(answer: str, gold: dict[str, Any]) -> Finding:
 def generate(random: Random, count: int, max_value: int, max_target: int) -> Instance:
     """Numbers that reach the target: two at a time are put together until one is left.
 
-    Results are whole and not negative, as in the game.
-
-    Args:
-      count: how many numbers.
-      max_value: numbers are from 1 to this one.
-      max_target: and the target.
+    Results are whole and not negative, as in the game. Numbers are from 1 to `max_value`.
     """
     while True:
         numbers = [random.randint(1, max_value) for _ in range(count)]

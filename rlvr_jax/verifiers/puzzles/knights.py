@@ -98,10 +98,8 @@ def generate(random: Random, people: int) -> Instance:
 
 
 def solutions(statements: Sequence[Statement]) -> int:
-    """The roles under which knights say what is true and knaves what is not, as a set of bits.
-
-    Bit r stands for the roles in which person i is a knight if bit i of r is set.
-    """
+    """The roles under which knights say true sentences and knaves false ones, as a set of bits: bit
+    r is for the roles in which person i is a knight if bit i of r is set."""
     count = len(statements)
     everything = (1 << (1 << count)) - 1
     # Bit r of knight[i] is bit i of r: blocks of 2^i ones, with as many zeros before each.

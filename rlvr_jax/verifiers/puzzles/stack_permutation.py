@@ -55,10 +55,8 @@ def generate(random: Random, level: int) -> Puzzle:
 
 
 def operations(items: Sequence[int], output: Sequence[int]) -> list[str] | None:
-    """The operations, of which there is one list at most; None if the output cannot be made.
-
-    What is wanted next is popped as soon as it is on top: what would be pushed on it hides it.
-    """
+    """The operations, of which there is one list at most; None if the output cannot be made. The
+    next number is popped as soon as it is on top: a number pushed on it would hide it."""
     waiting, stack, found = list(reversed(items)), [], []
     for wanted in output:
         while waiting and (not stack or stack[-1] != wanted):

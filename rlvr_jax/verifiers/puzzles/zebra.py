@@ -57,11 +57,8 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Finding:
-    """1 if all cells are right; info: `cells`, the share of them.
-
-    A row counts if its house is a new one of the gold and its length is right; with more rows than
-    houses none does.
-    """
+    """1 if all cells are right; info: `cells`, the fraction of them. A row counts if its house is a
+    new one of the gold and its length is right; with more rows than houses none does."""
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
     wanted = {str(row[0]).lower(): [str(cell).lower() for cell in row[1:]] for row in rows}
     table = read_table(answer)

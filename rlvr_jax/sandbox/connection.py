@@ -114,7 +114,7 @@ class Server:
         )
 
     def _follow(self, outputs: dict[int, bytearray], limits: Limits) -> dict[str, Any] | None:
-        """Reads what a program writes until the server says how it ended; None: it was lost."""
+        """Reads the output of a program until the server reports its end; None: it was lost."""
         deadline = time.monotonic() + limits.wall_seconds + _GRACE
         waiting = select.poll()
         for handle in (*outputs, self.channel.fileno()):

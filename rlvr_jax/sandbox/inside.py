@@ -124,7 +124,7 @@ def _fail(report: int, layer: str, error: BaseException) -> NoReturn:
 
 
 def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn:
-    """Gives up what is left of the rights and runs. Does not return."""
+    """Gives up the rest of the rights and runs. Does not return."""
     layer = "start"
     try:
         if linux.on_linux():

@@ -1,7 +1,7 @@
-"""What a Python program needs of the file system: interpreter, standard library, shared libraries.
+"""Files that a Python program needs: interpreter, standard library, shared libraries.
 
 Read off the running process: the folders of the libraries that it has mapped are those in which
-the system keeps libraries, and the others that its modules ask for lie beside them.
+the system keeps libraries, and the others that its modules request are next to them.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""The layers of the sandbox, and which of them this machine has: found by trying, not by asking.
+"""The layers of the sandbox, and those that this machine has: found by trying, not by asking.
 
-Some systems have the call and refuse what it is for (Ubuntu's AppArmor lets a user namespace be
-made and denies its rights), so an empty program is run with all layers, and without those that
-fail, until it runs.
+Some systems have the call and refuse its use (Ubuntu's AppArmor lets a user namespace be made and
+denies its rights), so an empty program is run with all layers, and without those that fail, until
+it runs.
 """
 
 import os
@@ -163,7 +163,7 @@ class Layers:
         }
 
     def _settle(self) -> None:
-        """What follows from the layers that are on."""
+        """Sets all that follows from the layers that are on."""
         if "root" not in self.on:
             closed = _closed_to_others(self.read)
             if "uid" in self.on and closed:

@@ -1,4 +1,4 @@
-"""What a program may use, and what became of it."""
+"""Limits of a program, and its outcome."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,13 +9,13 @@ _LEAST = {"memory_mb": 16, "processes": 1, "disk_mb": 1, "file_mb": 0, "open_fil
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may use.
+    """Limits of a program.
 
     Fields:
       wall_seconds: from its start to its end.
       cpu_seconds: of all its processes together.
-      memory_mb: of all its processes together, and of the address space of each beyond what an
-        interpreter has at its start.
+      memory_mb: of all its processes together, and of the address space of each beyond that of an
+        interpreter at its start.
       processes: processes and threads at a time, itself included.
       disk_mb: of its work folder, a file system in memory that is gone afterwards.
       file_mb: of one file.
@@ -69,11 +69,11 @@ def _require(holds: bool, name: str, wanted: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a program.
+    """The outcome of a program.
 
     Fields:
       status: its exit status, 128 + n if signal n ended it; None if the sandbox did.
-      stdout, stderr: what it wrote, up to the limit; bytes that are no text become U+FFFD.
+      stdout, stderr: its output, up to the limit; bytes that are not text become U+FFFD.
       seconds: from its start to its end.
       reason: why the sandbox ended it: "wall", "cpu", "memory", "processes", "disk" or "output", a
         limit; "lost", the sandbox itself was ended from outside or could not start the program,

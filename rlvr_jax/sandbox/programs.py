@@ -11,7 +11,7 @@ ESCAPED = "ESCAPED"
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its name, what it is, what it reads, and what it prints if it is honest."""
+    """A program: name, source, input, and the output of an honest one."""
 
     name: str
     source: str

@@ -1,4 +1,4 @@
-"""What a process gives up for good: its user, its capabilities, and its share of the machine."""
+"""Rights that a process gives up for good: its user, its capabilities, and its limits."""
 
 import contextlib
 import ctypes

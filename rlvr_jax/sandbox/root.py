@@ -1,4 +1,4 @@
-"""A root of its own: a small file system in memory that holds what a program needs and no more."""
+"""A root of its own: a small file system in memory with only the needs of a program."""
 
 import contextlib
 import ctypes
@@ -24,7 +24,7 @@ _RELATIVE_TIME, _RELATIVE_TIME_OF_STATVFS = 1 << 21, 4096
 
 
 def sources(paths: Iterable[str]) -> dict[str, int]:
-    """Handles on what the root is to show, opened while we are still who may reach it."""
+    """Handles on the paths of the root, opened while we are still the user who may reach them."""
     found = {}
     for path in (*paths, *(f"/dev/{name}" for name in _DEVICES)):
         with contextlib.suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
 """The filter of system calls: a program for the kernel's packet-filter machine, made by hand.
 
-What `syscalls` lists is allowed or refused; a few calls depend on an argument. A filter sees the
-numbers that a call is given and not the memory behind them, so only integers can have rules.
+`syscalls` lists allowed and refused calls; a few depend on an argument. A filter sees the numbers
+that a call is given and not the memory behind them, so only integers can have rules.
 """
 
 import ctypes

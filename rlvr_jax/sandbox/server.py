@@ -20,8 +20,6 @@ from typing import Any
 from rlvr_jax.sandbox import folder, inside, linux, watch
 from rlvr_jax.sandbox.layers import NAMESPACES, Layers, Refused
 
-__all__ = ["KILL", "main"]
-
 KILL = b"k"  # the caller's word for a program that writes too much
 _REQUEST = 2**20  # bytes
 _TICK, _SLOW_TICK = 0.005, 0.02  # seconds between two looks at a program
@@ -136,7 +134,8 @@ class Runner:
         status = None
         if message.startswith(inside.ENDED):
             status = os.waitstatus_to_exitcode(struct.unpack("i", message[1:])[0])
-        return {"reason": reason or self.reason(status), "status": status, "seconds": seconds}
+        ended_by = "lost" if status is None else "cpu" if status == -signal.SIGXCPU else ""
+        return {"reason": reason or ended_by, "status": status, "seconds": seconds}
 
     def start(self, plan: inside.Plan, handles: list[int]) -> tuple[int, int]:
         """Forks the first process; its number, and the pipe that it reports through."""
@@ -225,9 +224,3 @@ class Runner:
     def full(self, limits: dict[str, Any]) -> bool:
         """Whether a work folder on the disk holds more than it may."""
         return bool(self.layers.work and folder.size(self.layers.work) > limits["disk_mb"] * _MB)
-
-    def reason(self, status: int | None) -> str:
-        """Why a program ended that was not ended by us."""
-        if status is None:
-            return "lost"
-        return "cpu" if status == -signal.SIGXCPU else ""

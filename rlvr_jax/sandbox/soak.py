@@ -65,10 +65,7 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
                 if escaped or not right:
                     print(f"{program.name}: {outcome}"[:500], file=sys.stderr)
 
-        with (
-            Sandbox(_LIMITS, workers=at_once) as sandbox,
-            ThreadPoolExecutor(at_once) as pool,
-        ):
+        with Sandbox(_LIMITS, workers=at_once) as sandbox, ThreadPoolExecutor(at_once) as pool:
             for future in [pool.submit(work, sandbox, seed) for seed in range(at_once)]:
                 future.result()
     time.sleep(_SETTLE)
@@ -78,7 +75,7 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
 
 
 def _left() -> dict[str, int]:
-    """What a sandbox might leave behind on this machine."""
+    """Counts of leftovers of sandboxes on this machine."""
     folders = list(Path(tempfile.gettempdir()).glob("rlvr_jax_sandbox_*"))
     for hierarchy in ("memory", "unified", "."):
         with contextlib.suppress(OSError):

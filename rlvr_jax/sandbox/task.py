@@ -1,4 +1,4 @@
-"""What a program is given: checked, and as handles that are passed on and stay as they are."""
+"""The task of a program: checked, and as handles that are passed on and do not change."""
 
 import fcntl
 import json

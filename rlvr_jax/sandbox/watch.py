@@ -1,4 +1,4 @@
-"""The processes of a run, seen from outside: who they are, what they use, and their end."""
+"""The processes of a run, seen from outside: their tree, their resources, and their end."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _PATIENCE = 5.0  # seconds until a process that cannot be killed is given up
 
 @dataclass
 class Usage:
-    """What a tree of processes uses.
+    """The resources of a tree of processes.
 
     Fields:
       tasks: processes and threads.

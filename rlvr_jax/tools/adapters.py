@@ -11,13 +11,7 @@ from rlvr_jax.tools.environment import Environment, Reply
 
 @dataclass(frozen=True)
 class _Played:
-    """An object on its way.
-
-    Fields:
-      own: the object.
-      prompt: that it was made for.
-      actions: its steps so far.
-    """
+    """An object, the prompt that it was made for, and its steps so far."""
 
     own: Any
     prompt: Any
@@ -38,12 +32,13 @@ class Episode:
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """The object after its `reset`; what that shows stands in the prompt of the task."""
+        """The object after its `reset`, whose observation is in the prompt of the task."""
         return _Played(self._begun(prompt), prompt), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What a step of a copy of the object says, so that a row can go back to a state. A step
-        that raises or takes too long is answered in words and counted, and has not happened."""
+        """The result of a step of a copy of the object, so that a row can go back to a state. A
+        step that raises or takes too long is answered in words and counted, and has not
+        happened."""
         counts = {"step_errors": 0.0, "step_timeouts": 0.0}
         try:
             after, told = in_time(lambda: self._step(state, text), self.seconds, self.label)
@@ -53,19 +48,14 @@ class Episode:
         except Exception as error:  # a policy may write anything
             told = f"Error: {type(error).__name__}: {error}"
             return self._said(state, told, counts | {"step_errors": 1.0})
-        if len(told) == 5:  # gymnasium: observation, reward, terminated, truncated, info
-            shown, reward, ended, cut, info = told
-            done = bool(ended or cut)
-        elif len(told) == 4:
-            shown, reward, done, info = told
-        else:
+        if len(told) not in (4, 5):
             raise ValueError(f"episode: step must return 4 or 5 values, got {len(told)}")
-        numbers = {
-            name: float(value) for name, value in info.items() if isinstance(value, int | float)
-        }
+        shown, reward, *ends, info = told  # gymnasium has two ends: terminated, truncated
+        counts |= {name: float(x) for name, x in info.items() if isinstance(x, int | float)}
+        done = any(ends)
         outcome = min(max(float(reward), 0.0), 1.0) if done else None
-        said = self._said(after, shown, counts | numbers)
-        return replace(said, done=bool(done), reward=float(reward), outcome=outcome)
+        said = self._said(after, shown, counts)
+        return replace(said, done=done, reward=float(reward), outcome=outcome)
 
     def _begun(self, prompt: Any) -> Any:
         own = self.make(prompt)
@@ -117,8 +107,7 @@ def episode(
     for name, limit in (("seconds", seconds), ("characters", characters)):
         if not limit > 0:
             raise ValueError(f"episode: {name} must be positive, got {limit}")
-    name = getattr(make, "__name__", type(make).__name__)
-    label = f"episode({name})"
+    label = f"episode({getattr(make, '__name__', type(make).__name__)})"
     return Episode(make, read, tuple(stops), role, seconds, characters, label)
 
 

@@ -1,4 +1,4 @@
-"""What a tool is: text in, text out, limited in time and size."""
+"""Tools: text in, text out, limited in time and size."""
 
 import asyncio
 import concurrent.futures
@@ -17,11 +17,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 class ToolError(Exception):
-    """What a tool tells the policy that it cannot do; its text is the reply."""
+    """A tool cannot do something; the text is the reply to the policy."""
 
 
 class Lost(Exception):
-    """A tool's process was ended from outside: nobody knows what it would have said."""
+    """A tool's process was ended from outside: its result is not known."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Tool:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it is called and takes, as JSON."""
+        """Its name, description and parameters, as JSON."""
         parameters = {"type": "object", "properties": dict(self.parameters)}
         required = [name for name, schema in self.parameters.items() if "default" not in schema]
         if required:
@@ -155,8 +155,7 @@ def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
 
 
 def as_text(told: Any, characters: int) -> str:
-    """Something as a text that every tokenizer takes; what is longer than so many characters is
-    cut, and says so."""
+    """A value as a text that every tokenizer takes, cut to so many characters with a note."""
     text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
     # Half of a surrogate pair is no text that a tokenizer takes.
     text = text.encode("utf-8", "replace").decode("utf-8")

@@ -35,19 +35,20 @@ class CodeSteps:
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """Nothing was written, and nothing is said."""
-        del prompt
         return ("", 0), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What the code prints, behind the end of code; behind another step the empty text. A text
-        that is no whole step is not answered."""
+        """The output of the code, after the end of code; after another step the empty text. A text
+        that is not a whole step is not answered."""
         if not any(stop in text for stop in self.stops):
             return Reply(state)
         written, errors = state
         whole, ended, rest = text.rpartition(self.end)
         # A token that completes the end may go on beyond it, where the next text begins.
         written += whole if ended else text
-        code, told = self._code_of(written), ""
+        code, told = written.partition(self.begin)[2], ""
+        for mark in (self.begin, self.step, self.end):
+            code = code.replace(mark, "")
         counts = {"calls": 0.0, "tool_errors": 0.0}
         failed = False
         if code.strip():
@@ -67,15 +68,8 @@ class CodeSteps:
         said = "".join((self.output[0], self._shown(told), self.output[1])) if code.strip() else ""
         return Reply((rest, errors), said, info=counts)
 
-    def _code_of(self, written: str) -> str:
-        """The lines behind the first mark of code, without any mark."""
-        code = written.partition(self.begin)[2]
-        for mark in (self.begin, self.step, self.end):
-            code = code.replace(mark, "")
-        return code
-
     def _shown(self, printed: str) -> str:
-        """What was printed, in which no mark stands: it is nobody's step."""
+        """The output, without marks: it is not a step of the policy."""
         text = as_text(printed, self.characters)
         for mark in (self.begin, *self.stops, *self.output):
             mark = mark.strip()

@@ -1,4 +1,4 @@
-"""What answers a policy in the middle of its response."""
+"""Worlds that answer a policy in the middle of its response."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,9 +46,9 @@ class Replies:
 
 
 class World(Protocol):
-    """What an `Environment` and a `Game` have in common: all but their answers.
+    """The common part of an `Environment` and a `Game`, without their answers.
 
-    One object serves all rows, from several threads: what differs is the state.
+    One object serves all rows, from several threads; only the state differs.
 
     Fields:
       stops: texts at which a response pauses and the environment is asked: at the token with which
@@ -71,14 +71,10 @@ class World(Protocol):
     def judges(self) -> bool: ...
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
-        """The state an episode begins with, picklable, and messages that stand before the prompt
+        """The state of an episode's start for a `Prompt`, picklable, and messages before the prompt
         (how tools are called); none where the prompt says all. One that explains tools may have
         "tools", their JSON schemas, and "marks": a chat template that shows the tools and writes
-        these marks takes its place.
-
-        Args:
-          prompt: a `Prompt` of a task.
-        """
+        these marks takes its place."""
         ...
 
 
@@ -86,11 +82,11 @@ class Environment(World, Protocol):
     """A world in which every response is alone."""
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The answer to the text that was written since the last reply with a text. After a pause
-        that is not answered the turn goes on, and the next text includes it.
+        """The answer to the text since the last reply with a text. After a pause that is not
+        answered the turn goes on, and the next text includes it.
 
-        The same state and text should give the same reply; what a run was told is kept beside it
-        for the case that they do not.
+        Equal states and texts should have equal replies; the reply log of a run covers the
+        other case.
         """
         ...
 
@@ -110,11 +106,7 @@ class Game(World, Protocol):
     def players(self) -> int: ...
 
     def reply(self, state: Any, text: Sequence[str]) -> Replies:
-        """What each player is told about what all have written since the last time.
-
-        Args:
-          text: one of each player, in order.
-        """
+        """The replies to the texts of all players, in order, since the last time."""
         ...
 
 

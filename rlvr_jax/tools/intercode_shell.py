@@ -41,8 +41,8 @@ _Files = Mapping[str, str]
 
 @dataclass(frozen=True)
 class ShellEpisodes:
-    """The environment of `shell_episodes`; its state are gold, files, the actions so far and what
-    the last one printed."""
+    """The environment of `shell_episodes`; its state is gold, files, the actions so far and the
+    last output."""
 
     gold_of: Callable[[Any], str]
     files_of: Callable[[Any], Mapping[str, str]]
@@ -56,8 +56,8 @@ class ShellEpisodes:
         return (self.gold_of(prompt), dict(self.files_of(prompt)), (), ""), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What a command prints; "submit" ends the episode and is paid by the folder and the last
-        output, "skip" ends it without. A command that passes a limit is not done."""
+        """The output of a command; "submit" ends the episode and is paid by the folder and the last
+        output, "skip" ends it without. A command that passes a limit has not happened."""
         gold, files, actions, printed = state
         action = before_stop(text, self.stops).strip()
         if action == "skip":
@@ -83,7 +83,7 @@ class ShellEpisodes:
     def _run(
         self, files: Mapping[str, str], actions: Sequence[str], hashes: bool = False
     ) -> Outcome:
-        """What becomes of a fresh folder; every action runs again."""
+        """The outcome of all actions, run again in a fresh folder."""
         there = {"work/.start": "", **{f"work/{name}": text for name, text in files.items()}}
         program = _PROGRAM + (_HASHES if hashes else "")
         command = [_BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
@@ -134,7 +134,7 @@ def shell_episodes(
 
 
 def _hashes(stdout: str) -> dict[str, str] | None:
-    """Hashes by path of what a run has printed last; None: it has not come so far."""
+    """Hashes by path at the end of an output; None: there are none."""
     _, mark, told = stdout.rpartition(_MARK)
     try:
         listed = base64.b64decode(told, validate=True).decode("utf-8", "replace")

@@ -32,7 +32,7 @@ class Exit(SystemExit):
 
 
 class Clock:
-    """Reads the time, and again what was read.
+    """Reads the time, or repeats recorded readings.
 
     A record is [[time, readings], …]: so many readings gave this time, each a nanosecond more.
     """
@@ -120,7 +120,7 @@ def _now_by_default(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Kind(type):
-    """Of a class of ours in the place of one of `datetime`: what is that one's is ours, too."""
+    """Type of a class of ours in place of one of `datetime`, whose instances are also ours."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], names: dict[str, Any]) -> type:
         ours = bases[0] in (_Today, _Now)
@@ -137,7 +137,7 @@ class _Kind(type):
 
 
 class _Today:
-    """What `date` reads off the clock."""
+    """The methods of `date` that read the clock."""
 
     def __repr__(self) -> str:
         text = super().__repr__()
@@ -149,7 +149,7 @@ class _Today:
 
 
 class _Now(_Today):
-    """What `datetime` reads off the clock."""
+    """The methods of `datetime` that read the clock."""
 
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> Any:
@@ -245,7 +245,7 @@ class Session:
         self._end(status)
 
     def _record(self) -> None:
-        """Says what the clock of the call read, for the time when it is run again."""
+        """Prints the clock readings of the call, for the time when it is run again."""
         self._flush()
         os.write(
             self._handles[1], f"\n{self._job['mark']} {json.dumps(self._clock.record)}\n".encode()

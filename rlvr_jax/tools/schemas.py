@@ -47,7 +47,7 @@ def named(function: Callable[..., Any]) -> str:
 
 
 def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """What a docstring of Google's form says: the text before its sections, and the arguments."""
+    """A docstring of Google's form: the text before its sections, and the arguments."""
     text = inspect.getdoc(_whole(function)) or ""
     found = _ARGUMENTS.search(text)
     arguments: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a user's own code raises, told in one sentence with the part, the file and the line."""
+"""Errors of a user's own code in one sentence with the part, the file and the line."""
 
 import sysconfig
 import traceback
@@ -23,7 +23,7 @@ def own_place(error: BaseException) -> traceback.FrameSummary | None:
 
 
 def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
-    """What was raised, its first line, and where."""
+    """An error, its first line, and its place."""
     return f"{_named(error)} ({_line(place)})"
 
 
@@ -40,8 +40,8 @@ def names_own(what: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one sentence: in the library's own words, or else with the part, what was raised,
-    and the line of the user's file."""
+    """An error in one sentence: in the library's own words, or else with the part, the error, and
+    the line of the user's file."""
     cause = error.__cause__
     # An error may be raised again with the step that it ended.
     first = error if cause is None or type(cause) is not type(error) else cause

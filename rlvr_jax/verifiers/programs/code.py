@@ -1,16 +1,15 @@
-"""Python programs against tests: what is printed, what is returned, what holds.
+"""Python programs against tests of printed texts, returned values, and assertions.
 
-The program is the last block fenced as Python, behind the thinking; where no block has a label, the
-last one that is fenced. `trial` says what the
-tests look like and runs them in the sandbox; what a test expects never enters the process of the
-program, so that there is nothing to read, patch or print for one that cheats.
+The program is the last block fenced as Python after the thinking; where no block has a label, the
+last fenced one. `trial` defines the tests and runs them in the sandbox; expected values never enter
+the process of the program, so that a cheating program has nothing to read, patch or print.
 
-Nothing of this needs a `WorkerPool`, whose workers may start nothing: the limits are the sandbox's.
+A `WorkerPool` is not needed, whose workers may start nothing: the limits are the sandbox's.
 
 Sources: the practice of https://github.com/PRIME-RL/PRIME (prime_code),
 https://github.com/allenai/open-instruct (code_utils) and
 https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, each of which runs tests and program in one
-process; this reading keeps them apart.
+process; this reading separates them.
 """
 
 import json

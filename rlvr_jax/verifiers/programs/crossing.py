@@ -1,9 +1,9 @@
-"""Values between two processes that do not trust each other: lines of JSON in which types are kept.
+"""Values between two processes that do not trust each other: lines of JSON that keep types.
 
 Built-in types, values of the standard library (`library`) and instances of classes that both sides
-know cross as copies: what a program has made of `==`, `len` or `hash` stays with the program.
-Functions, iterators and other objects stay where they are, and a handle crosses. This file runs
-inside the sandbox and needs nothing but the standard library.
+know cross as copies: a program's own `==`, `len` or `hash` stays with the program. Functions,
+iterators and other objects stay where they are, and a handle crosses. This file runs inside the
+sandbox and needs only the standard library.
 """
 
 import json

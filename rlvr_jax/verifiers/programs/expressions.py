@@ -4,8 +4,8 @@
     factor = − factor | atom [^ factor]
     atom = number | name | name(expr, …) | (expr)
 
-`postfix` gives the program of a stack machine, such as [2, "x1", "*"] in instructions; who
-evaluates it says what names and calls mean. Reading is linear in the text and its depth is bounded.
+`postfix` gives the program of a stack machine, such as [2, "x1", "*"] in instructions; the caller
+gives names and calls their meaning. Reading is linear in the text and its depth is bounded.
 """
 
 import functools
@@ -79,7 +79,7 @@ def scan(text: str, pattern: re.Pattern[str], reader: str) -> list[tuple[str, st
 
 
 class _Reader:
-    """Recursive descent over tokens; `depth` counts what is open."""
+    """Recursive descent over tokens; `depth` counts open brackets and signs."""
 
     def __init__(self, tokens: list[tuple[str, str]]):
         self.tokens = tokens

@@ -1,8 +1,8 @@
 """Outputs of functions and programs that models wrote, on given inputs.
 
 A function is `f` of one argument, with JSON values in and out; a program reads standard input. All
-runs are in the sandbox, twice; what differs between the two, does not end, or is not allowed has no
-outputs. What is expected is never in the sandbox.
+runs are in the sandbox, twice; runs that differ, do not end, or are not allowed have no outputs.
+Where the machine has no sandbox, nothing has outputs. Expected outputs are never in the sandbox.
 """
 
 import json

@@ -72,7 +72,7 @@ class Judge:
             self._end()
 
     def result(self, answer: dict[str, Any]) -> Any:
-        """The value of an answer; raises what was raised."""
+        """The value of an answer; raises the error of one that has it."""
         if "raised" in answer:
             raise self._error(answer)
         return self._decode(answer.get("value"))

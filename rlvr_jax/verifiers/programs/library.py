@@ -1,7 +1,7 @@
 """Values that cross as copies beside the built-in ones: of the standard library, and instances.
 
-Each kind says what its values are made of, and makes them of it. A module is imported only where a
-value of it crosses. This file runs inside the sandbox and needs nothing but the standard library.
+Each kind takes its values apart and puts them together. A module is imported only where a value of
+it crosses. This file runs inside the sandbox and needs only the standard library.
 """
 
 import collections
@@ -62,7 +62,7 @@ TAGS = (*_KINDS, _NAMED)
 
 
 def taken_apart(value: Any) -> tuple[str, Any] | None:
-    """The kind of a value and what it is made of; None: it is of no kind."""
+    """The kind of a value and its parts; None: it is of no kind."""
     for kind in type(value).__mro__:
         found = _KINDS.get(kind.__name__)
         if found and found.module == kind.__module__:

@@ -111,7 +111,7 @@ class _Reader:
 
 
 def _sum(reader: _Reader) -> _Sum:
-    """Σ coefficient · variable and the constants, up to what continues no sum."""
+    """Σ coefficient · variable and the constants, up to a token that continues no sum."""
     terms: dict[str, float] = {}
     constant = 0.0
     first = True

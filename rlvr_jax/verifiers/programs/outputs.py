@@ -1,7 +1,6 @@
-"""What a program gave, against what was wanted: printed lines and JSON values.
+"""Printed lines and JSON values of a program, compared with the expected ones.
 
-Both sides are data by now. Time is linear in their length: values are JSON, whose objects have no
-keys but texts.
+Both sides are data by now. Time is linear in their length: keys of JSON objects are texts.
 """
 
 import json

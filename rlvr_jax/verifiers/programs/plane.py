@@ -1,4 +1,4 @@
-"""Points, lines and circles of the plane, and what can be constructed from them, in floats."""
+"""Points, lines and circles of the plane, and their constructions, in floats."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,11 +1,10 @@
-"""What stands in a test for functions and objects of the program, whose operations are asked for.
+"""Stand-ins in a test for functions and objects of the program, which performs their operations.
 
-An operation answers with a value of the program's choice, as a call does. What a program must not
-be asked is whether its object is the value that a test expects: an object is equal to no value of
-the test's, and an expected value is given to an operator only if the test itself has made the
-object, of a class whose operators are then what it tests. Two objects are equal if the program says
-so, their attributes are equal, and one is made by the test and holds what it was made of. This file
-runs inside the sandbox.
+An operation answers with a value of the program's choice, as a call does. A program is never asked
+whether its object is the expected value: an object is equal to no value of the test's. An operator
+gets an expected value only if the test itself has made the object, of a class whose operators it
+then tests. Two objects are equal if the program says so, their attributes are equal, and one is
+made by the test and holds its arguments. This file runs inside the sandbox.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -89,7 +88,7 @@ class Function(Object):
         return isinstance(value, Object) and bool(self._asks.operate("isinstance", value, self))
 
     def discard(self, *arguments: Any, **words: Any) -> None:
-        """Calls it for what it does to its arguments."""
+        """Calls it for its effect on its arguments."""
         self._asks.call(self, arguments, words, True)
 
 
@@ -123,7 +122,7 @@ for _name in _BINARY:
 
 
 def _holds(value: Object) -> bool:
-    """Whether an object that a test has made holds what it was made of."""
+    """Whether an object that a test has made holds its arguments."""
     wanted = [*_leaves(value._of, set())]
     held = [*_leaves(value, set())] if wanted else []
     return bool(wanted) and all(leaf in held for leaf in wanted)

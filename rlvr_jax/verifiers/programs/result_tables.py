@@ -86,7 +86,7 @@ def equal(gold: Table, found: Table, ordered: bool) -> bool:
 def _without_common(
     first: Sequence[Sequence[Any]], second: Sequence[Sequence[Any]]
 ) -> tuple[list[Sequence[Any]], list[Sequence[Any]]]:
-    """What is left of two multisets when rows of equal keys have gone in pairs."""
+    """The rest of two multisets when rows of equal keys are removed in pairs."""
     left = []
     for rows, others in ((first, second), (second, first)):
         count = Counter(map(_key, others))

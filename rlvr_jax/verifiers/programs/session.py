@@ -1,11 +1,10 @@
 """One run of the sandbox: processes that hold the tests, processes that hold the program.
 
 A program of its own (`main`), inside the sandbox. Before it reads the tests it forks the process
-that the program will run in, so that nothing of them was ever in its memory; and what it says goes
-to a pipe that the program does not have, behind a word that the program does not know. Both are of
-one user: what keeps a program from reading its judge is that a process that is not dumpable cannot
-be looked into, and the sandbox's filter, which has no ptrace, no limits of others and no handles of
-others.
+that the program will run in, which so never has them in its memory. Its own messages go to a pipe
+that the program does not have, after a word that the program does not know. Both are of one user:
+a process that is not dumpable cannot be looked into, and the sandbox's filter has no ptrace, no
+limits of others and no handles of others.
 """
 
 import ctypes

@@ -1,11 +1,11 @@
 """One query on a database that the query cannot change, in the sqlite of the standard library.
 
 The layers: the database is in memory or opened `mode=ro&immutable=1`; an authorizer allows reading,
-functions and recursion, less the functions that make or read what is large or outside; the engine's
-limits are low; a handler stops the query at a deadline; rows and bytes of the result are bounded.
+recursion, and functions that are neither large nor reach outside; the engine's limits are low; a
+handler stops the query at a deadline; rows and bytes of the result are bounded.
 
 One instruction of sqlite can run for minutes (LIKE with many %), so a time limit around the process
-is needed besides: a `WorkerPool`.
+is also needed: a `WorkerPool`.
 """
 
 import functools

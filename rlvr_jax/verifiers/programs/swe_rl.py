@@ -50,10 +50,10 @@ class Malformed(ValueError):
 
 
 def check(response: str, gold: Mapping[str, Any]) -> Finding:
-    """The similarity, 0 for what the paper rewards with −1 (info "malformed" says which).
+    """The similarity, 0 where the paper's reward is −1 (info "malformed").
 
     Args:
-      response: the whole of it, tags included.
+      response: all of it, tags included.
       gold: {"files": texts by path before the change, "oracle": the changed ones after it}.
     """
     files, oracle = map(gold.get, ("files", "oracle")) if isinstance(gold, Mapping) else (0, 0)

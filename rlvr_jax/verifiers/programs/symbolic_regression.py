@@ -129,7 +129,7 @@ def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[st
 
 
 def _predict(program: Sequence[Instruction], names: Sequence[str], constants: Any, x: Any) -> Any:
-    """Predictions [N] for inputs [N, inputs]; what is undefined is NaN."""
+    """Predictions [N] for inputs [N, inputs]; NaN where they are undefined."""
     given = dict(zip(names, constants, strict=True))
     stack: list[Any] = []
     with np.errstate(all="ignore"):

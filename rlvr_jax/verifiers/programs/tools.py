@@ -1,8 +1,7 @@
 """Engines that read model text run in the sandbox; one of its servers serves this process.
 
 A check that uses them runs in this process, not in a `WorkerPool`, whose workers may start nothing:
-what is hostile has the sandbox's limits. Where the machine has nothing to keep programs in, nothing
-runs and there is no verdict.
+the sandbox limits hostile texts. Where the machine has no sandbox there is no verdict.
 """
 
 import importlib.util

@@ -1,16 +1,16 @@
 """Tests of a Python program, run in the sandbox.
 
-A test is a dictionary, its kind says how it is run:
+A test is a dictionary, its kind is the way to run it:
 
-  io      the program as a whole, for itself: `in` is what it reads, `out` what it prints;
+  io      the program as a whole, which reads `in` and prints `out`;
   call    `function` called with `args`, whose JSON text comes back and is compared here with
           `value`;
   assert  `code` that runs in a process of its own (`judge`) and calls the program's functions in
-          another. Further keys: `setup`, what the prompt defines; `function`, the name among these
-          that the program has to define.
+          another. Further keys: `setup`, definitions of the prompt; `function`, the name among
+          these that the program has to define.
 
 All tests of the last two kinds go in one run of the sandbox, each with fresh processes. A test that
-passed its wall limit is run once more, as the machine may have been busy. Behind two in a row that
+passed its wall limit is run once more, as the machine may have been busy. After two in a row that
 took all their time no other is run, and none of those is passed: a program that loops is not waited
 for in every test.
 """
@@ -180,7 +180,7 @@ class _Trial:
 
 
 def _told(test: Mapping[str, Any]) -> dict[str, Any]:
-    """What the judge is told of a test."""
+    """The part of a test that the judge receives."""
     told = {key: test[key] for key in ("kind", "code", "setup", "function") if key in test}
     return told | ({"args": encoded(test["args"])} if "args" in test else {})
 

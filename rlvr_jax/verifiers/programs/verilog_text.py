@@ -133,7 +133,7 @@ def _without_locals(body: str) -> str:
 
 
 def _brackets(header: str) -> list[str]:
-    """What stands in the outermost brackets: parameters, if any, and ports."""
+    """The contents of the outermost brackets: parameters, if any, and ports."""
     found, depth, start = [], 0, 0
     for place, sign in enumerate(header):
         if sign == "(":

@@ -25,7 +25,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, num_open = LEVELS[level - 1]
     solution = _filled(random, side, [])
     grid: list[list[int | None]] = [list(row) for row in solution]

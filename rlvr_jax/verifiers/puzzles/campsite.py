@@ -38,7 +38,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, most = LEVELS[level - 1]
     tents: set[Cell] = set()
     trees: set[Cell] = set()

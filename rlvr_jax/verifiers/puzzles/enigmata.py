@@ -18,7 +18,7 @@ _NAMES = (
     "binario campsite hamiltonian hitori kakurasu light_up magic_square maze minesweeper skyscraper"
     " slant sliding stack_permutation star_battle sudoku tic_tac_toe zebra"
 )
-# Each has `LEVELS`, `generate(random, level)` and `check(answer, gold)`.
+# Each has `LEVELS`, `generate(random, level)` for a level from 1 on, and `check(answer, gold)`.
 PUZZLES: dict[str, ModuleType] = {
     name: importlib.import_module(f"rlvr_jax.verifiers.puzzles.{name}") for name in _NAMES.split()
 }

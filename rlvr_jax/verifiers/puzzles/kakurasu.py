@@ -21,7 +21,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side = LEVELS[level - 1]
     grid = [[0] * side for _ in range(side)]
     for cell in random.sample(range(side * side), random.randint(side, side * side - side)):

@@ -37,7 +37,8 @@ Statement = tuple[Any, ...]
 
 
 class Instance(NamedTuple):
-    """What is said, statement i by person i; who is who; and what makes it the same puzzle."""
+    """The text, statement i by person i; the roles; and the statements, which identify the
+    puzzle."""
 
     text: str
     roles: dict[str, str]

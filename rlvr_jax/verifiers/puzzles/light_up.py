@@ -40,7 +40,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, num_walls, num_digits = LEVELS[level - 1]
     cells = list(itertools.product(range(side), repeat=2))
     walls = random.sample(cells, num_walls)

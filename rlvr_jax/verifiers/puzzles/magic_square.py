@@ -28,7 +28,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, least, most = LEVELS[level - 1]
     solution = _three(random) if side == 3 else _four(random)
     grid = [list(row) for row in solution]

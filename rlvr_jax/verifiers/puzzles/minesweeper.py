@@ -33,7 +33,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, number, covered = LEVELS[level - 1]
     cells = random.sample([*itertools.product(range(side), repeat=2)], side * side)
     mines = set(cells[:number])

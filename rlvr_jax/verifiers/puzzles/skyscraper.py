@@ -28,7 +28,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, shown = LEVELS[level - 1]
     grid = latin_square(random, side)
     clues = _seen(grid)

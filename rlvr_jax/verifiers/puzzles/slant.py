@@ -39,7 +39,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, shown = LEVELS[level - 1]
     roots: dict[Cell, Cell] = {}
     grid = [[""] * side for _ in range(side)]

@@ -29,7 +29,6 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int, box: Box = (2, 2)) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     cells = None
     while cells is None:
         solution = _filled(random, box)

@@ -73,7 +73,6 @@ def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Fin
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     houses, width = LEVELS[level - 1]
     names = random.sample(sorted(_VALUES), width)
     values = [random.sample(_VALUES[name], houses) for name in names]

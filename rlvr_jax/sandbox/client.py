@@ -98,12 +98,6 @@ class Sandbox:
         return self._run(task, limits or self.limits)
 
     @property
-    def layers(self) -> frozenset[str]:
-        """The layers that a program is behind on this machine."""
-        with self._server() as server:
-            return server.layers
-
-    @property
     def missing(self) -> dict[str, str]:
         """The layers that this machine does not have, and why."""
         with self._server() as server:

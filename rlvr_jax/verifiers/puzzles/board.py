@@ -1,5 +1,6 @@
 """Boards of puzzles: cells, neighbours, connected sets, Latin squares."""
 
+import itertools
 from collections.abc import Iterable
 from random import Random
 from typing import Any, NamedTuple
@@ -36,25 +37,17 @@ def inside(cells: Iterable[Cell], rows: int, columns: int) -> bool:
     return all(0 <= row < rows and 0 <= column < columns for row, column in cells)
 
 
-def beside(cell: Cell, rows: int, columns: int) -> list[Cell]:
-    """The cells of a board that share a side with a cell."""
-    return [each for each in _sides(cell) if inside([each], rows, columns)]
-
-
-def _sides(cell: Cell) -> list[Cell]:
+def beside(cell: Cell) -> list[Cell]:
+    """The cells that share a side with a cell, on the board or not."""
     row, column = cell
     return [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
 
 
-def around(cell: Cell, rows: int, columns: int) -> list[Cell]:
-    """The cells of a board that share a side or a corner with a cell."""
+def around(cell: Cell) -> list[Cell]:
+    """The cells that share a side or a corner with a cell, on the board or not."""
     row, column = cell
-    return [
-        (r, c)
-        for r in range(max(row - 1, 0), min(row + 2, rows))
-        for c in range(max(column - 1, 0), min(column + 2, columns))
-        if (r, c) != cell
-    ]
+    near = itertools.product(range(row - 1, row + 2), range(column - 1, column + 2))
+    return [each for each in near if each != cell]
 
 
 def reached(start: Cell, cells: set[Cell]) -> dict[Cell, Cell | None]:
@@ -63,7 +56,7 @@ def reached(start: Cell, cells: set[Cell]) -> dict[Cell, Cell | None]:
     before: dict[Cell, Cell | None] = {start: None}
     order = [start]
     for cell in order:
-        for near in _sides(cell):
+        for near in beside(cell):
             if near in cells and near not in before:
                 before[near] = cell
                 order.append(near)

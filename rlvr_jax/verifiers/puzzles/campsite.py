@@ -31,9 +31,9 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
     return (
         len(tents) == len(trees)
         and all(grid[row][column] == "." for row, column in tents)
-        and not any(tents.intersection(around(tent, rows, columns)) for tent in tents)
+        and not any(tents.intersection(around(tent)) for tent in tents)
         and _counts(tents, rows, columns) == (list(gold["rows"]), list(gold["cols"]))
-        and _paired({tent: trees.intersection(beside(tent, rows, columns)) for tent in tents})
+        and _paired({tent: trees.intersection(beside(tent)) for tent in tents})
     )
 
 
@@ -43,8 +43,8 @@ def generate(random: Random, level: int) -> Puzzle:
     trees: set[Cell] = set()
     cells = list(itertools.product(range(side), repeat=2))
     for tent in random.sample(cells, len(cells)):
-        free = [near for near in beside(tent, side, side) if near not in tents | trees]
-        apart = not tents.intersection(around(tent, side, side))
+        free = [near for near in beside(tent) if near in {*cells} - tents - trees]
+        apart = not tents.intersection(around(tent))
         if free and apart and tent not in trees and len(tents) < most:
             tents.add(tent)
             trees.add(random.choice(free))

@@ -4,8 +4,8 @@ A response gives its size as \answer{k} and the optimum as \ids{i1, i2, …}, nu
 from 1 on. Gold: the ids. The size is easily guessed; the ids tell a strategy from a guess, so that
 both are reported, and only both together are right.
 
-Source: Limits of Generalization in RLVR, of the measures; the fraction of a correct prefix
-is LCP / longer length, our reading of its length penalty.
+Source: Limits of Generalization in RLVR (the measures); the fraction of a correct prefix is
+LCP / longer length, our reading of its length penalty.
 """
 
 import re

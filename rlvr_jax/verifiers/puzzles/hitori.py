@@ -29,7 +29,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
     seen = [[grid[r][c] for r, c in line if (r, c) in left] for line in lines]
     return (
         all(len(set(numbers)) == len(numbers) for numbers in seen)
-        and not any(shaded.intersection(beside(cell, rows, columns)) for cell in shaded)
+        and not any(shaded.intersection(beside(cell)) for cell in shaded)
         and connected(left)
     )
 
@@ -40,7 +40,7 @@ def generate(random: Random, level: int) -> Puzzle:
     cells = set(itertools.product(range(side), repeat=2))
     shaded: set[Cell] = set()
     for cell in random.sample(sorted(cells), len(cells)):
-        near = shaded.intersection(beside(cell, side, side))
+        near = shaded.intersection(beside(cell))
         if len(shaded) < number and not near and connected(cells - shaded - {cell}):
             shaded.add(cell)
     grid = latin_square(random, side)

@@ -32,9 +32,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
         lit |= seen | {lamp}
     board = [((r, c), grid[r][c]) for r in range(rows) for c in range(columns)]
     return all(
-        cell in lit
-        if mark == "."
-        else mark == "#" or len(lamps & set(beside(cell, rows, columns))) == int(mark)
+        cell in lit if mark == "." else mark == "#" or len(lamps & set(beside(cell))) == int(mark)
         for cell, mark in board
     )
 
@@ -52,7 +50,7 @@ def generate(random: Random, level: int) -> Puzzle:
             lamps.add(cell)
             lit |= _seen(grid, cell) | {cell}
     for row, column in walls[:num_digits]:
-        grid[row][column] = str(len(lamps & set(beside((row, column), side, side))))
+        grid[row][column] = str(len(lamps & set(beside((row, column)))))
     rows = ["".join(row) for row in grid]
     board, found = "\n".join(rows), show_cells(lamps)
     return puzzle("light_up", _RULES, board, f"the lamps {CELLS}", found, grid=rows)

@@ -39,17 +39,17 @@ def generate(random: Random, level: int) -> Puzzle:
     rows, columns = LEVELS[level - 1]
     grid = [["#"] * (2 * columns + 1) for _ in range(2 * rows + 1)]
     way = [(random.randrange(rows), random.randrange(columns))]
-    seen = set(way)
+    rooms = {*itertools.product(range(rows), range(columns))} - {*way}
     grid[2 * way[0][0] + 1][2 * way[0][1] + 1] = "."
     while way:
         row, column = way[-1]
-        fresh = [room for room in beside((row, column), rows, columns) if room not in seen]
+        fresh = [room for room in beside(way[-1]) if room in rooms]
         if not fresh:
             way.pop()
             continue
         r, c = random.choice(fresh)
         grid[2 * r + 1][2 * c + 1] = grid[row + r + 1][column + c + 1] = "."
-        seen.add((r, c))
+        rooms.remove((r, c))
         way.append((r, c))
     start = _farthest(grid, (1, 1))[-1]
     path = _farthest(grid, start)

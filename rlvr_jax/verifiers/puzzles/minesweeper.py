@@ -26,7 +26,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
     if mines is None or len(mines) != gold["mines"]:
         return False
     return all(grid[r][c] == "." for r, c in mines) and all(
-        grid[r][c] in (".", str(len(mines.intersection(around((r, c), rows, columns)))))
+        grid[r][c] in (".", str(len(mines.intersection(around((r, c))))))
         for r in range(rows)
         for c in range(columns)
     )
@@ -39,7 +39,7 @@ def generate(random: Random, level: int) -> Puzzle:
     hidden = set(cells[: number + covered])
     grid = [
         "".join(
-            "." if (r, c) in hidden else str(len(mines.intersection(around((r, c), side, side))))
+            "." if (r, c) in hidden else str(len(mines.intersection(around((r, c)))))
             for c in range(side)
         )
         for r in range(side)

@@ -27,7 +27,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
         sorted(row for row, _ in stars) == list(range(rows))
         and sorted(column for _, column in stars) == list(range(columns))
         and letters == sorted({letter for row in regions for letter in row})
-        and not any(stars.intersection(around(star, rows, columns)) for star in stars)
+        and not any(stars.intersection(around(star)) for star in stars)
     )
 
 
@@ -40,11 +40,12 @@ def generate(random: Random, level: int) -> Puzzle:
     stars = list(enumerate(places))
     letter_of: dict[Cell, str] = {star: chr(ord("A") + n) for n, star in enumerate(stars)}
     border = list(stars)
-    while len(letter_of) < side * side:
+    left = {*itertools.product(range(side), repeat=2)} - {*stars}
+    while left:
         cell = random.choice(border)
-        free = [near for near in beside(cell, side, side) if near not in letter_of]
-        if free:
+        if free := [near for near in beside(cell) if near in left]:
             letter_of[near := random.choice(free)] = letter_of[cell]
+            left.remove(near)
             border.append(near)
         else:
             border.remove(cell)

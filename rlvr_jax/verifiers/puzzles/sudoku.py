@@ -6,6 +6,7 @@ that a solution of the puzzle with it is one of the puzzle before.
 """
 
 import functools
+import itertools
 from random import Random
 from typing import Any
 
@@ -62,19 +63,11 @@ def _units(box: Box) -> tuple[tuple[int, ...], ...]:
 
 
 @functools.cache
-def _units_of(box: Box) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """The three units of each cell."""
-    side = box[0] * box[1]
-    return tuple(tuple(u for u in _units(box) if cell in u) for cell in range(side * side))
-
-
-@functools.cache
 def _peers(box: Box) -> tuple[tuple[int, ...], ...]:
     """The other cells of the units of each cell."""
-    return tuple(
-        tuple({other for unit in units for other in unit} - {cell})
-        for cell, units in enumerate(_units_of(box))
-    )
+    cells = range((box[0] * box[1]) ** 2)
+    units = [itertools.chain(*(unit for unit in _units(box) if cell in unit)) for cell in cells]
+    return tuple(tuple({*found} - {cell}) for cell, found in zip(cells, units, strict=True))
 
 
 def _opened(random: Random, solution: list[int], wanted: int, box: Box) -> list[int] | None:
@@ -96,7 +89,8 @@ def _forced(cells: list[int], index: int, number: int, box: Box) -> bool:
         return True
     return any(
         all(cells[i] or number in [cells[peer] for peer in peers[i]] for i in unit if i != index)
-        for unit in _units_of(box)[index]
+        for unit in _units(box)
+        if index in unit
     )
 
 

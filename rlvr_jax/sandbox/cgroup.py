@@ -7,7 +7,7 @@ from pathlib import Path
 
 _NAME = "rlvr_jax_sandbox_"
 _PATIENCE = 2.0  # seconds
-_SLACK_MB = 16  # what the server itself may come to need, and page tables
+_SLACK_MB = 16  # for the server itself and page tables
 
 
 class Group:
@@ -44,11 +44,8 @@ class Group:
 
     def killed(self) -> int:
         """Number of processes of the group that were killed for memory so far."""
-        for line in (self.path / self._events).read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == "oom_kill":
-                return int(value)
-        return 0
+        lines = (self.path / self._events).read_text().splitlines()
+        return int(dict(line.split() for line in lines).get("oom_kill", 0))
 
 
 def remove(path: str) -> None:

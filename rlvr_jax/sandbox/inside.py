@@ -2,8 +2,8 @@
 
 Two processes. The *first* is the first of its namespace of processes: it makes the root, changes
 its user, starts the *program* and waits for it; when it ends, the kernel ends all that is left. The
-program gives up the rest and only then reads what it is to run, so that nothing of one program was
-ever in the memory that the next one is forked from.
+program gives up the rest and only then reads its task, so that nothing of one program was ever in
+the memory that the next one is forked from.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
 
 INSIDE_USER = 1000
 MAIN = "main.py"
-ENDED, FAILED = b"E", b"F"  # the first byte of what the first process reports
+ENDED, FAILED = b"E", b"F"  # the first byte of the first process's report
 _MB = 2**20
 
 
@@ -31,7 +31,7 @@ class Plan:
     """How a program is run.
 
     Fields:
-      layers: what is put on.
+      layers: those that are put on.
       limits: fields of `Limits`.
       read: files and folders to show.
       hidden: folders below these that are empty.

@@ -14,7 +14,7 @@ from typing import Any
 from rlvr_jax.sandbox import cgroup, folder, inside, interpreter, landlock, linux, seccomp, watch
 from rlvr_jax.sandbox.task import sealed
 
-# In the order in which they are put on, and what each is.
+# In the order in which they are put on, with descriptions.
 LAYERS = {
     "uid": "a user of its own",
     "user": "user namespace",

@@ -1,6 +1,6 @@
 """Programs for trying the sandbox: honest ones, which must succeed, and hostile ones.
 
-The hostile ones print `ESCAPED` where they get what they want. They take two arguments: the number
+The hostile ones print `ESCAPED` where they reach their aim. They take two arguments: the number
 of a process and the port of a listener on 127.0.0.1, both of this machine.
 """
 

@@ -18,7 +18,7 @@ _NODES_PER_MB = 256  # files and folders of a work folder
 
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 32, 4096, 16384, 1 << 18
-# What a mount may say that a remount must repeat: statvfs calls these as mount does.
+# Flags of a mount that a remount must repeat: statvfs calls these as mount does.
 _KEPT = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | 1024 | 2048
 _RELATIVE_TIME, _RELATIVE_TIME_OF_STATVFS = 1 << 21, 4096
 

@@ -10,7 +10,7 @@ import struct
 
 from rlvr_jax.sandbox import linux, syscalls
 
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000  # what the filter returns; the error number is added
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000  # returned by the filter; the error number is added
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ABOVE, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x25, 0x06
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000  # x86_64 has the same calls once more under these numbers

@@ -1,7 +1,7 @@
 """The server: a fresh interpreter that forks one program at a time into the sandbox and watches it.
 
 It has one thread and one channel, to the caller; when the channel closes, it ends the program and
-itself. It never reads what a program is to do: the handles go on to the program.
+itself. It never reads the task of a program: the handles go on to the program.
 """
 
 import contextlib

@@ -1,10 +1,9 @@
-"""Hostile and honest programs together, for hours if you like.
+"""Hostile and honest programs together, for hours on request.
 
     python -m rlvr_jax.sandbox.soak --minutes 10
 
-Prints how many ran and how fast, and what was left behind: hangs, honest programs that failed,
-hostile ones that got out, processes, descriptors, mounts and folders. The exit code is 0 if
-nothing was.
+Prints how many ran and how fast, and faults: hangs, honest programs that failed, hostile ones that
+got out, and processes, descriptors, mounts and folders that are left. The exit code is 0 without.
 """
 
 import argparse
@@ -28,8 +27,8 @@ from rlvr_jax.sandbox.watch import descendants
 # Small: hostile programs run into them, and eight at a time are to fit on two cores.
 _LIMITS = Limits(wall_seconds=6.0, cpu_seconds=1.0, memory_mb=256, processes=12, disk_mb=16)
 _LATE = 5.0  # seconds beyond the wall limit that count as a hang, on a machine that is busy
-_HOSTILE_SHARE = 0.25
-_SETTLE = 2.0  # seconds for the kernel to take down what has ended
+_HOSTILE_FRACTION = 0.25
+_SETTLE = 2.0  # seconds for the kernel to remove ended processes
 
 
 def soak(seconds: float, at_once: int) -> Counter[str]:
@@ -49,7 +48,7 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
         def work(sandbox: Sandbox, seed: int) -> None:
             choice = random.Random(seed)
             while time.monotonic() < end:
-                hostile = choice.random() < _HOSTILE_SHARE
+                hostile = choice.random() < _HOSTILE_FRACTION
                 program = choice.choice(HOSTILE if hostile else HONEST)
                 start = time.monotonic()
                 outcome = sandbox.run(program.source, program.stdin, arguments)

@@ -20,16 +20,43 @@ class _Played:
 
 @dataclass(frozen=True)
 class Episode:
-    """An environment of objects that live for one episode; see `episode`."""
+    """The environment of objects with `reset()` and `step(action)`, as gymnasium's are.
+
+    A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
+    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
+    one that cannot be copied is made anew and repeats its steps, which should have equal results. A
+    step that raises or takes too long is reported to the policy, counted (`step_errors`,
+    `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
+    of an episode that ended, clipped to [0, 1].
+
+    Args:
+      make: (prompt) -> a new object.
+      read: the text of the policy -> the action.
+      stops: texts after which an action ends; it also ends where the response does.
+      role: of the observations, see `Reply`.
+      seconds: of a step at most.
+      characters: of an observation; a longer one is cut, and says so.
+    Raises:
+      ValueError: a limit that is not positive.
+    """
 
     make: Callable[[Any], Any]
-    read: Callable[[str], Any]
-    stops: tuple[str, ...]
-    role: str
-    seconds: float
-    characters: int
-    label: str
+    read: Callable[[str], Any] = str.strip
+    stops: Sequence[str] = ()
+    role: str = "user"
+    seconds: float = 30.0
+    characters: int = 8000
     judges: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stops", tuple(self.stops))
+        for name in ("seconds", "characters"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"episode: {name} must be positive, got {getattr(self, name)}")
+
+    @property
+    def label(self) -> str:
+        return f"episode({getattr(self.make, '__name__', type(self.make).__name__)})"
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
         """The object after its `reset`, whose observation is in the prompt of the task."""
@@ -77,40 +104,6 @@ class Episode:
         return Reply(state, as_text(told, self.characters), info=counts, role=self.role)
 
 
-def episode(
-    make: Callable[[Any], Any],
-    read: Callable[[str], Any] = str.strip,
-    stops: Sequence[str] = (),
-    role: str = "user",
-    seconds: float = 30.0,
-    characters: int = 8000,
-) -> Episode:
-    """The environment of objects with `reset()` and `step(action)`, as gymnasium's are.
-
-    A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
-    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
-    one that cannot be copied is made anew and takes its steps again, which should then give what
-    they gave. A step that raises or takes too long is told to the policy, counted (`step_errors`,
-    `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
-    of an episode that ended, cut to [0, 1].
-
-    Args:
-      make: (prompt) -> a new object.
-      read: what the policy wrote -> the action.
-      stops: texts behind which an action ends; it ends where the response does, too.
-      role: of the observations, see `Reply`.
-      seconds: of a step at most.
-      characters: of an observation; what is longer is cut, and the policy is told.
-    Raises:
-      ValueError: a limit that is not positive.
-    """
-    for name, limit in (("seconds", seconds), ("characters", characters)):
-        if not limit > 0:
-            raise ValueError(f"episode: {name} must be positive, got {limit}")
-    label = f"episode({getattr(make, '__name__', type(make).__name__)})"
-    return Episode(make, read, tuple(stops), role, seconds, characters, label)
-
-
 class Stepped:
     """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
     programs that bring a loop of their own.
@@ -154,4 +147,4 @@ class Stepped:
         return reply.text or "", reply.reward or 0.0, reply.done, info
 
 
-stepped = Stepped
+episode, stepped = Episode, Stepped

@@ -93,20 +93,19 @@ def code_steps(
         print(a)<end_of_code>
         <output>42<end_of_output>
 
-    After each step the code since the last end of code is run as a whole, in a fresh sandbox; what
-    it prints is said behind the end of code alone. An episode is over, with an outcome of 0, when
-    as many steps in a row have failed as `errors` says: raised, or passed a limit. A step without
-    code has not failed.
+    After each step the code since the last end of code is run as a whole, in a fresh sandbox; its
+    output is shown only after the end of code. An episode is over, with an outcome of 0, when
+    `errors` steps in a row have failed: raised, or passed a limit. A step without code has not.
 
     Args:
       step, end: texts that end a step, and code.
       begin: text behind which code stands.
-      output: what stands before and behind that which was printed.
+      output: marks before and after the output.
       errors: in a row that end an episode.
       limits: of a run.
-      characters: of what is said; what is longer is cut, and says so.
+      characters: of the output; a longer one is cut, and says so.
     Raises:
-      ValueError: a mark that is empty; a number that is no count.
+      ValueError: a mark that is empty; a number below 1.
     Source: https://github.com/microsoft/rStar (branch rStar-math).
     """
     for name, number in {"errors": errors, "characters": characters}.items():

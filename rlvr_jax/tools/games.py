@@ -69,17 +69,17 @@ def repeated_game(
     told: str = "\nThe other player: {other}. You earn {paid:g}.\n",
     stops: Sequence[str] = ("\n",),
 ) -> RepeatedGame:
-    """Two players choose a move at the same time, and are told what the other one chose.
+    """Two players choose a move at the same time, and read the move of the other.
 
     A player's move is the last one that it names; who names none plays the last move of the table,
     and is counted (`unreadable_moves`). A round's pay is the reward of the turn, the outcome the
     mean pay so far between the least and the most that a round can pay.
 
     Args:
-      payoffs: (own move, other's move) -> what a round pays, of every pair of moves; or (prompt) ->
-        such a table.
+      payoffs: (own move, other's move) -> pay of a round, of every pair; or (prompt) -> such a
+        table.
       rounds: of a game, at least 1.
-      told: what a player reads, with {other}, {own} and {paid} in it.
+      told: a player's text, with {other}, {own} and {paid} in it.
       stops: texts behind which a player's turn ends; it ends where its response does, too.
     Raises:
       ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.

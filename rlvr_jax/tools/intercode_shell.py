@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
-# Who forges this list must know what it should say, and no folder of his holds that.
+# A forger of this list must know the wanted one, which no folder of the program holds.
 _HASHES = r"""
 printf '\035'
 cd "$start" && find . -type f -exec sha256sum -z {} + | base64 -w0
@@ -117,8 +117,8 @@ def shell_episodes(
 ) -> ShellEpisodes:
     """Episodes of commands of bash, in the sandbox, in a folder that is made for each of them.
 
-    A command sees what those before it did to the folder: all of them run again, so the limits are
-    those of all together. Names of files are compared, and contents; folders without files are not.
+    A command sees the effects of those before it: all of them run again, so the limits are those of
+    all together. Names of files are compared, and contents; folders without files are not.
 
     Args:
       gold_of: (prompt) -> the command whose changes and output are wanted; no action sees it.

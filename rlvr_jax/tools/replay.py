@@ -186,7 +186,7 @@ class Session:
                 exec(compile(call["code"], "<call>", "exec", dont_inherit=True), vars(self._module))
             self._flush()
         self._replaying = False
-        atexit._clear()  # what those registered was done when they ended
+        atexit._clear()  # their exit handlers ran when they ended
         self._open(self._handles)
         self._clock.begin(None)
         status = self._now(self._job["now"])

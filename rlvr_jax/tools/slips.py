@@ -8,7 +8,7 @@ from pathlib import Path
 
 _PART = "part_that_called"
 
-# Python's own, what is installed, and this package with the folders that it links to.
+# Python's own, installed ones, and this package with the folders that it links to.
 _LIBRARIES = {
     Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 }

@@ -87,7 +87,7 @@ class Side:
             except Exception:
                 arguments = {"tuple": []}
             return {"raised": kinds, "arguments": arguments}
-        # What is no Exception, such as SystemExit, ends the process.
+        # Another BaseException, such as SystemExit, ends the process.
 
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
         """Runs the program after the prompt's definitions without `function`, which is the
@@ -102,7 +102,7 @@ class Side:
             except SystemExit as end:
                 if end.code:
                     raise
-                # What it has defined by then, it has.
+                # Names that it has defined by then count.
             if path == "<prompt>":
                 names.pop(question["function"], None)
                 shared = defined(names)

@@ -90,9 +90,9 @@ def check(
 
     Args:
       answer: the program.
-      gold: the tests (`trial`); their fields are checked, and one that is none is no verdict.
-      score: what the value is: "strict", 1 if all tests are passed; "share", the part of them that
-        is, which pays for special cases. `info` has both.
+      gold: the tests (`trial`); their fields are checked, and a wrong one is no verdict.
+      score: the value: "strict", 1 if all tests are passed; "share", the fraction of passed tests,
+        which pays for special cases. `info` has both.
       most_tests: of more tests so many are run, the same ones each time.
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
       total_seconds: for all tests; those not reached by then are not passed.

@@ -23,8 +23,8 @@ from rlvr_jax.verifiers.programs.library import (
 MOST_BYTES = 2**22  # of one message
 _CHUNK = 65536
 _SMALL = 2**53  # larger integers are written in hexadecimal: reading decimals takes quadratic time
-# What is taken apart into a list and put together again, subclasses as what they derive from.
-# Methods of the base: those of a subclass may say something else than it holds.
+# Types that cross as lists of parts, subclasses as their base types. Methods of the base: those of
+# a subclass may return other values than it holds.
 _PARTS = (
     ("tuple", tuple, tuple.__iter__, tuple),
     ("set", set, set.__iter__, set),
@@ -122,7 +122,7 @@ class Values:
         self._nodes: list[Any] = []  # instances of these classes in the value that crosses
         self._numbers: dict[int, int] = {}  # by id
         self._given: list[Any] = []
-        self._handles: dict[int, dict[str, int]] = {}  # by id; what is in it is kept alive
+        self._handles: dict[int, dict[str, int]] = {}  # by id; its values stay alive
         self._kept: list[Any] = []
 
     def given(self, number: Any) -> Any:
@@ -184,7 +184,7 @@ class Values:
             return self.hand_out("function", value)
         if self._objects:
             return self.hand_out("object", value)
-        raise TypeError(f"a value of type {type(value).__name__} is no built-in value")
+        raise TypeError(f"a value of type {type(value).__name__} is not a built-in value")
 
     def _instance(self, name: str, value: Any) -> Any:
         if isinstance(value, Enum):

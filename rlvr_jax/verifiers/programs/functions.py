@@ -24,7 +24,7 @@ given = json.load(sys.stdin)
 tree = ast.parse(given["program"])
 barred = {"random", "secrets", "uuid", "time", "datetime", "os", "sys", "subprocess", "threading"}
 barred |= {"builtins", "calendar", "importlib"}
-# Ways to any module, and what differs from process to process.
+# Ways to any module, and results that differ from process to process.
 names_barred = {"__import__", "__builtins__", "eval", "exec", "hash", "id", "input", "open"}
 for node in ast.walk(tree):
     names = []

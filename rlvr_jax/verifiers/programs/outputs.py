@@ -59,7 +59,7 @@ def _same(value: Any, wanted: Any, tolerance: float | None) -> bool:
         return value.keys() == wanted.keys() and all(
             _same(value[key], wanted[key], tolerance) for key in wanted
         )
-    return value == wanted or (value != value and wanted != wanted)  # NaN is what was wanted
+    return value == wanted or (value != value and wanted != wanted)  # NaN was expected
 
 
 def _lines(text: str) -> list[list[str]]:

@@ -22,7 +22,7 @@ class Object:
     """Stands for an object of the program, which a `Judge` asks."""
 
     def __init__(self, asks: Any, handle: int):
-        # `of` it was made by the test; `made`: so was it, or what operators made of it.
+        # `of`: arguments from which the test made it; `made`: so, or by operators of such objects.
         vars(self).update(_asks=asks, _handle=handle, _made=False, _of=())
 
     def __getattr__(self, name: str) -> Any:
@@ -68,7 +68,7 @@ class Object:
         return self._asks.operate("__eq__", self, other) is True and _alike(self, other, set())
 
     def __hash__(self) -> int:
-        return 0  # of equal ones the same, whatever their handles
+        return 0  # equal objects may have different handles
 
 
 class Function(Object):

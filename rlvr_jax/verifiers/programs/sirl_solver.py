@@ -4,7 +4,7 @@
 
 The answer is the last ```lp fence behind the thinking, read by our own parser (`linear_program`);
 no code of the model runs, where the paper runs its Python. A text without variables is no model,
-whatever number it says. A solver that stops at its limit says nothing: no verdict. Needs the
+also if it has a number. A solver that stops at its limit gives no verdict. Needs the
 package `highspy`; without it there is no verdict either.
 
 Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in

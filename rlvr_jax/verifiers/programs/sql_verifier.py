@@ -2,9 +2,10 @@
 
 The answer is the last ```sql fence behind the last </think>, else the last <answer>…</answer>
 there. Right is the same number of columns and the same rows, as a multiset, or as a sequence where
-the right query has an ORDER BY outside quotes, comments and brackets. What is refused, fails or
-passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and told apart by info and stage; the
-paper's −1 for it is `reward = outcome − sql_error`. A right query that fails is no verdict.
+the right query has an ORDER BY outside quotes, comments and brackets. A query that is refused,
+fails or passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and told apart by info and
+stage; the paper's −1 for it is `reward = outcome − sql_error`. A right query that fails is no
+verdict.
 
 One small result is easy to guess: a gold lists several databases, and the rows have to agree on
 every one. BIRD's metric compares sets, where DISTINCT does not count.

@@ -23,8 +23,8 @@ _ALLOWED = {
     sqlite3.SQLITE_RECURSIVE,
 }
 _REFUSED = {
-    *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),  # what is outside
-    *("randomblob", "zeroblob", "printf", "format"),  # what is large, in one instruction
+    *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),  # reach outside
+    *("randomblob", "zeroblob", "printf", "format"),  # make large values, in one instruction
 }
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,

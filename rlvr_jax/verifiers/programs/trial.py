@@ -31,7 +31,7 @@ from rlvr_jax.verifiers.programs import candidate, crossing, judge, library, rem
 from rlvr_jax.verifiers.programs.outputs import same_output, same_value
 
 PASSED, LATE = "passed", "time"
-_OURS = 4  # processes of ours beside the program's: judge, judge of a test, and what forks
+_OURS = 4  # processes of ours beside the program's: judge, judge of a test, and the forking one
 _MARGIN = 2.0  # seconds for the start and the end of a run
 _OPEN_FILES = 128
 _MOST_PROGRAM = 2**20  # characters

@@ -6,8 +6,8 @@ gold's (name, direction, range as written), and equal outputs at all times, X an
 values.
 
 Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The
-first that is here and decides counts; where none does there is no verdict. What is refused as a
-text (`verilog_text`) is worth 0 without any.
+first that is here and decides counts; where none does there is no verdict. A text that is refused
+(`verilog_text`) is worth 0 without any.
 
 Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
 """

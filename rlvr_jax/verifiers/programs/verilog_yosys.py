@@ -4,7 +4,7 @@ Both are elaborated, flattened, and joined to a circuit that says whether any ou
 Z counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
 edge becomes a step (`clk2fflogic`), so that asynchronous resets and other edges are seen; first a
 difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries
-to prove that there is none. What neither settles is undecided.
+to prove that there is none. Without either the result is undecided.
 """
 
 import secrets
@@ -14,8 +14,8 @@ from rlvr_jax.verifiers.programs.verilog_text import Module
 
 _STEPS = 24
 _MEMORY_MB = 2048
-# A failed proof ends Yosys' process, hence the fork; a file says that a difference was found. What
-# Yosys prints goes nowhere: names of the answer stand in it.
+# A failed proof ends Yosys' process, hence the fork; a file reports a difference. The output of
+# Yosys goes nowhere: it has names of the answer.
 _PROVE = """
 import os, sys
 secret, gold, answer, steps, seconds = sys.argv[1:]

@@ -4,7 +4,7 @@ Gold: {"numbers": […], "target": n}. Grammar: integers, + - * / (also × · ÷
 signs nor powers nor decimals, and no digits put together. Values are exact fractions.
 
 Source: the task is that of https://github.com/Jiayi-Pan/TinyZero, whose scorer evaluates the text
-with Python and pays a tenth for whatever it can read; here `parses` stands apart from the grade.
+with Python and pays a tenth for any readable text; here `parses` is not part of the grade.
 """
 
 from random import Random

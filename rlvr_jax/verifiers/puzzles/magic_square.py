@@ -11,7 +11,7 @@ LEVELS = ((3, 3, 6), (4, 5, 7), (4, 8, 10))
 
 _LO_SHU = [[2, 7, 6], [9, 5, 1], [4, 3, 8]]
 # A Latin square that is orthogonal to its transpose, with each number once in both diagonals:
-# 4 · a + b + 1 of the two is magic, whatever the four digits of each are called.
+# 4 · a + b + 1 of the two is magic under any names of the four digits of each.
 _ORTHOGONAL = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]]
 
 

@@ -45,7 +45,7 @@ def generate(random: Random, level: int) -> Puzzle:
     clues: list[list[int | None]] = [[0] * (side + 1) for _ in range(side + 1)]
     for cell in random.sample(range(side * side), side * side):
         row, column = divmod(cell, side)
-        # Where one diagonal closes a loop, it parts what the other would have to join.
+        # Where one diagonal closes a loop, it separates the corners that the other would join.
         for mark in random.sample("/\\", 2):
             if _join(roots, *_ends(row, column, mark)):
                 grid[row][column] = mark

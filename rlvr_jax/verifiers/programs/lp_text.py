@@ -58,7 +58,10 @@ def statements(body: str) -> list[list[Token]]:
     found: list[list[Token]] = []
     current: list[Token] = []
     for line in body.splitlines():
-        tokens = _tokens(line)
+        tokens = [
+            (kind, "free" if found.lower() == "free" else _SPELLINGS.get(found, found))
+            for kind, found in scan(line, _TOKEN, "read_lp")
+        ]
         if not tokens:
             continue
         if not _is_whole(current) or tokens[0][0] == "relation":
@@ -73,10 +76,3 @@ def _is_whole(tokens: list[Token]) -> bool:
     """Whether a statement may end here."""
     has_both = any(kind == "relation" for kind, _ in tokens) or tokens[-1:] == [("name", "free")]
     return has_both and tokens[-1][0] in _ENDS
-
-
-def _tokens(line: str) -> list[Token]:
-    return [
-        (kind, "free" if found.lower() == "free" else _SPELLINGS.get(found, found))
-        for kind, found in scan(line, _TOKEN, "read_lp")
-    ]

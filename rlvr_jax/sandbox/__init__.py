@@ -1,22 +1,23 @@
-"""The sandbox: programs that nobody trusts run, and nothing of theirs gets out.
+"""The sandbox: untrusted programs run, and nothing of theirs gets out.
 
     with Sandbox(workers=2) as sandbox:
         outcome = sandbox.run("print(int(input()) + 1)", stdin="41")
 
-`run` and `run_command` do the same for one program. `python -m rlvr_jax.sandbox` prints which
-layers this machine has. The room needs Linux and the standard library.
+`shared` is the sandbox of all callers with equal limits. `python -m rlvr_jax.sandbox` prints the
+layers that this machine has. The subpackage needs Linux and the standard library.
 
   `client`: `Sandbox`, the caller's side, with a `connection` to each server; `limits`: `Limits` and
-    `Outcome`; `task`: what a program is given.
-  `server`: the process that forks programs and watches them; `layers`: what it can put on;
+    `Outcome`; `task`: the task of a program.
+  `server`: the process that forks programs and watches them; `layers`: those that it has;
     `inside`: from the fork to the program, which `script` runs if it is Python.
   `root`, `rights`, `landlock`, `seccomp` (with `syscalls`), `cgroup`: one layer each; `linux`: the
     calls that Python lacks.
-  `interpreter`: what a Python program reads; `folder`: its work folder; `watch`: its processes.
+  `interpreter`: files that a Python program reads; `folder`: its work folder; `watch`: its
+    processes.
   `soak`, `timing`: commands that try it for long and measure it, with `programs` to try.
 """
 
-from rlvr_jax.sandbox.client import Sandbox, allow_unsafe_local, run, run_command
+from rlvr_jax.sandbox.client import Sandbox, allow_unsafe_local, shared
 from rlvr_jax.sandbox.limits import Limits, Outcome
 
-__all__ = ["Limits", "Outcome", "Sandbox", "allow_unsafe_local", "run", "run_command"]
+__all__ = ["Limits", "Outcome", "Sandbox", "allow_unsafe_local", "shared"]

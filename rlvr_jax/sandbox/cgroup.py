@@ -7,16 +7,14 @@ from pathlib import Path
 
 _NAME = "rlvr_jax_sandbox_"
 _PATIENCE = 2.0  # seconds
-_SLACK_MB = 16  # what the server itself may come to need, and page tables
+_SLACK_MB = 16  # for the server itself and page tables
 
 
 class Group:
-    """A group that this process moves into; what it starts from then on is counted with it.
+    """A group that this process moves into; processes that it starts from then on are counted with
+    it. Raises OSError if no group can be made.
 
     Moving a process takes the kernel up to 20 ms, so it is done once and not for every program.
-
-    Raises:
-      OSError: no group can be made.
     """
 
     def __init__(self):
@@ -26,11 +24,8 @@ class Group:
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def limit(self, memory_mb: int) -> None:
-        """Sets the most memory of all processes of the group, files in memory included.
-
-        Raises:
-          OSError: the group uses more, and goes on to.
-        """
+        """Sets the most memory of all processes of the group, files in memory included. Raises
+        OSError if the group uses more, and continues to."""
         end = time.monotonic() + _PATIENCE
         while memory_mb != self._memory_mb:
             try:
@@ -48,12 +43,9 @@ class Group:
             self.path.rmdir()
 
     def killed(self) -> int:
-        """How many processes of the group were killed for memory so far."""
-        for line in (self.path / self._events).read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == "oom_kill":
-                return int(value)
-        return 0
+        """Number of processes of the group that were killed for memory so far."""
+        lines = (self.path / self._events).read_text().splitlines()
+        return int(dict(line.split() for line in lines).get("oom_kill", 0))
 
 
 def remove(path: str) -> None:
@@ -105,7 +97,7 @@ def _parents() -> list[tuple[Path, str, str]]:
 
 
 def _sweep(parent: Path) -> None:
-    """Removes what servers left that were killed."""
+    """Removes the groups of servers that were killed."""
     for path in parent.glob(f"{_NAME}*"):
         if not Path("/proc", path.name.removeprefix(_NAME)).exists():
             with contextlib.suppress(OSError):

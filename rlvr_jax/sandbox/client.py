@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -22,13 +23,13 @@ _allowed = threading.Event()
 
 
 def allow_unsafe_local() -> None:
-    """From now on sandboxes of this process run programs, too, where the machine has nothing to
-    keep them in: what `--unsafe-local` of a run says."""
+    """From now on sandboxes of this process also run programs where the machine has nothing to keep
+    them in (`--unsafe-local` of a run)."""
     _allowed.set()
 
 
 class Sandbox:
-    """Runs programs that nobody trusts, each forked from an interpreter that is already there.
+    """Runs untrusted programs, each forked from an interpreter that is already there.
 
     A context manager; all methods may be called from any thread. Servers start when they are
     needed, and one that was lost is replaced.
@@ -37,8 +38,6 @@ class Sandbox:
       limits: of a program that has no others.
       workers: programs at a time; further calls wait.
       unsafe_local: run programs where the machine has nothing to keep them in.
-    Raises:
-      ValueError: fewer than one worker; a limit out of range.
     """
 
     def __init__(
@@ -71,12 +70,12 @@ class Sandbox:
 
         Args:
           source: of the program, which is `main.py` in its folder.
-          stdin: what it reads.
+          stdin: text that it reads.
           argv: its arguments.
           files: further files of its folder, by name.
           limits: in place of the sandbox's own.
         Raises:
-          ValueError: an argument that is no text, a name outside of the folder, or a package that
+          ValueError: an argument that is not text, a name outside of the folder, or a package that
             is not installed.
           RuntimeError: nothing here keeps a program in, or the sandbox is closed.
         """
@@ -90,22 +89,13 @@ class Sandbox:
         files: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> Outcome:
-        """Runs another program that the root holds; `Limits.read` adds to what it holds.
+        """Runs another program of the root; `Limits.read` adds to the root. See `run`.
 
         Args:
           command: a program and its arguments; a name without a slash is looked up in /usr/bin.
-          stdin, files, limits: as in `run`.
-        Raises:
-          ValueError, RuntimeError: as in `run`.
         """
         task = written(command=command, stdin=stdin, files=files or {})
         return self._run(task, limits or self.limits)
-
-    @property
-    def layers(self) -> frozenset[str]:
-        """The layers that a program is behind on this machine."""
-        with self._server() as server:
-            return server.layers
 
     @property
     def missing(self) -> dict[str, str]:
@@ -165,35 +155,16 @@ class Sandbox:
         raise AssertionError("unreachable")
 
 
-def run(
-    source: str,
-    stdin: str = "",
-    argv: Sequence[str] = (),
-    files: Mapping[str, str] | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    *,
-    unsafe_local: bool = False,
-) -> Outcome:
-    """Runs one Python program in a sandbox of its own; for many, see `Sandbox`."""
-    with Sandbox(limits, unsafe_local=unsafe_local) as sandbox:
-        return sandbox.run(source, stdin, argv, files)
-
-
-def run_command(
-    command: Sequence[str],
-    stdin: str = "",
-    files: Mapping[str, str] | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    *,
-    unsafe_local: bool = False,
-) -> Outcome:
-    """Runs one program that is not Python in a sandbox of its own."""
-    with Sandbox(limits, unsafe_local=unsafe_local) as sandbox:
-        return sandbox.run_command(command, stdin, files)
+@functools.cache
+def shared(limits: Limits = Limits(), most: int = 2**10) -> Sandbox:  # noqa: B008 - frozen
+    """The sandbox of this process for equal limits, with at most so many workers, one a
+    processor."""
+    return Sandbox(limits, workers=min(most, os.cpu_count() or 1))
 
 
 def _request(limits: Limits) -> dict[str, Any]:
-    """What a server is asked: the limits, and what the program may read beyond the interpreter."""
+    """The request to a server: limits, and files that the program may read beyond the
+    interpreter."""
     read, search = list(limits.read), []
     for name in limits.packages:
         found = interpreter.find_package(name, sys.path)

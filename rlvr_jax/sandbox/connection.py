@@ -62,9 +62,8 @@ class Server:
             )
         try:
             ours.settimeout(_START)
-            hello = _line(ours)
-            if hello is None or "error" in hello:
-                why = hello["error"] if hello else "it ended"
+            hello = _line(ours) or {"error": "it ended"}
+            if why := hello.get("error"):
                 raise RuntimeError(f"Sandbox: the interpreter {program} must start, got: {why}")
         except BaseException:
             self.stop()
@@ -88,7 +87,7 @@ class Server:
             finally:
                 for handle in handles:
                     os.close(handle)
-            reply: dict[str, Any] | None = self._follow(outputs, limits)
+            reply = self._follow(outputs, limits) or {"error": "it did not answer"}
         except OSError as failure:
             reply = {"error": str(failure)}
         except BaseException:
@@ -97,10 +96,10 @@ class Server:
         finally:
             os.close(out)
             os.close(error)
-        if reply is None or "error" in reply:
+        if "error" in reply:
             self.lost = True
-            why = reply["error"] if reply else "it did not answer"
-            reply = {"status": None, "reason": "lost", "why": f"the server was lost: {why}"}
+            why = f"the server was lost: {reply['error']}"
+            reply = {"status": None, "reason": "lost", "why": why}
         stdout, stderr = (bytes(text[: limits.output_bytes]) for text in outputs.values())
         status = reply["status"]
         too_much = any(len(text) > limits.output_bytes for text in outputs.values())
@@ -114,7 +113,7 @@ class Server:
         )
 
     def _follow(self, outputs: dict[int, bytearray], limits: Limits) -> dict[str, Any] | None:
-        """Reads what a program writes until the server says how it ended; None: it was lost."""
+        """Reads the output of a program until the server reports its end; None: it was lost."""
         deadline = time.monotonic() + limits.wall_seconds + _GRACE
         waiting = select.poll()
         for handle in (*outputs, self.channel.fileno()):
@@ -132,7 +131,7 @@ class Server:
                         told = True
             if any(handle == self.channel.fileno() for handle, _ in ready):
                 reply = _line(self.channel)
-                for handle, text in outputs.items():  # what is left in the pipes
+                for handle, text in outputs.items():  # the rest in the pipes
                     os.set_blocking(handle, False)
                     with contextlib.suppress(BlockingIOError):
                         while _more(handle, text, limits.output_bytes):
@@ -142,7 +141,7 @@ class Server:
     def stop(self) -> None:
         """Ends the server, which ends its program; if it does not, the kernel does."""
         if self.owner != os.getpid():
-            return  # a fork of the caller does not end what is not its own
+            return  # a fork of the caller does not end the caller's server
         with contextlib.suppress(OSError):
             self.channel.shutdown(socket.SHUT_RDWR)
         try:
@@ -167,16 +166,8 @@ def _more(handle: int, text: bytearray, limit: int) -> bool:
 
 def _line(channel: socket.socket) -> dict[str, Any] | None:
     """A message of the server; None if it is gone, late or no longer itself."""
-    text = b""
-    while not text.endswith(b"\n"):
-        try:
-            chunk = channel.recv(_CHUNK)
-        except OSError:
-            return None
-        if not chunk:
-            return None
-        text += chunk
     try:
-        return json.loads(text)
-    except ValueError:
+        with channel.makefile("rb") as lines:  # it sends one line for each request
+            return json.loads(lines.readline())
+    except (OSError, ValueError):
         return None

@@ -32,7 +32,7 @@ def size(path: str) -> float:
 
 
 def remove(path: str) -> None:
-    """Removes a folder in which nobody writes any more, whatever its depth and modes.
+    """Removes a folder in which nobody writes any more, of any depth and modes.
 
     A folder in it is moved up before its own entries are removed: a path of a million names is too
     long for the system, and a million open handles too many.

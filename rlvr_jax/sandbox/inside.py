@@ -2,8 +2,8 @@
 
 Two processes. The *first* is the first of its namespace of processes: it makes the root, changes
 its user, starts the *program* and waits for it; when it ends, the kernel ends all that is left. The
-program gives up the rest and only then reads what it is to run, so that nothing of one program was
-ever in the memory that the next one is forked from.
+program gives up the rest and only then reads its task, so that nothing of one program was ever in
+the memory that the next one is forked from.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
 
 INSIDE_USER = 1000
 MAIN = "main.py"
-ENDED, FAILED = b"E", b"F"  # the first byte of what the first process reports
+ENDED, FAILED = b"E", b"F"  # the first byte of the first process's report
 _MB = 2**20
 
 
@@ -31,7 +31,7 @@ class Plan:
     """How a program is run.
 
     Fields:
-      layers: what is put on.
+      layers: those that are put on.
       limits: fields of `Limits`.
       read: files and folders to show.
       hidden: folders below these that are empty.
@@ -61,9 +61,9 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
     """The first process. Does not return.
 
     Args:
-      gate: a pipe that says a byte when the user of the namespace is set.
-      report: a pipe for how it went.
-      handles: what to run, standard input, output and error.
+      gate: a pipe that has a byte when the user of the namespace is set.
+      report: a pipe for the result.
+      handles: the task, standard input, output and error.
     """
     layer = "user"
     try:
@@ -124,7 +124,7 @@ def _fail(report: int, layer: str, error: BaseException) -> NoReturn:
 
 
 def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn:
-    """Gives up what is left of the rights and runs. Does not return."""
+    """Gives up the rest of the rights and runs. Does not return."""
     layer = "start"
     try:
         if linux.on_linux():
@@ -133,42 +133,33 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn
         for number, handle in enumerate(handles[1:]):
             os.dup2(handle, number)
         task = handles[0]
-        if "rlimits" in plan.layers:
-            layer = "rlimits"
-            # The first process is of the same user, and counts.
-            count = plan.limits["processes"] + 1 if plan.user is not None else None
-            rights.limit(
-                cpu_seconds=plan.limits["cpu_seconds"],
-                memory_bytes=plan.memory_bytes,
-                file_mb=plan.limits["file_mb"],
-                open_files=plan.limits["open_files"],
-                processes=count,
-            )
-        if "capabilities" in plan.layers:
-            layer = "capabilities"
-            rights.drop_capabilities()
-        if "no_new_privs" in plan.layers:
-            layer = "no_new_privs"
-            rights.no_new_privileges()
-        if "landlock" in plan.layers:
-            layer = "landlock"
-            own = "root" in plan.layers  # what lies there was put there, and /proc is our own
-            shown = [*plan.read, "/proc"] if own else plan.allowed
-            landlock.restrict(
+        own = "root" in plan.layers  # all files in it were put there, and /proc is our own
+        shown = [*plan.read, "/proc"] if own else plan.allowed
+        # The first process is of the same user, and counts.
+        count = plan.limits["processes"] + 1 if plan.user is not None else None
+        steps = {  # in this order
+            "rlimits": lambda: rights.limit(plan.limits, plan.memory_bytes, count),
+            "capabilities": rights.drop_capabilities,
+            "no_new_privs": lambda: linux.prctl(38, 1),
+            "landlock": lambda: landlock.restrict(
                 read=[*shown, *plan.further, "/dev/random", "/dev/urandom"],
                 write=[work, "/dev/null", "/dev/full"],
                 see=["/"] if own else [*plan.read, *plan.search],
-            )
-        if linux.on_linux():
-            linux.prctl(4, 1)  # its own files in /proc are its own
-        if "seccomp" in plan.layers:
-            layer = "seccomp"
-            seccomp.install(plan.filter)
-        if "handles" in plan.layers:
-            _close_all_but(task, report)
+            ),
+            "": lambda: linux.on_linux() and linux.prctl(4, 1),  # its files in /proc are its own
+            "seccomp": lambda: seccomp.install(plan.filter),
+            "handles": lambda: _close_all_but(task, report),
+        }
+        for layer, put_on in steps.items():
+            if not layer or layer in plan.layers:
+                put_on()
         layer = "disk"
-        job = _read(task)
-        _write(job["files"], work)
+        with os.fdopen(task, "rb") as file:
+            job = json.loads(file.read())
+        for name, text in job["files"].items():
+            path = Path(work, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8"))
     except BaseException as error:
         _fail(report, layer, error)
     os.close(report)
@@ -186,18 +177,6 @@ def _close_all_but(*kept: int) -> None:
         os.closerange(low, handle)
         low = handle + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
-
-
-def _read(handle: int) -> dict[str, Any]:
-    with open(handle, "rb") as file:
-        return json.loads(file.read())
-
-
-def _write(files: dict[str, str], work: str) -> None:
-    for name, text in files.items():
-        path = Path(work, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("utf-8"))
 
 
 def _execute(command: list[str]) -> NoReturn:

@@ -1,7 +1,7 @@
-"""What a Python program needs of the file system: interpreter, standard library, shared libraries.
+"""Files that a Python program needs: interpreter, standard library, shared libraries.
 
 Read off the running process: the folders of the libraries that it has mapped are those in which
-the system keeps libraries, and the others that its modules ask for lie beside them.
+the system keeps libraries, and the others that its modules request are next to them.
 """
 
 import os
@@ -53,13 +53,12 @@ def singly(paths: Iterable[str], left_out: Sequence[str]) -> list[str]:
 
 
 def find_package(name: str, search: Sequence[str]) -> list[str]:
-    """Files and folders of an installed package: its modules, its libraries and its metadata.
+    """Files and folders of an installed package: its modules, its libraries and its metadata; none
+    where there is no such package.
 
     Args:
-      name: what is imported, such as "numpy".
+      name: of its import, such as "numpy".
       search: folders to look in, as `sys.path`.
-    Returns:
-      Paths; none where there is no such package.
     """
     for folder in (Path(entry).absolute() for entry in search):
         modules = [folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so")]

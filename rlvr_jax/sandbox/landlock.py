@@ -37,6 +37,7 @@ def version() -> int:
 
 def restrict(read: Sequence[str], write: Sequence[str], see: Sequence[str]) -> None:
     """Leaves this process, and all that it starts, the files below some paths and nothing else.
+    Raises OSError if the kernel has no Landlock, or no_new_privs is not set.
 
     It cannot connect or listen by TCP (Linux 6.7), nor signal processes or reach abstract sockets
     outside (Linux 6.12). Paths that do not exist are left out.
@@ -45,8 +46,6 @@ def restrict(read: Sequence[str], write: Sequence[str], see: Sequence[str]) -> N
       read: files and folders to read and execute.
       write: folders to do everything in but making devices and sockets; files to write.
       see: folders whose names may be listed, down to the bottom; importing a package needs it.
-    Raises:
-      OSError: the kernel has no Landlock, or no_new_privs is not set.
     """
     known = version()
     handled = (1 << _RIGHTS.get(known, _NEWEST_RIGHTS)) - 1

@@ -1,8 +1,8 @@
-"""The layers of the sandbox, and which of them this machine has: found by trying, not by asking.
+"""The layers of the sandbox, and those that this machine has: found by trying, not by asking.
 
-Some systems have the call and refuse what it is for (Ubuntu's AppArmor lets a user namespace be
-made and denies its rights), so an empty program is run with all layers, and without those that
-fail, until it runs.
+Some systems have the call and refuse its use (Ubuntu's AppArmor lets a user namespace be made and
+denies its rights), so an empty program is run with all layers, and without those that fail, until
+it runs.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 from rlvr_jax.sandbox import cgroup, folder, inside, interpreter, landlock, linux, seccomp, watch
 from rlvr_jax.sandbox.task import sealed
 
-# In the order in which they are put on, and what each is.
+# In the order in which they are put on, with descriptions.
 LAYERS = {
     "uid": "a user of its own",
     "user": "user namespace",
@@ -65,11 +65,8 @@ def holds(layers: Iterable[str]) -> bool:
 
 
 class Layers:
-    """What is on, what is missing and why, and the plan of a run.
-
-    Args:
-      without: layers to leave out, for the tests.
-    """
+    """The layers that are on, those that are missing with the reason, and the plan of a run;
+    `without` are layers to leave out, for the tests."""
 
     def __init__(self, without: set[str]):
         self.on: frozenset[str] = frozenset(LAYERS)
@@ -85,7 +82,7 @@ class Layers:
         if not linux.on_linux():
             unknown = set(LAYERS) - {"rlimits", "handles", "watch"}
             self.leave_out(unknown, "not Linux on x86_64 or aarch64")
-        if not watch.children_are_listed():
+        if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
             self.leave_out({"watch", "tree"}, "the kernel does not list the children of a process")
         if not landlock.version():
             self.leave_out({"landlock"}, "the kernel has none")
@@ -111,13 +108,8 @@ class Layers:
         self.on -= layers
 
     def try_out(self, run: Callable[[dict[str, Any], list[int]], dict[str, Any]]) -> None:
-        """Runs an empty program, with fewer layers until it runs.
-
-        Args:
-          run: (request, handles), raises `Refused`.
-        Raises:
-          RuntimeError: no program can be started at all.
-        """
+        """Runs an empty program by (request, handles) -> reply, with fewer layers until it runs.
+        Raises RuntimeError if no program can be started at all."""
         limits = {"wall_seconds": 60, "cpu_seconds": 30, "memory_mb": 256, "processes": 4}
         limits |= {"disk_mb": 1, "file_mb": 1, "open_files": 32}
         for _ in LAYERS:
@@ -131,19 +123,15 @@ class Layers:
             except Refused as refused:
                 if refused.layer not in self.on:
                     raise RuntimeError(f"no program can be started: {refused}") from None
-                lost = {refused.layer}
-                if refused.layer == "pid":  # of a root without user namespaces
-                    lost = set(NAMESPACES)
-                self.leave_out(lost, refused.why)
+                whole = refused.layer == "pid"  # of a root without user namespaces
+                self.leave_out(set(NAMESPACES) if whole else {refused.layer}, refused.why)
                 self._settle()
 
     def plan(self, request: dict[str, Any]) -> inside.Plan:
         """How to run a program: `request` as in `server`."""
-        user = None
+        user = self.user if "uid" in self.on else None
         if "user" in self.on:
             user = inside.INSIDE_USER
-        elif "uid" in self.on:
-            user = self.user
         work = ""
         if self.work:
             work = f"{self.work}/work"
@@ -166,7 +154,7 @@ class Layers:
         )
 
     def said(self) -> dict[str, Any]:
-        """What the caller is told."""
+        """The server's first message to the caller."""
         return {
             "layers": sorted(self.on),
             "missing": self.missing,
@@ -175,7 +163,7 @@ class Layers:
         }
 
     def _settle(self) -> None:
-        """What follows from the layers that are on."""
+        """Sets all that follows from the layers that are on."""
         if "root" not in self.on:
             closed = _closed_to_others(self.read)
             if "uid" in self.on and closed:
@@ -183,22 +171,17 @@ class Layers:
             if not self.work:
                 self.work = folder.make()
         self.user = _OWN_USERS + os.getpid() if "uid" in self.on else os.geteuid()
+        self._filter = b""
         if "seccomp" in self.on:
-            kept_inside = "pid" in self.on or (
-                "landlock" in self.on and landlock.version() >= landlock.SIGNALS
-            )
+            by_landlock = "landlock" in self.on and landlock.version() >= landlock.SIGNALS
             self._filter = seccomp.program(
                 shared_memory=self.group is not None,
-                signals=kept_inside,
+                signals="pid" in self.on or by_landlock,
                 own_files="root" in self.on,
             )
-        else:
-            self._filter = b""
 
 
 def _closed_to_others(paths: Iterable[str]) -> str:
     """A folder above some paths that not every user may pass through; "" if there is none."""
-    for parent in (parent for path in paths for parent in Path(path).parents):
-        if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
-            return str(parent)
-    return ""
+    parents = (parent for path in paths for parent in Path(path).parents if parent.exists())
+    return next((str(p) for p in parents if not p.stat().st_mode & stat.S_IXOTH), "")

@@ -1,4 +1,4 @@
-"""What a program may use, and what became of it."""
+"""Limits of a program, and its outcome."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,13 +9,13 @@ _LEAST = {"memory_mb": 16, "processes": 1, "disk_mb": 1, "file_mb": 0, "open_fil
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may use.
+    """Limits of a program.
 
     Fields:
       wall_seconds: from its start to its end.
       cpu_seconds: of all its processes together.
-      memory_mb: of all its processes together, and of the address space of each beyond what an
-        interpreter has at its start.
+      memory_mb: of all its processes together, and of the address space of each beyond that of an
+        interpreter at its start.
       processes: processes and threads at a time, itself included.
       disk_mb: of its work folder, a file system in memory that is gone afterwards.
       file_mb: of one file.
@@ -41,45 +41,39 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("packages", "read"):
-                if isinstance(value, str) or not all(isinstance(name, str) for name in value):
-                    raise ValueError(
-                        f"Limits: {field.name} must be a tuple of names, got {value!r}"
-                    )
-                object.__setattr__(self, field.name, tuple(value))
-            elif field.name.endswith("seconds"):
-                if type(value) not in (int, float) or not 0 < value < _MOST_SECONDS:
-                    raise ValueError(
-                        f"Limits: {field.name} must be a number in (0, {_MOST_SECONDS:g}),"
-                        f" got {value!r}"
-                    )
-            elif type(value) is not int or not _LEAST.get(field.name, 1) <= value <= _MOST:
-                raise ValueError(
-                    f"Limits: {field.name} must be an integer from {_LEAST.get(field.name, 1)} to"
-                    f" {_MOST}, got {value!r}"
-                )
-        for name in self.packages:
-            if not name.isidentifier():
-                raise ValueError(f"Limits: packages must be names of modules, got {name!r}")
-        for path in self.read:
-            if not (Path(path).is_absolute() and Path(path).exists()):
-                raise ValueError(
-                    f"Limits: read must be absolute paths of files that exist, got {path!r}"
-                )
-            if Path(path) == Path("/") or Path(path).is_relative_to("/proc"):
-                raise ValueError(
-                    f"Limits: read must not be the root itself or in /proc, got {path!r}"
-                )
+            name, value = field.name, getattr(self, field.name)
+            if name in ("packages", "read"):
+                texts = not isinstance(value, str) and all(isinstance(text, str) for text in value)
+                _require(texts, name, "a tuple of names", value)
+                object.__setattr__(self, name, tuple(value))
+            elif name.endswith("seconds"):
+                fits = type(value) in (int, float) and 0 < value < _MOST_SECONDS
+                _require(fits, name, f"a number in (0, {_MOST_SECONDS:g})", value)
+            else:
+                least = _LEAST.get(name, 1)
+                fits = type(value) is int and least <= value <= _MOST
+                _require(fits, name, f"an integer from {least} to {_MOST}", value)
+        for package in self.packages:
+            _require(package.isidentifier(), "packages", "names of modules", package)
+        for path in map(Path, self.read):
+            exists = path.is_absolute() and path.exists()
+            _require(exists, "read", "absolute paths of files that exist", str(path))
+            allowed = path != Path("/") and not path.is_relative_to("/proc")
+            _require(allowed, "read", "neither the root itself nor in /proc", str(path))
+
+
+def _require(holds: bool, name: str, wanted: str, value: object) -> None:
+    if not holds:
+        raise ValueError(f"Limits: {name} must be {wanted}, got {value!r}")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a program.
+    """The outcome of a program.
 
     Fields:
       status: its exit status, 128 + n if signal n ended it; None if the sandbox did.
-      stdout, stderr: what it wrote, up to the limit; bytes that are no text become U+FFFD.
+      stdout, stderr: its output, up to the limit; bytes that are not text become U+FFFD.
       seconds: from its start to its end.
       reason: why the sandbox ended it: "wall", "cpu", "memory", "processes", "disk" or "output", a
         limit; "lost", the sandbox itself was ended from outside or could not start the program,

@@ -7,8 +7,6 @@ import sys
 from functools import cache
 from typing import Any
 
-__all__ = ["MACHINE", "call", "libc", "on_linux", "prctl", "syscall"]
-
 MACHINE = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
 # Numbers that are the same on all machines since Linux 5.1 are written where they are used.
 _CLONE = {"x86_64": 56, "aarch64": 220}
@@ -21,18 +19,13 @@ def on_linux() -> bool:
 
 
 @cache
-def libc() -> ctypes.CDLL:
-    """The C library, whose functions set errno."""
+def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Calls a function of the C library by name.
-
-    Raises:
-      OSError: it returned less than 0.
-    """
-    result = getattr(libc(), name)(*arguments)
+    """Calls a function of the C library by name; raises OSError if it returned less than 0."""
+    result = getattr(_libc(), name)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -40,11 +33,7 @@ def call(name: str, *arguments: Any) -> int:
 
 
 def syscall(number: int, *arguments: Any) -> int:
-    """Makes a system call; integers are passed as 64 bits.
-
-    Raises:
-      OSError: it failed.
-    """
+    """Makes a system call with integers as 64 bits; raises OSError if it failed."""
     wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return call("syscall", ctypes.c_long(number), *wide)
 
@@ -63,11 +52,6 @@ def pivot_root(path: str) -> None:
     syscall(_PIVOT_ROOT[MACHINE], b".", b".")
     call("umount2", b".", 2)  # MNT_DETACH: the old root, which now lies over the new one
     os.chdir("/")
-
-
-def unsigned(value: int) -> ctypes.c_ulong:
-    """A number as the C library takes flags."""
-    return ctypes.c_ulong(value)
 
 
 def prctl(option: int, *values: int) -> int:

@@ -1,6 +1,6 @@
 """Programs for trying the sandbox: honest ones, which must succeed, and hostile ones.
 
-The hostile ones print `ESCAPED` where they get what they want. They take two arguments: the number
+The hostile ones print `ESCAPED` where they reach their aim. They take two arguments: the number
 of a process and the port of a listener on 127.0.0.1, both of this machine.
 """
 
@@ -11,7 +11,7 @@ ESCAPED = "ESCAPED"
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its name, what it is, what it reads, and what it prints if it is honest."""
+    """A program: name, source, input, and the output of an honest one."""
 
     name: str
     source: str

@@ -1,10 +1,12 @@
-"""What a process gives up for good: its user, its capabilities, and its share of the machine."""
+"""Rights that a process gives up for good: its user, its capabilities, and its limits."""
 
 import contextlib
 import ctypes
 import os
 import resource
 import struct
+from collections.abc import Mapping
+from typing import Any
 
 from rlvr_jax.sandbox import linux
 
@@ -22,11 +24,8 @@ def become(user: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Leaves no capability, and no way to get one by starting a program.
-
-    Raises:
-      OSError: the kernel refuses.
-    """
+    """Leaves no capability, and no way to get one by starting a program; raises OSError if the
+    kernel refuses."""
     for number in range(_LAST_CAPABILITY + 1):
         with contextlib.suppress(OSError):  # unknown to this kernel, or not ours to drop
             linux.prctl(24, number)  # PR_CAPBSET_DROP
@@ -36,25 +35,20 @@ def drop_capabilities() -> None:
     linux.call("capset", header, ctypes.create_string_buffer(24))
 
 
-def no_new_privileges() -> None:
-    """Starting a setuid program gives nothing from here on; filters may be put on."""
-    linux.prctl(38, 1)
-
-
-def limit(
-    *, cpu_seconds: float, memory_bytes: int, file_mb: int, open_files: int, processes: int | None
-) -> None:
+def limit(limits: Mapping[str, Any], memory_bytes: int, processes: int | None) -> None:
     """Sets the limits that the kernel has for one process.
 
     Args:
-      processes: processes and threads of this user in its namespace; None leaves them alone.
+      limits: fields of `Limits`.
+      memory_bytes: address space.
+      processes: processes and threads of this user in its namespace; None: no limit.
     """
-    cpu = int(-(-cpu_seconds // 1))
+    cpu = int(-(-limits["cpu_seconds"] // 1))
     wanted = {
         resource.RLIMIT_CPU: (cpu, cpu + 1),  # a signal first, then the end
         resource.RLIMIT_AS: memory_bytes,
-        resource.RLIMIT_FSIZE: file_mb * _MB,
-        resource.RLIMIT_NOFILE: open_files,
+        resource.RLIMIT_FSIZE: limits["file_mb"] * _MB,
+        resource.RLIMIT_NOFILE: limits["open_files"],
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,
     }

@@ -1,6 +1,7 @@
-"""A root of its own: a small file system in memory that holds what a program needs and no more."""
+"""A root of its own: a small file system in memory with only the needs of a program."""
 
 import contextlib
+import ctypes
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +18,13 @@ _NODES_PER_MB = 256  # files and folders of a work folder
 
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 32, 4096, 16384, 1 << 18
-# What a mount may say that a remount must repeat: statvfs calls these as mount does.
+# Flags of a mount that a remount must repeat: statvfs calls these as mount does.
 _KEPT = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | 1024 | 2048
 _RELATIVE_TIME, _RELATIVE_TIME_OF_STATVFS = 1 << 21, 4096
 
 
 def sources(paths: Iterable[str]) -> dict[str, int]:
-    """Handles on what the root is to show, opened while we are still who may reach it."""
+    """Handles on the paths of the root, opened while we are still the user who may reach them."""
     found = {}
     for path in (*paths, *(f"/dev/{name}" for name in _DEVICES)):
         with contextlib.suppress(FileNotFoundError):
@@ -34,18 +35,17 @@ def sources(paths: Iterable[str]) -> dict[str, int]:
 def enter(
     handles: Mapping[str, int], hidden: Sequence[str], further: Sequence[str], size: int, user: int
 ) -> None:
-    """Makes the root and goes there; the folder `/sandbox` is all that can be written.
+    """Makes the root and goes there; only the folder `/sandbox` can be written. Raises OSError
+    without a namespace for mounts, or the right to mount in it.
 
     Where the machine allows it there is a /proc, of this namespace only.
 
     Args:
-      handles: `sources` of what is shown, read-only, where it is now.
+      handles: `sources` of the paths that are shown, read-only, where they are now.
       hidden: folders below those that are shown empty.
-      further: which of the sources are to be seen in hidden folders too.
+      further: sources that are also shown in hidden folders.
       size: of the work folder in MB.
-      user: who owns the work folder.
-    Raises:
-      OSError: no namespace for mounts, or no right to mount in it.
+      user: owner of the work folder.
     """
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     os.chdir("/proc/self/fd")  # stays reachable when the new root lies over /proc
@@ -110,4 +110,4 @@ def _mount(
     source: str | None, target: str, kind: str | None, flags: int, options: str | None = None
 ) -> None:
     texts = [text if text is None else os.fsencode(text) for text in (source, target, kind)]
-    linux.call("mount", *texts, linux.unsigned(flags), options and options.encode())
+    linux.call("mount", *texts, ctypes.c_ulong(flags), options and options.encode())

@@ -13,12 +13,7 @@ from typing import Any, NoReturn
 
 
 def run(source: str, path: str) -> NoReturn:
-    """Runs a program as `python path` would. Does not return.
-
-    Args:
-      source: of the program.
-      path: of the file that holds it.
-    """
+    """Runs the source of a file as `python path` would. Does not return."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = open(  # noqa: SIM115 - it lives as long as the process
             number,
@@ -58,7 +53,7 @@ def _depth() -> int:
 
 
 def _uncaught(error: BaseException) -> int:
-    """Does what the interpreter does with an exception that nobody caught; the exit status."""
+    """Reports an exception that nobody caught as the interpreter does; the exit status."""
     if isinstance(error, SystemExit):
         if error.code is None or isinstance(error.code, int):
             return (error.code or 0) & 0xFF
@@ -72,7 +67,7 @@ def _uncaught(error: BaseException) -> int:
 
 
 def _finished(status: int, names: dict[str, Any]) -> int:
-    """Waits for threads, does what was registered for the end and flushes; the exit status."""
+    """Waits for threads, runs exit handlers and flushes; the exit status."""
     try:
         vars(threading)["_shutdown"]()  # the interpreter's own, of which no stub knows
         atexit._run_exitfuncs()

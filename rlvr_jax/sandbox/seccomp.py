@@ -1,7 +1,7 @@
 """The filter of system calls: a program for the kernel's packet-filter machine, made by hand.
 
-What `syscalls` lists is allowed or refused; a few calls depend on an argument. A filter sees the
-numbers that a call is given and not the memory behind them, so only integers can have rules.
+`syscalls` lists allowed and refused calls; a few depend on an argument. A filter sees the numbers
+that a call is given and not the memory behind them, so only integers can have rules.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import struct
 
 from rlvr_jax.sandbox import linux, syscalls
 
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000  # what the filter returns; the error number is added
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000  # returned by the filter; the error number is added
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ABOVE, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x25, 0x06
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000  # x86_64 has the same calls once more under these numbers
@@ -31,9 +31,8 @@ def program(*, shared_memory: bool, signals: bool, own_files: bool) -> bytes:
     """The filter, for `install`.
 
     Args:
-      shared_memory: whether memory that no file backs may be shared. Where nothing but a sum over
-        processes counts memory it must not be: a page that nobody maps any more stays and counts
-        nowhere.
+      shared_memory: whether memory that no file backs may be shared. It must not be where a sum
+        over processes counts memory: a page that nobody maps any more stays and counts nowhere.
       signals: whether processes may send signals; only where something else keeps them inside.
       own_files: whether they may change owner, mode and times of files; only where all files that
         they reach are their own or read-only, as Landlock does not look at that.
@@ -68,18 +67,15 @@ def program(*, shared_memory: bool, signals: bool, own_files: bool) -> bytes:
 
 
 def install(code: bytes) -> None:
-    """Puts this process and all that it starts under a filter, for good.
-
-    Raises:
-      OSError: the kernel has no filters, or no_new_privs is not set.
-    """
+    """Puts this process and all that it starts under a filter, for good. Raises OSError if the
+    kernel has no filters, or no_new_privs is not set."""
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
     linux.call("prctl", 22, ctypes.c_ulong(2), header, 0, 0)  # PR_SET_SECCOMP, filter
 
 
 def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
-    """What is asked of the arguments of a call; every block ends by returning."""
+    """The rules for arguments of a call; every block ends by returning."""
     blocks = {
         "clone": [*_masked(0, _NEW_NAMESPACES), *_answer(0, allow=True)],
         "fcntl": [_argument(1), *_answer(*_FCNTL, allow=False)],

@@ -1,7 +1,7 @@
 """The server: a fresh interpreter that forks one program at a time into the sandbox and watches it.
 
 It has one thread and one channel, to the caller; when the channel closes, it ends the program and
-itself. It never reads what a program is to do: the handles go on to the program.
+itself. It never reads the task of a program: the handles go on to the program.
 """
 
 import contextlib
@@ -19,8 +19,6 @@ from typing import Any
 
 from rlvr_jax.sandbox import folder, inside, linux, watch
 from rlvr_jax.sandbox.layers import NAMESPACES, Layers, Refused
-
-__all__ = ["KILL", "main"]
 
 KILL = b"k"  # the caller's word for a program that writes too much
 _REQUEST = 2**20  # bytes
@@ -71,11 +69,7 @@ def main() -> None:
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Writes a message as a line of JSON.
-
-    Raises:
-      OSError: the caller is gone.
-    """
+    """Writes a message as a line of JSON; raises OSError if the caller is gone."""
     channel.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -108,12 +102,12 @@ class Runner:
         Args:
           request: `limits`, fields of `Limits`; `read`, further paths; `search`, folders of
             packages.
-          handles: what to run, standard input, output and error; they are closed.
+          handles: the task, standard input, output and error; they are closed.
         Returns:
-          `status` of the wait, None if there is none; `reason`; `seconds`.
+          `status` of the wait, None without one; `reason`; `seconds`.
         Raises:
           Refused: a layer could not be put on.
-          Gone: the caller does not want to know.
+          Gone: the caller has left.
         """
         limits = request["limits"]
         if self.layers.group:
@@ -140,7 +134,8 @@ class Runner:
         status = None
         if message.startswith(inside.ENDED):
             status = os.waitstatus_to_exitcode(struct.unpack("i", message[1:])[0])
-        return {"reason": reason or self.reason(status), "status": status, "seconds": seconds}
+        ended_by = "lost" if status is None else "cpu" if status == -signal.SIGXCPU else ""
+        return {"reason": reason or ended_by, "status": status, "seconds": seconds}
 
     def start(self, plan: inside.Plan, handles: list[int]) -> tuple[int, int]:
         """Forks the first process; its number, and the pipe that it reports through."""
@@ -188,7 +183,7 @@ class Runner:
     def wait(
         self, pid: int, report: int, limits: dict[str, Any], start: float
     ) -> tuple[bytes, str]:
-        """What the first process reports, or nothing and the limit that was passed."""
+        """The report of the first process, or nothing and the limit that was passed."""
         deadline = start + limits["wall_seconds"]
         tick = _SLOW_TICK if self.layers.group else _TICK
         killed = self.layers.group.killed() if self.layers.group else 0
@@ -229,9 +224,3 @@ class Runner:
     def full(self, limits: dict[str, Any]) -> bool:
         """Whether a work folder on the disk holds more than it may."""
         return bool(self.layers.work and folder.size(self.layers.work) > limits["disk_mb"] * _MB)
-
-    def reason(self, status: int | None) -> str:
-        """Why a program ended that was not ended by us."""
-        if status is None:
-            return "lost"
-        return "cpu" if status == -signal.SIGXCPU else ""

@@ -1,10 +1,9 @@
-"""Hostile and honest programs together, for hours if you like.
+"""Hostile and honest programs together, for hours on request.
 
     python -m rlvr_jax.sandbox.soak --minutes 10
 
-Prints how many ran and how fast, and what was left behind: hangs, honest programs that failed,
-hostile ones that got out, processes, descriptors, mounts and folders. The exit code is 0 if
-nothing was.
+Prints how many ran and how fast, and faults: hangs, honest programs that failed, hostile ones that
+got out, and processes, descriptors, mounts and folders that are left. The exit code is 0 without.
 """
 
 import argparse
@@ -28,12 +27,12 @@ from rlvr_jax.sandbox.watch import descendants
 # Small: hostile programs run into them, and eight at a time are to fit on two cores.
 _LIMITS = Limits(wall_seconds=6.0, cpu_seconds=1.0, memory_mb=256, processes=12, disk_mb=16)
 _LATE = 5.0  # seconds beyond the wall limit that count as a hang, on a machine that is busy
-_HOSTILE_SHARE = 0.25
-_SETTLE = 2.0  # seconds for the kernel to take down what has ended
+_HOSTILE_FRACTION = 0.25
+_SETTLE = 2.0  # seconds for the kernel to remove ended processes
 
 
 def soak(seconds: float, at_once: int) -> Counter[str]:
-    """Runs programs for a while; how many of each kind, and what went wrong.
+    """Runs programs for a while and counts them.
 
     Returns:
       `honest` and `hostile`, programs that ran; `failed`, honest programs that did; `escaped`,
@@ -49,7 +48,7 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
         def work(sandbox: Sandbox, seed: int) -> None:
             choice = random.Random(seed)
             while time.monotonic() < end:
-                hostile = choice.random() < _HOSTILE_SHARE
+                hostile = choice.random() < _HOSTILE_FRACTION
                 program = choice.choice(HOSTILE if hostile else HONEST)
                 start = time.monotonic()
                 outcome = sandbox.run(program.source, program.stdin, arguments)
@@ -65,10 +64,7 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
                 if escaped or not right:
                     print(f"{program.name}: {outcome}"[:500], file=sys.stderr)
 
-        with (
-            Sandbox(_LIMITS, workers=at_once) as sandbox,
-            ThreadPoolExecutor(at_once) as pool,
-        ):
+        with Sandbox(_LIMITS, workers=at_once) as sandbox, ThreadPoolExecutor(at_once) as pool:
             for future in [pool.submit(work, sandbox, seed) for seed in range(at_once)]:
                 future.result()
     time.sleep(_SETTLE)
@@ -78,7 +74,7 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
 
 
 def _left() -> dict[str, int]:
-    """What a sandbox might leave behind on this machine."""
+    """Counts of leftovers of sandboxes on this machine."""
     folders = list(Path(tempfile.gettempdir()).glob("rlvr_jax_sandbox_*"))
     for hierarchy in ("memory", "unified", "."):
         with contextlib.suppress(OSError):

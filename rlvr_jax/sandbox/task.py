@@ -1,4 +1,4 @@
-"""What a program is given: checked, and as handles that are passed on and stay as they are."""
+"""The task of a program: checked, and as handles that are passed on and do not change."""
 
 import fcntl
 import json
@@ -20,11 +20,8 @@ def written(
     argv: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> tuple[bytes, bytes]:
-    """The bytes of what a program is to do, and of its standard input.
-
-    Raises:
-      ValueError: what is no text, or a name of a file that is not one below the folder.
-    """
+    """The bytes of the task of a program, and of its standard input. Raises ValueError for a value
+    that is not text, or a file that is not below the folder."""
     task = {"files": {}, "argv": _words("argv", argv), "command": _words("command", command)}
     if source is None and not task["command"]:
         raise ValueError(f"sandbox: command must name a program, got {command!r}")

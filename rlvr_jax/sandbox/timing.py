@@ -1,7 +1,7 @@
-"""What a run costs: `python -m rlvr_jax.sandbox.timing`.
+"""The cost of a run: `python -m rlvr_jax.sandbox.timing`.
 
-An empty program in a warm sandbox and in a bare interpreter (`-I -S`), in turns, so that what else
-the machine does meets both.
+An empty program in a warm sandbox and in a bare interpreter (`-I -S`), in turns, so that other load
+of the machine meets both.
 """
 
 import argparse

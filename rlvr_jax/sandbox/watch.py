@@ -1,4 +1,4 @@
-"""The processes of a run, seen from outside: who they are, what they use, and their end."""
+"""The processes of a run, seen from outside: their tree, their resources, and their end."""
 
 import contextlib
 import os
@@ -15,12 +15,12 @@ _PATIENCE = 5.0  # seconds until a process that cannot be killed is given up
 
 @dataclass
 class Usage:
-    """What a tree of processes uses.
+    """The resources of a tree of processes.
 
     Fields:
       tasks: processes and threads.
       memory: bytes, pages that are shared with a parent counted in full.
-      cpu: seconds, of those that have ended and been waited for too.
+      cpu: seconds, also of those that have ended and been waited for.
     """
 
     tasks: int = 0
@@ -29,7 +29,7 @@ class Usage:
 
 
 def usage(root: int) -> Usage:
-    """What the descendants of a process use, itself left out."""
+    """The resources of the descendants of a process, without itself."""
     found = Usage()
     for pid in descendants(root):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -61,11 +61,6 @@ def _living(pid: int) -> int:
     return next((thread for thread in threads if thread != pid), pid)
 
 
-def children_are_listed() -> bool:
-    """Whether the kernel says who descends from whom."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
-
-
 def descendants(root: int) -> list[int]:
     """Children, their children and so on."""
     found, todo = [], [root]
@@ -82,16 +77,11 @@ def descendants(root: int) -> list[int]:
 
 
 def end(pid: int, tree: bool = True) -> bool:
-    """Kills and reaps a child and all others that descend from this process.
+    """Kills and reaps a child and (`tree`) all others that descend from this process; False:
+    something cannot be killed.
 
     Where it was the first of its own namespace, the kernel has ended the others by then; where it
     was not, orphans become children of this process, which must have asked for them.
-
-    Args:
-      tree: whether to look for others.
-
-    Returns:
-      False: something cannot be killed.
     """
     deadline = time.monotonic() + _PATIENCE
     pause = 0.0002

@@ -1,10 +1,10 @@
-"""Tools: what a policy may use while it answers, and the environments that use makes of them.
+"""Tools: actions of a policy while it answers, and environments that are made of them.
 
-`environment`: `Environment` answers what a policy writes; `Reply` is one answer. `Game` has several
+`environment`: an `Environment` answers texts of a policy; `Reply` is one answer. `Game` has several
   players; `Replies` are its answers. `World` is either.
-`calls`: how a call is written: JSON in tags, tags, fenced blocks.
+`calls`: forms of a call: JSON in tags, tags, fenced blocks.
 `toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
-`python`, `calculator`, `search`, `sql`: tools. What models write runs in the sandbox, in limited
+`python`, `calculator`, `search`, `sql`: tools. Texts of models run in the sandbox, in limited
   workers, or through a grammar of ours.
 `code_steps`: reasoning in steps, whose code is run after each of them.
 `intercode`, `intercode_shell`: InterCode's episodes on a database and in a folder.

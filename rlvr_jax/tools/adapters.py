@@ -11,13 +11,7 @@ from rlvr_jax.tools.environment import Environment, Reply
 
 @dataclass(frozen=True)
 class _Played:
-    """An object on its way.
-
-    Fields:
-      own: the object.
-      prompt: that it was made for.
-      actions: its steps so far.
-    """
+    """An object, the prompt that it was made for, and its steps so far."""
 
     own: Any
     prompt: Any
@@ -26,48 +20,69 @@ class _Played:
 
 @dataclass(frozen=True)
 class Episode:
-    """An environment of objects that live for one episode; see `episode`."""
+    """The environment of objects with `reset()` and `step(action)`, as gymnasium's are.
+
+    A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
+    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
+    one that cannot be copied is made anew and repeats its steps, which should have equal results. A
+    step that raises or takes too long is reported to the policy, counted (`step_errors`,
+    `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
+    of an episode that ended, clipped to [0, 1].
+
+    Args:
+      make: (prompt) -> a new object.
+      read: the text of the policy -> the action.
+      stops: texts after which an action ends; it also ends where the response does.
+      role: of the observations, see `Reply`.
+      seconds: of a step at most.
+      characters: of an observation; a longer one is cut, and says so.
+    Raises:
+      ValueError: a limit that is not positive.
+    """
 
     make: Callable[[Any], Any]
-    read: Callable[[str], Any]
-    stops: tuple[str, ...]
-    role: str
-    seconds: float
-    characters: int
-    label: str
+    read: Callable[[str], Any] = str.strip
+    stops: Sequence[str] = ()
+    role: str = "user"
+    seconds: float = 30.0
+    characters: int = 8000
     judges: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stops", tuple(self.stops))
+        for name in ("seconds", "characters"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"episode: {name} must be positive, got {getattr(self, name)}")
+
+    @property
+    def label(self) -> str:
+        return f"episode({getattr(self.make, '__name__', type(self.make).__name__)})"
+
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """The object after its `reset`; what that shows stands in the prompt of the task."""
+        """The object after its `reset`, whose observation is in the prompt of the task."""
         return _Played(self._begun(prompt), prompt), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What a step of a copy of the object says, so that a row can go back to a state. A step
-        that raises or takes too long is answered in words and counted, and has not happened."""
+        """The result of a step of a copy of the object, so that a row can go back to a state. A
+        step that raises or takes too long is answered in words and counted, and has not
+        happened."""
         counts = {"step_errors": 0.0, "step_timeouts": 0.0}
         try:
             after, told = in_time(lambda: self._step(state, text), self.seconds, self.label)
         except TimeoutError:
-            counts["step_timeouts"] = 1.0
-            return self._said(
-                state, f"Error: the step took longer than {self.seconds:g} seconds.", counts
-            )
-        except Exception as error:  # what a policy writes may be anything
-            counts["step_errors"] = 1.0
-            return self._said(state, f"Error: {type(error).__name__}: {error}", counts)
-        if len(told) == 5:  # gymnasium: observation, reward, terminated, truncated, info
-            shown, reward, ended, cut, info = told
-            done = bool(ended or cut)
-        elif len(told) == 4:
-            shown, reward, done, info = told
-        else:
+            told = f"Error: the step took longer than {self.seconds:g} seconds."
+            return self._said(state, told, counts | {"step_timeouts": 1.0})
+        except Exception as error:  # a policy may write anything
+            told = f"Error: {type(error).__name__}: {error}"
+            return self._said(state, told, counts | {"step_errors": 1.0})
+        if len(told) not in (4, 5):
             raise ValueError(f"episode: step must return 4 or 5 values, got {len(told)}")
-        numbers = {
-            name: float(value) for name, value in info.items() if isinstance(value, int | float)
-        }
+        shown, reward, *ends, info = told  # gymnasium has two ends: terminated, truncated
+        counts |= {name: float(x) for name, x in info.items() if isinstance(x, int | float)}
+        done = any(ends)
         outcome = min(max(float(reward), 0.0), 1.0) if done else None
-        said = self._said(after, shown, {**counts, **numbers})
-        return replace(said, done=bool(done), reward=float(reward), outcome=outcome)
+        said = self._said(after, shown, counts)
+        return replace(said, done=done, reward=float(reward), outcome=outcome)
 
     def _begun(self, prompt: Any) -> Any:
         own = self.make(prompt)
@@ -89,43 +104,15 @@ class Episode:
         return Reply(state, as_text(told, self.characters), info=counts, role=self.role)
 
 
-def episode(
-    make: Callable[[Any], Any],
-    read: Callable[[str], Any] = str.strip,
-    stops: Sequence[str] = (),
-    role: str = "user",
-    seconds: float = 30.0,
-    characters: int = 8000,
-) -> Episode:
-    """The environment of objects with `reset()` and `step(action)`, as gymnasium's are.
-
-    A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
-    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
-    one that cannot be copied is made anew and takes its steps again, which should then give what
-    they gave. A step that raises or takes too long is told to the policy, counted (`step_errors`,
-    `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
-    of an episode that ended, cut to [0, 1].
+class Stepped:
+    """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
+    programs that bring a loop of their own.
 
     Args:
-      make: (prompt) -> a new object.
-      read: what the policy wrote -> the action.
-      stops: texts behind which an action ends; it ends where the response does, too.
-      role: of the observations, see `Reply`.
-      seconds: of a step at most.
-      characters: of an observation; what is longer is cut, and the policy is told.
-    Raises:
-      ValueError: a limit that is not positive.
+      environment: such as `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
+      prompts: of a task, of which `index` is one.
+    Source: https://github.com/princeton-nlp/intercode (ic_env.py).
     """
-    for name, limit in (("seconds", seconds), ("characters", characters)):
-        if not limit > 0:
-            raise ValueError(f"episode: {name} must be positive, got {limit}")
-    name = getattr(make, "__name__", type(make).__name__)
-    label = f"episode({name})"
-    return Episode(make, read, tuple(stops), role, seconds, characters, label)
-
-
-class Stepped:
-    """An environment as an object with `reset` and `step`; see `stepped`."""
 
     def __init__(self, environment: Environment, prompts: Sequence[Any]):
         self._environment, self._prompts = environment, prompts
@@ -139,12 +126,12 @@ class Stepped:
         return prompt.text, {}
 
     def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:
-        """(observation, reward, done, info) of an action; info has what the environment counts, and
+        """(observation, reward, done, info) of an action; info has the environment's counts, and
         the outcome of an episode that has ended.
 
         Raises:
           ValueError: no episode is under way.
-          Lost: nobody can say what the observation would have been.
+          Lost: the observation is not known.
         """
         if self._done:
             raise ValueError(
@@ -160,13 +147,4 @@ class Stepped:
         return reply.text or "", reply.reward or 0.0, reply.done, info
 
 
-def stepped(environment: Environment, prompts: Sequence[Any]) -> Stepped:
-    """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
-    programs that bring a loop of their own.
-
-    Args:
-      environment: such as `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
-      prompts: of a task, of which `index` is one.
-    Source: https://github.com/princeton-nlp/intercode (ic_env.py).
-    """
-    return Stepped(environment, prompts)
+episode, stepped = Episode, Stepped

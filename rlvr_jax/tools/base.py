@@ -1,4 +1,4 @@
-"""What a tool is: text in, text out, limited in time and size."""
+"""Tools: text in, text out, limited in time and size."""
 
 import asyncio
 import concurrent.futures
@@ -17,11 +17,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 class ToolError(Exception):
-    """What a tool tells the policy that it cannot do; its text is the reply."""
+    """A tool cannot do something; the text is the reply to the policy."""
 
 
 class Lost(Exception):
-    """A tool's process was ended from outside: nobody knows what it would have said."""
+    """A tool's process was ended from outside: its result is not known."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Tool:
     """Something a policy may call.
 
     Fields:
-      name: by which it is called.
+      name: of its calls.
       description: for the policy, a sentence.
-      parameters: what it takes, by name, each a JSON schema such as {"type": "string"}. A call that
-        gives a text alone means the first. One with a "default" may be left out.
+      parameters: by name, each a JSON schema such as {"type": "string"}. A call with a text only
+        means the first. One with a "default" may be left out.
       run: (arguments, state) -> (state, text). The state is picklable and None at the start of an
-        episode. Raises `ToolError` for what the policy is told, `Lost`.
-      seconds: after which the policy is told that it took too long. A tool that can end its own
-        work does so before.
-      characters: of a reply; what is longer is cut, and the policy is told.
+        episode. Raises `ToolError` for the policy, `Lost`.
+      seconds: after which the policy reads that it took too long. A tool that can end its own work
+        does so before.
+      characters: of a reply; a longer one is cut, and says so.
     Raises:
       ValueError: a name that is empty or no parameters; a limit that is not positive.
     """
@@ -61,7 +61,7 @@ class Tool:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it is called and takes, as JSON."""
+        """Its name, description and parameters, as JSON."""
         parameters = {"type": "object", "properties": dict(self.parameters)}
         required = [name for name, schema in self.parameters.items() if "default" not in schema]
         if required:
@@ -75,7 +75,7 @@ def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -
     Args:
       function: of arguments that JSON can say, each with its type; the docstring may describe them
         under `Args:`. Its result is shown as text (`shown`); it may be a coroutine.
-      name: by which it is called; None: the function's.
+      name: of its calls; None: the function's.
       limits: `seconds`, `characters` of `Tool`.
     Raises:
       ValueError: a function without arguments, or without a docstring; *args or **kwargs; an
@@ -112,11 +112,8 @@ def awaited(value: Any) -> Any:
 
 def shown(value: Any, characters: int) -> str:
     """The result of a tool as text: a coroutine is awaited, an iterator becomes the list of its
-    values (as many as there are characters to show), bytes are decoded.
-
-    Raises:
-      TypeError: a value whose text is an address in memory.
-    """
+    values (as many as there are characters to show), bytes are decoded. Raises TypeError for a
+    value whose text is an address in memory."""
     value = awaited(value)
     if inspect.isasyncgen(value):
         value = awaited(_collected(value, characters))
@@ -143,12 +140,8 @@ async def _collected(values: AsyncIterator[Any], most: int) -> list[Any]:
 
 
 def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
-    """What a call gives, if it gives it in time.
-
-    Raises:
-      TimeoutError: it took too long. Its thread, of this name, goes on: nothing of Python's can end
-        it.
-    """
+    """The result of a call; raises TimeoutError if it took too long. Its thread, of this name, then
+    continues: nothing of Python's can end it."""
     told: concurrent.futures.Future = concurrent.futures.Future()
 
     def work():
@@ -162,8 +155,7 @@ def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
 
 
 def as_text(told: Any, characters: int) -> str:
-    """Something as a text that every tokenizer takes; what is longer than so many characters is
-    cut, and says so."""
+    """A value as a text that every tokenizer takes, cut to so many characters with a note."""
     text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
     # Half of a surrogate pair is no text that a tokenizer takes.
     text = text.encode("utf-8", "replace").decode("utf-8")

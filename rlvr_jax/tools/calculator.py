@@ -7,11 +7,7 @@ _LONGEST = 1000
 
 
 def calculator(name: str = "calculator") -> Tool:
-    """Evaluates + - * / ^ and brackets exactly: a whole number, or a fraction in lowest terms.
-
-    Args:
-      name: by which it is called.
-    """
+    """Evaluates + - * / ^ and brackets exactly: a whole number, or a fraction in lowest terms."""
 
     def run(arguments, state):
         text = str(arguments["expression"])

@@ -11,8 +11,8 @@ class Call(NamedTuple):
 
     Fields:
       tool: its name; "" where the call is malformed.
-      arguments: by name, or a text alone.
-      wrong: why it is malformed, a sentence for the policy; "" where it is not.
+      arguments: by name, or a text.
+      wrong: the fault of a malformed call, a sentence for the policy; "" without one.
     """
 
     tool: str
@@ -25,14 +25,14 @@ class Style:
     """A way to write calls.
 
     Fields:
-      find: (text) -> the first call in it and how many characters lead up to its end; None where
-        none is begun.
+      find: (text) -> its first call and the number of characters up to the call's end; None without
+        the begin of one.
       stops: texts that end a call.
-      wrap: (reply) -> how it stands in the response.
+      wrap: (reply) -> its form in the response.
       role: of `Reply`.
-      explain: (tools) -> for the policy, how they are called.
+      explain: (tools) -> the way to call them, for the policy.
       label: the call that makes it.
-      templated: chat templates that know tools may explain this way to call them, too.
+      templated: chat templates that know tools may also explain this way to call them.
     """
 
     find: Callable[[str], tuple[Call, int] | None]
@@ -118,46 +118,27 @@ def tags(tools: Mapping[str, str], reply: str = "output") -> Style:
         return f"You may use, and will read the reply in <{reply}>:\n" + "\n".join(lines)
 
     stops = tuple(f"</{tag}>" for tag in tools)
-    return Style(
-        find, stops, _in_tag(reply), "", explain, f"tags({dict(tools)!r}, reply={reply!r})"
-    )
+    label = f"tags({dict(tools)!r}, reply={reply!r})"
+    return Style(find, stops, _in_tag(reply), "", explain, label)
 
 
 def fenced(language: str = "python", tool: str = "python", reply: str = "output") -> Style:
-    """Calls as fenced blocks of a language; replies are blocks, too.
-
-    Args:
-      language: behind the opening fence.
-      tool: that is called.
-      reply: what stands behind the fence of a reply.
-    """
-    begin, end = f"```{language}\n", "\n```"
-
-    return between(begin, end, tool, f"\n```{reply}\n", "\n```\n")
+    """Calls of a tool as fenced blocks of a language; replies are blocks of the language
+    `reply`."""
+    return between(f"```{language}\n", "\n```", tool, f"\n```{reply}\n", "\n```\n")
 
 
 def between(begin: str, end: str, tool: str, before: str, behind: str) -> Style:
-    """Calls of one tool as a text between two marks.
-
-    Args:
-      begin, end: the marks.
-      tool: that is called.
-      before, behind: what a reply stands between.
-    """
+    """Calls of one tool as a text between two marks, `begin` and `end`; a reply is between `before`
+    and `behind`."""
 
     def explain(tools):
         told = "; ".join(each.description for each in tools if each.name == tool)
         return f"What stands between {begin.strip()} and {end.strip()} goes to {tool}: {told}"
 
+    find = _between(begin, end, lambda body: Call(tool, body))
     label = f"between({begin!r}, {end!r}, tool={tool!r}, before={before!r}, behind={behind!r})"
-    return Style(
-        _between(begin, end, lambda body: Call(tool, body)),
-        (end,),
-        lambda text: f"{before}{text}{behind}",
-        "",
-        explain,
-        label,
-    )
+    return Style(find, (end,), lambda text: f"{before}{text}{behind}", "", explain, label)
 
 
 def _between(begin: str, end: str, read: Callable[[str], Call]):

@@ -12,11 +12,11 @@ from rlvr_jax.tools.python import LIMITS, run_calls
 
 @dataclass(frozen=True)
 class CodeSteps:
-    """An environment that runs the code of steps; see `code_steps`. Its state is what was written
-    since the last end of code, and the errors in a row.
+    """An environment that runs the code of steps; see `code_steps`. Its state is the text since the
+    last end of code, and the errors in a row.
 
     Fields:
-      run: (code) -> what it prints, and whether it failed. Raises `ToolError`, `Lost`.
+      run: (code) -> its output, and whether it failed. Raises `ToolError`, `Lost`.
     """
 
     step: str
@@ -35,19 +35,20 @@ class CodeSteps:
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """Nothing was written, and nothing is said."""
-        del prompt
         return ("", 0), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What the code prints, behind the end of code; behind another step the empty text. A text
-        that is no whole step is not answered."""
+        """The output of the code, after the end of code; after another step the empty text. A text
+        that is not a whole step is not answered."""
         if not any(stop in text for stop in self.stops):
             return Reply(state)
         written, errors = state
         whole, ended, rest = text.rpartition(self.end)
         # A token that completes the end may go on beyond it, where the next text begins.
         written += whole if ended else text
-        code, told = self._code_of(written), ""
+        code, told = written.partition(self.begin)[2], ""
+        for mark in (self.begin, self.step, self.end):
+            code = code.replace(mark, "")
         counts = {"calls": 0.0, "tool_errors": 0.0}
         failed = False
         if code.strip():
@@ -67,15 +68,8 @@ class CodeSteps:
         said = "".join((self.output[0], self._shown(told), self.output[1])) if code.strip() else ""
         return Reply((rest, errors), said, info=counts)
 
-    def _code_of(self, written: str) -> str:
-        """The lines behind the first mark of code, without any mark."""
-        code = written.partition(self.begin)[2]
-        for mark in (self.begin, self.step, self.end):
-            code = code.replace(mark, "")
-        return code
-
     def _shown(self, printed: str) -> str:
-        """What was printed, in which no mark stands: it is nobody's step."""
+        """The output, without marks: it is not a step of the policy."""
         text = as_text(printed, self.characters)
         for mark in (self.begin, *self.stops, *self.output):
             mark = mark.strip()
@@ -99,20 +93,19 @@ def code_steps(
         print(a)<end_of_code>
         <output>42<end_of_output>
 
-    After each step the code since the last end of code is run as a whole, in a fresh sandbox; what
-    it prints is said behind the end of code alone. An episode is over, with an outcome of 0, when
-    as many steps in a row have failed as `errors` says: raised, or passed a limit. A step without
-    code has not failed.
+    After each step the code since the last end of code is run as a whole, in a fresh sandbox; its
+    output is shown only after the end of code. An episode is over, with an outcome of 0, when
+    `errors` steps in a row have failed: raised, or passed a limit. A step without code has not.
 
     Args:
       step, end: texts that end a step, and code.
       begin: text behind which code stands.
-      output: what stands before and behind that which was printed.
+      output: marks before and after the output.
       errors: in a row that end an episode.
       limits: of a run.
-      characters: of what is said; what is longer is cut, and says so.
+      characters: of the output; a longer one is cut, and says so.
     Raises:
-      ValueError: a mark that is empty; a number that is no count.
+      ValueError: a mark that is empty; a number below 1.
     Source: https://github.com/microsoft/rStar (branch rStar-math).
     """
     for name, number in {"errors": errors, "characters": characters}.items():

@@ -1,4 +1,4 @@
-"""What answers a policy in the middle of its response."""
+"""Worlds that answer a policy in the middle of its response."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,20 +7,19 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Reply:
-    """What an environment says to what a policy wrote.
+    """An environment's reply to a text of the policy.
 
     Fields:
-      state: of the episode from now on; None of it is shown.
-      text: what the policy reads next; None: nothing, and the response ends as the policy ended it.
-      done: the episode is over, whatever the text.
+      state: of the episode from now on; not shown.
+      text: the policy reads it next; None: nothing, and the response ends as the policy ended it.
+      done: the episode is over, whether there is a text or not.
       reward: of this turn; None: the environment gives none.
-      outcome: in [0, 1], how the episode ended, of environments that judge; None: nothing yet.
+      outcome: in [0, 1], the end of the episode, of environments that judge; None: nothing yet.
       info: numbers for the curves, averaged over responses by name.
-      role: "": the text goes on where the policy stopped; "tool" or "user": it is the next message
-        of a chat, written by the tokenizer's template. Under a template, special tokens in the text
-        are words, whichever it is.
-      lost: nobody can say what the reply would have been (a sandbox that was ended from outside);
-        the response has no verdict.
+      role: "": the text continues where the policy stopped; "tool" or "user": it is the next
+        message of a chat, written by the tokenizer's template. Special tokens in it are words.
+      lost: the reply is not known (a sandbox that was ended from outside); the response is
+        ungraded.
     """
 
     state: Any
@@ -35,7 +34,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Replies:
-    """What a game says to the players, who have all written something.
+    """A game's replies to its players, who have all written something.
 
     Fields:
       state: of the game from now on.
@@ -47,9 +46,9 @@ class Replies:
 
 
 class World(Protocol):
-    """What an `Environment` and a `Game` have in common: all but their answers.
+    """The common part of an `Environment` and a `Game`, without their answers.
 
-    One object serves all rows, from several threads: what differs is the state.
+    One object serves all rows, from several threads; only the state differs.
 
     Fields:
       stops: texts at which a response pauses and the environment is asked: at the token with which
@@ -72,14 +71,10 @@ class World(Protocol):
     def judges(self) -> bool: ...
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
-        """The state an episode begins with, picklable, and messages that stand before the prompt
+        """The state of an episode's start for a `Prompt`, picklable, and messages before the prompt
         (how tools are called); none where the prompt says all. One that explains tools may have
         "tools", their JSON schemas, and "marks": a chat template that shows the tools and writes
-        these marks takes its place.
-
-        Args:
-          prompt: a `Prompt` of a task.
-        """
+        these marks takes its place."""
         ...
 
 
@@ -87,11 +82,11 @@ class Environment(World, Protocol):
     """A world in which every response is alone."""
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The answer to the text that was written since the last reply with a text. After a pause
-        that is not answered the turn goes on, and the next text includes it.
+        """The answer to the text since the last reply with a text. After a pause that is not
+        answered the turn goes on, and the next text includes it.
 
-        The same state and text should give the same reply; what a run was told is kept beside it
-        for the case that they do not.
+        Equal states and texts should have equal replies; the reply log of a run covers the
+        other case.
         """
         ...
 
@@ -111,11 +106,7 @@ class Game(World, Protocol):
     def players(self) -> int: ...
 
     def reply(self, state: Any, text: Sequence[str]) -> Replies:
-        """What each player is told about what all have written since the last time.
-
-        Args:
-          text: one of each player, in order.
-        """
+        """The replies to the texts of all players, in order, since the last time."""
         ...
 
 

@@ -30,15 +30,15 @@ class RepeatedGame:
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """Nothing is played yet; the state is the table, and what each player has earned round by
-        round."""
+        """Nothing is played; the state is the table, and each player's earnings by round."""
         return (dict(self.payoffs_of(prompt)), ((), ())), []
 
     def reply(self, state: Any, text: Sequence[str]) -> Replies:
-        """What the other one has chosen, and what that pays."""
+        """The other player's move, and its pay."""
         payoffs, earned = state
         known = _moves(payoffs)
-        moves = [_named_last(each, known) for each in text]
+        # The move that a text names last, "" without one.
+        moves = [max(known, key=each.rfind) if any(map(each.count, known)) else "" for each in text]
         chosen = [move or known[-1] for move in moves]
         pay = [payoffs[chosen[player], chosen[1 - player]] for player in (0, 1)]
         earned = tuple((*past, paid) for past, paid in zip(earned, pay, strict=True))
@@ -51,7 +51,7 @@ class RepeatedGame:
                 done,
                 pay[player],
                 (sum(earned[player]) / len(earned[player]) - least) / (most - least),
-                {"moves": 1.0, "unreadable_moves": float(moves[player] is None)}
+                {"moves": 1.0, "unreadable_moves": float(not moves[player])}
                 | {f"chose_{move}": float(move == chosen[player]) for move in known},
             )
             for player in (0, 1)
@@ -63,30 +63,23 @@ def _moves(payoffs: Payoffs) -> list[str]:
     return list(dict.fromkeys(own for own, _ in payoffs))
 
 
-def _named_last(text: str, moves: Sequence[str]) -> str | None:
-    """The move that a text names last; None: it names none."""
-    places = {move: text.rfind(move) for move in moves}
-    best = max(moves, key=places.__getitem__)
-    return best if places[best] >= 0 else None
-
-
 def repeated_game(
     payoffs: Payoffs | Callable[[Any], Payoffs] = DILEMMA,
     rounds: int = 5,
     told: str = "\nThe other player: {other}. You earn {paid:g}.\n",
     stops: Sequence[str] = ("\n",),
 ) -> RepeatedGame:
-    """Two players choose a move at the same time, and are told what the other one chose.
+    """Two players choose a move at the same time, and read the move of the other.
 
     A player's move is the last one that it names; who names none plays the last move of the table,
     and is counted (`unreadable_moves`). A round's pay is the reward of the turn, the outcome the
     mean pay so far between the least and the most that a round can pay.
 
     Args:
-      payoffs: (own move, other's move) -> what a round pays, of every pair of moves; or (prompt) ->
-        such a table.
+      payoffs: (own move, other's move) -> pay of a round, of every pair; or (prompt) -> such a
+        table.
       rounds: of a game, at least 1.
-      told: what a player reads, with {other}, {own} and {paid} in it.
+      told: a player's text, with {other}, {own} and {paid} in it.
       stops: texts behind which a player's turn ends; it ends where its response does, too.
     Raises:
       ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.

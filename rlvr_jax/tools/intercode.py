@@ -25,8 +25,8 @@ class SqlEpisodes:
         return (self.gold_of(prompt), None), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """The rows of a query or what is wrong with it; "submit" ends the episode and is paid by
-        the last table, "skip" ends it without. A gold query that fails is no verdict."""
+        """The rows of a query or its error; "submit" ends the episode and is paid by the last
+        table, "skip" ends it without. A gold query that fails is no verdict."""
         gold, shown = state
         action = before_stop(text, self.stops).strip()
         if action == "skip":

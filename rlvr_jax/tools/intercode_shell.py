@@ -1,22 +1,18 @@
 """InterCode's shell environment: commands in a folder until one is "submit", which is paid for."""
 
 import base64
-import functools
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_jax.sandbox import Limits, Outcome, Sandbox
+from rlvr_jax.sandbox import Limits, Outcome, shared
 from rlvr_jax.tools.environment import Reply, before_stop
 from rlvr_jax.verifiers.texts.intercode import bash_reward
 
-__all__ = ["ShellEpisodes", "changes", "shell_episodes"]
-
-MARK = "\x1d"
-"""Stands before the files' hashes; what is behind the last one is base64."""
-BASH = "/usr/bin/bash"
+_MARK = "\x1d"
+"""Is printed before the hashes of the files; the text after the last one is base64."""
+_BASH = "/usr/bin/bash"
 
 # The actions are the arguments. Each has a process of its own, so that none ends the others, and
 # begins in the folder in which the one before it ended; only the last one is heard.
@@ -33,20 +29,20 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
-# Who forges this list must know what it should say, and no folder of his holds that.
+# A forger of this list must know the wanted one, which no folder of the program holds.
 _HASHES = r"""
 printf '\035'
 cd "$start" && find . -type f -exec sha256sum -z {} + | base64 -w0
 """
 
-Files = Mapping[str, str]
+_Files = Mapping[str, str]
 """Hashes of contents by path."""
 
 
 @dataclass(frozen=True)
 class ShellEpisodes:
-    """The environment of `shell_episodes`; its state are gold, files, the actions so far and what
-    the last one printed."""
+    """The environment of `shell_episodes`; its state is gold, files, the actions so far and the
+    last output."""
 
     gold_of: Callable[[Any], str]
     files_of: Callable[[Any], Mapping[str, str]]
@@ -60,8 +56,8 @@ class ShellEpisodes:
         return (self.gold_of(prompt), dict(self.files_of(prompt)), (), ""), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What a command prints; "submit" ends the episode and is paid by the folder and the last
-        output, "skip" ends it without. A command that passes a limit is not done."""
+        """The output of a command; "submit" ends the episode and is paid by the folder and the last
+        output, "skip" ends it without. A command that passes a limit has not happened."""
         gold, files, actions, printed = state
         action = before_stop(text, self.stops).strip()
         if action == "skip":
@@ -70,9 +66,10 @@ class ShellEpisodes:
             own, wanted = self._run(files, actions, True), self._run(files, (gold,), True)
             if "lost" in (own.reason, wanted.reason):
                 return Reply(state, done=True, lost=True)
-            if (wanted_files := _hashes(wanted.stdout)) is None:
+            if (gold_files := _hashes(wanted.stdout)) is None:
                 return Reply(state, done=True, lost=True, info={"gold_errors": 1.0})
-            reward = self._paid(files, own, printed, wanted_files, wanted.stdout)
+            output = wanted.stdout.rpartition(_MARK)[0]
+            reward = _paid(files, _hashes(own.stdout), gold_files, printed, output)
             return Reply(state, done=True, reward=reward, outcome=float(reward == 1))
         outcome = self._run(files, (*actions, action))
         if outcome.reason == "lost":
@@ -86,34 +83,25 @@ class ShellEpisodes:
     def _run(
         self, files: Mapping[str, str], actions: Sequence[str], hashes: bool = False
     ) -> Outcome:
-        """What becomes of a fresh folder; every action runs again."""
+        """The outcome of all actions, run again in a fresh folder."""
         there = {"work/.start": "", **{f"work/{name}": text for name, text in files.items()}}
         program = _PROGRAM + (_HASHES if hashes else "")
-        command = [BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
-        return _sandbox(self.limits).run_command(command, files=there)
-
-    def _paid(
-        self, files: Mapping[str, str], own: Outcome, printed: str, gold: Files, said: str
-    ) -> float:
-        """The reward of what was done and printed.
-
-        Args:
-          gold, said: what the gold command left, and what it printed, hashes behind it.
-        """
-        before = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
-        after = _hashes(own.stdout)
-        if after is None:  # the actions have ended whoever was to look at the folder
-            return 0.0
-        mine, theirs = changes(before, after), changes(before, gold)
-        common = [path for path, kind in mine & theirs if kind == "added"]
-        right = sum(after[path] == gold[path] for path in common)
-        output = said.rpartition(MARK)[0]
-        return bash_reward(
-            len(theirs - mine), len(mine - theirs), len(common), right, printed, output
-        )
+        command = [_BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
+        return shared(self.limits, most=8).run_command(command, files=there)
 
 
-def changes(before: Files, after: Files) -> set[tuple[str, str]]:
+def _paid(texts: _Files, own: _Files | None, gold: _Files, printed: str, wanted: str) -> float:
+    """The reward of a folder and an output, from the texts at the start."""
+    if own is None:  # the actions have ended the process that lists the folder
+        return 0.0
+    before = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    mine, theirs = changes(before, own), changes(before, gold)
+    common = [path for path, kind in mine & theirs if kind == "added"]
+    right = sum(own[path] == gold[path] for path in common)
+    return bash_reward(len(theirs - mine), len(mine - theirs), len(common), right, printed, wanted)
+
+
+def changes(before: _Files, after: _Files) -> set[tuple[str, str]]:
     """(path, "added", "removed" or "changed") of all files that differ."""
     found = {(path, "added") for path in after.keys() - before.keys()}
     found |= {(path, "removed") for path in before.keys() - after.keys()}
@@ -129,8 +117,8 @@ def shell_episodes(
 ) -> ShellEpisodes:
     """Episodes of commands of bash, in the sandbox, in a folder that is made for each of them.
 
-    A command sees what those before it did to the folder: all of them run again, so the limits are
-    those of all together. Names of files are compared, and contents; folders without files are not.
+    A command sees the effects of those before it: all of them run again, so the limits are those of
+    all together. Names of files are compared, and contents; folders without files are not.
 
     Args:
       gold_of: (prompt) -> the command whose changes and output are wanted; no action sees it.
@@ -146,8 +134,8 @@ def shell_episodes(
 
 
 def _hashes(stdout: str) -> dict[str, str] | None:
-    """Hashes by path of what a run has printed last; None: it has not come so far."""
-    _, mark, told = stdout.rpartition(MARK)
+    """Hashes by path at the end of an output; None: there are none."""
+    _, mark, told = stdout.rpartition(_MARK)
     try:
         listed = base64.b64decode(told, validate=True).decode("utf-8", "replace")
     except ValueError:
@@ -156,8 +144,3 @@ def _hashes(stdout: str) -> dict[str, str] | None:
         return None
     lines = (line.partition("  ./") for line in listed.split("\0") if line)
     return {path: digest for digest, _, path in lines}
-
-
-@functools.cache
-def _sandbox(limits: Limits) -> Sandbox:
-    return Sandbox(limits, workers=max(1, min(8, os.cpu_count() or 1)))

@@ -13,10 +13,7 @@ from rlvr_jax.tools.sql import sql
 from rlvr_jax.tools.toolbox import Toolbox, toolbox
 
 _TOOLS: dict[str, Callable[[], Tool]] = {"calculator": calculator, "python": python}
-_WITH_PATH: dict[str, Callable[[str], Tool]] = {
-    "search": search,
-    "sql": lambda path: sql(file=path),
-}
+_WITH_PATH: dict[str, Callable[[str], Tool]] = {"search": search, "sql": lambda p: sql(file=p)}
 _TAGS = {"code": "python", "search": "search", "sql": "sql", "calculator": "calculator"}
 
 

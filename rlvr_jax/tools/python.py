@@ -1,18 +1,14 @@
 """An interpreter as a tool: its state is the calls so far, run again in a fresh sandbox."""
 
-import functools
 import json
-import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvr_jax.sandbox import Limits, Sandbox
+from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
-
-__all__ = ["Ran", "python", "run_calls"]
 
 LIMITS = Limits(wall_seconds=6.0, cpu_seconds=5.0)
 """Of a call with all before it."""
@@ -29,13 +25,12 @@ _MOST_READINGS = 10_000
 
 
 class Ran(NamedTuple):
-    """What came of a call.
+    """The result of a call.
 
     Fields:
-      text: what it printed.
+      text: its output.
       failed: it ended with an exception or another status than 0.
-      call: to run it again before later calls; None: it ended its interpreter, with which all went
-        that it had made.
+      call: to run it again before later calls; None: it ended its interpreter and all its names.
     """
 
     text: str
@@ -49,7 +44,6 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
 
     Args:
       before: `Ran.call` of each, in order.
-      code: of the call.
       limits: of all of them together.
     Raises:
       ToolError: it passed a limit.
@@ -58,7 +52,8 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
     mark = secrets.token_hex(16)
     seed = before[0]["code"] if before else code
     job = {"before": list(before), "now": code, "seed": seed, "mark": mark}
-    outcome = _sandbox(limits).run(_program(), files={replay.JOB: json.dumps(job)})
+    program = _BOOT.format(source=Path(replay.__file__).read_text(encoding="utf-8"))
+    outcome = shared(limits, most=8).run(program, files={replay.JOB: json.dumps(job)})
     if outcome.reason == "lost":
         raise Lost(outcome.stderr)
     if outcome.reason:
@@ -76,15 +71,11 @@ def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = L
 
 
 def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
-    """Runs Python in the sandbox and says what was printed.
+    """Runs Python in the sandbox and shows its output.
 
     Names and files that a call makes are there in the next one, however it ended: all calls so far
-    run again, with the random numbers and the times that they read, so the limits are those of all
-    of them together. A call that kills its interpreter or passes a limit is not run again.
-
-    Args:
-      name: by which it is called.
-      limits: of a call with all before it.
+    run again, with the random numbers and the times that they read, so the `limits` are those of
+    all of them together. A call that kills its interpreter or passes a limit is not run again.
     """
 
     def run(arguments, state):
@@ -97,11 +88,6 @@ def python(name: str = "python", limits: Limits = LIMITS) -> Tool:
     return Tool(name, description, schema, run, seconds=limits.wall_seconds + 30.0)
 
 
-@functools.cache
-def _program() -> str:
-    return _BOOT.format(source=Path(replay.__file__).read_text(encoding="utf-8"))
-
-
 def _clock(text: str) -> list[list[int]]:
     """The record of a clock; empty where the program has written something else."""
     try:
@@ -110,9 +96,3 @@ def _clock(text: str) -> list[list[int]]:
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return []
     return entries
-
-
-@functools.cache
-def _sandbox(limits: Limits) -> Sandbox:
-    workers = max(1, min(8, os.cpu_count() or 1))
-    return Sandbox(limits, workers=workers)

@@ -32,7 +32,7 @@ class Exit(SystemExit):
 
 
 class Clock:
-    """Reads the time, and again what was read.
+    """Reads the time, or repeats recorded readings.
 
     A record is [[time, readings], …]: so many readings gave this time, each a nanosecond more.
     """
@@ -120,7 +120,7 @@ def _now_by_default(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Kind(type):
-    """Of a class of ours in the place of one of `datetime`: what is that one's is ours, too."""
+    """Type of a class of ours in place of one of `datetime`, whose instances are also ours."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], names: dict[str, Any]) -> type:
         ours = bases[0] in (_Today, _Now)
@@ -137,7 +137,7 @@ class _Kind(type):
 
 
 class _Today:
-    """What `date` reads off the clock."""
+    """The methods of `date` that read the clock."""
 
     def __repr__(self) -> str:
         text = super().__repr__()
@@ -149,7 +149,7 @@ class _Today:
 
 
 class _Now(_Today):
-    """What `datetime` reads off the clock."""
+    """The methods of `datetime` that read the clock."""
 
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> Any:
@@ -161,11 +161,7 @@ class _Now(_Today):
 
 
 class Session:
-    """Runs calls in the names of one module, and ends the process.
-
-    Args:
-      job: what `JOB` holds.
-    """
+    """Runs the calls of `JOB` in the names of one module, and ends the process."""
 
     def __init__(self, job: dict[str, Any]):
         self._job = job
@@ -190,7 +186,7 @@ class Session:
                 exec(compile(call["code"], "<call>", "exec", dont_inherit=True), vars(self._module))
             self._flush()
         self._replaying = False
-        atexit._clear()  # what those registered was done when they ended
+        atexit._clear()  # their exit handlers ran when they ended
         self._open(self._handles)
         self._clock.begin(None)
         status = self._now(self._job["now"])
@@ -249,7 +245,7 @@ class Session:
         self._end(status)
 
     def _record(self) -> None:
-        """Says what the clock of the call read, for the time when it is run again."""
+        """Prints the clock readings of the call, for the time when it is run again."""
         self._flush()
         os.write(
             self._handles[1], f"\n{self._job['mark']} {json.dumps(self._clock.record)}\n".encode()

@@ -33,18 +33,22 @@ _ARGUMENT = re.compile(r"([ \t]*)(\w+)(?:[ \t]*\([^()\n]*\))?:\s*(.*)")
 _CHOICES = re.compile(r"\(choices:\s*(\[.*\])\)\s*\Z", re.IGNORECASE)
 
 
-def named(function: Callable[..., Any]) -> str:
-    """The name of a function, of what a partial calls, or of the class of an object."""
+def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that a partial calls."""
     while isinstance(function, functools.partial):
         function = function.func
+    return function
+
+
+def named(function: Callable[..., Any]) -> str:
+    """The name of a function, of what a partial calls, or of the class of an object."""
+    function = _whole(function)
     return getattr(function, "__name__", type(function).__name__)
 
 
 def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """What a docstring of Google's form says: the text before its sections, and the arguments."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    text = inspect.getdoc(function) or ""
+    """A docstring of Google's form: the text before its sections, and the arguments."""
+    text = inspect.getdoc(_whole(function)) or ""
     found = _ARGUMENTS.search(text)
     arguments: dict[str, str] = {}
     indent, name = "", ""
@@ -58,11 +62,8 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """The schema of each argument; one that may be left out has its "default".
-
-    Raises:
-      ValueError: *args or **kwargs, whose names nobody knows; a type that no JSON value has.
-    """
+    """The schema of each argument; one that may be left out has its "default". Raises ValueError
+    for *args or **kwargs, whose names nobody knows, and for a type that no JSON value has."""
     name, (_, texts) = named(function), described(function)
     hints = _hints(function)
     found: dict[str, dict[str, Any]] = {}
@@ -118,8 +119,7 @@ def caller(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = _whole(function)
     if not inspect.isroutine(function):
         function = type(function).__call__
     try:
@@ -131,11 +131,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    """The schema of a type.
-
-    Raises:
-      TypeError: no JSON value has it.
-    """
+    """The schema of a type; raises TypeError if no JSON value has it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return {}

@@ -48,9 +48,8 @@ def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search")
     """Shows the k texts of a corpus that fit a query best, numbered; equal ones in their order.
 
     Args:
-      corpus: texts, or where `read_corpus` finds them.
+      corpus: texts, or the path for `read_corpus`.
       k: texts of a reply, at least 1.
-      name: by which it is called.
     Raises:
       ValueError: a corpus without texts or words; k below 1; bm25s is not installed.
     """

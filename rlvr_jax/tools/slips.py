@@ -1,4 +1,4 @@
-"""What a user's own code raises, told in one sentence with the part, the file and the line."""
+"""Errors of a user's own code in one sentence with the part, the file and the line."""
 
 import sysconfig
 import traceback
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _PART = "part_that_called"
 
-# Python's own, what is installed, and this package with the folders that it links to.
+# Python's own, installed ones, and this package with the folders that it links to.
 _LIBRARIES = {
     Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 }
@@ -23,17 +23,14 @@ def own_place(error: BaseException) -> traceback.FrameSummary | None:
 
 
 def where_raised(error: BaseException, place: traceback.FrameSummary) -> str:
-    """What was raised, its first line, and where."""
+    """An error, its first line, and its place."""
     return f"{_named(error)} ({_line(place)})"
 
 
 @contextmanager
 def names_own(what: str) -> Iterator[None]:
-    """Notes on what the user's code raises which part called it, for `sentence`.
-
-    Args:
-      what: the part and what of it is called, such as "drop_half(): apply".
-    """
+    """Notes the part that called the user's code on an error of that code, for `sentence`. `what`
+    is the part and its function, such as "drop_half(): apply"."""
     try:
         yield
     except Exception as error:
@@ -43,16 +40,17 @@ def names_own(what: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one sentence: in the library's own words, or else with the part, what was raised,
-    and the line of the user's file."""
+    """An error in one sentence: in the library's own words, or else with the part, the error, and
+    the line of the user's file."""
     cause = error.__cause__
     # An error may be raised again with the step that it ended.
     first = error if cause is None or type(cause) is not type(error) else cause
     place = own_place(first)
     if place is None or _in_our_words(first):
         return str(error)
-    part = getattr(first, _PART, None)
-    told = f"{part} raised {where_raised(first, place)}" if part else _at(first, place)
+    told = f"{_line(place)}: {_named(first)}"
+    if part := getattr(first, _PART, None):
+        told = f"{part} raised {where_raised(first, place)}"
     return told if first is error else str(error).replace(str(first), told, 1)
 
 
@@ -61,10 +59,6 @@ def _in_our_words(error: BaseException) -> bool:
     frames = traceback.extract_tb(error.__traceback__)
     worded = isinstance(error, ValueError | FloatingPointError | RuntimeError)
     return worded and bool(frames) and Path(frames[-1].filename).is_relative_to(_PACKAGE)
-
-
-def _at(error: BaseException, place: traceback.FrameSummary) -> str:
-    return f"{_line(place)}: {_named(error)}"
 
 
 def _named(error: BaseException) -> str:
@@ -77,5 +71,4 @@ def _line(place: traceback.FrameSummary) -> str:
 
 
 def _of_library(name: str) -> bool:
-    frozen = name.startswith("<frozen ")
-    return frozen or any(Path(name).is_relative_to(folder) for folder in _LIBRARIES)
+    return name.startswith("<frozen ") or any(map(Path(name).is_relative_to, _LIBRARIES))

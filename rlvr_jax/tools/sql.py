@@ -17,7 +17,6 @@ def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql"
       setup: statements that fill a database in memory; they are the task's.
       file: path of a database to read in its place.
       seconds: of a query.
-      name: by which it is called.
     Raises:
       ValueError: both a setup and a file, or neither.
     """
@@ -40,7 +39,7 @@ def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql"
 
 
 def answer(job: list[Any]) -> dict[str, str]:
-    """What a worker does: [query, setup, file, seconds] -> its table, or what is wrong with it."""
+    """The job of a worker: [query, setup, file, seconds] -> its table, or its error."""
     query, setup, file, seconds = job
     try:
         table = run_sqlite(query, setup, file, seconds, _MOST_ROWS, _MOST_BYTES)
@@ -52,5 +51,5 @@ def answer(job: list[Any]) -> dict[str, str]:
 
 @functools.cache
 def _pool(seconds: float) -> WorkerPool:
-    # The engine stops itself; the pool ends what one instruction of it keeps busy.
+    # The engine stops itself; the pool ends one that a single instruction keeps busy.
     return WorkerPool("rlvr_jax.tools.sql:answer", wall_seconds=seconds + 1, job_bytes=2**20)

@@ -1,4 +1,4 @@
-"""An environment of tools: finds a call in what the policy wrote, makes it, and says what came."""
+"""An environment of tools: finds a call in a text of the policy, makes it, and shows its result."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from rlvr_jax.tools.environment import Reply
 
 @dataclass(frozen=True)
 class Toolbox:
-    """An environment whose replies are what tools say; see `toolbox`."""
+    """An environment whose replies are results of tools; see `toolbox`."""
 
     tools: tuple[Tool, ...]
     style: Style
@@ -25,7 +25,6 @@ class Toolbox:
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """No call yet, and the tools of each name at the start."""
-        del prompt
         told = self.style.explain(self.tools) if self.describe else ""
         messages: list[Mapping[str, Any]] = [{"role": "system", "content": told}] if told else []
         if told and self.style.templated:
@@ -34,8 +33,8 @@ class Toolbox:
         return (0, dict.fromkeys(self.by_name)), messages
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What the called tool says. A text without a call is not answered; a malformed call, one
-        of an unknown tool, and one too many are answered in words."""
+        """The result of the called tool. A text without a call is not answered; a malformed call,
+        one of an unknown tool, and one too many are answered in words."""
         calls, states = state
         found = self.style.find(text)
         if found is None:
@@ -73,13 +72,8 @@ class Toolbox:
         if tool is None:
             return f"there is no tool {call.tool!r}, only {', '.join(self.by_name)}"
         if isinstance(call.arguments, Mapping):
-            unknown = [name for name in call.arguments if name not in tool.parameters]
-            missing = [
-                name
-                for name, schema in tool.parameters.items()
-                if name not in call.arguments and "default" not in schema
-            ]
-            if unknown or missing:
+            required = {name for name, each in tool.parameters.items() if "default" not in each}
+            if not required <= call.arguments.keys() <= tool.parameters.keys():
                 known = ", ".join(tool.parameters)
                 return f"{tool.name} takes {known}, got {', '.join(call.arguments) or 'nothing'}"
         return ""

@@ -233,7 +233,7 @@ def alone() -> dict[str, str]:
                     continue
                 others = set(program.layers) - {layer}
                 with Sandbox(_without=others - WIDE.keys(), unsafe_local=True) as sandbox:
-                    if layer not in sandbox.layers:
+                    if layer in sandbox.missing:
                         continue
                     won, outcome = seen(there, sandbox, program, frozenset(others))
                     if won:

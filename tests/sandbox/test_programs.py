@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from machine import needs_root_of_its_own
 
-from rlvr_jax import sandbox
-from rlvr_jax.sandbox import Limits, Sandbox
+from rlvr_jax.sandbox import Limits, Sandbox, shared
 from rlvr_jax.sandbox.programs import HONEST
 
 BUSY = 20.0  # seconds that a machine with other work may take for a small program
@@ -172,15 +171,15 @@ def test_other_programs_run_if_the_root_holds_them(rooted):
     assert said(outcome) == "ab"
     missing = rooted.run_command(["/bin/cat"])
     assert (missing.status, missing.stderr) == (127, "/bin/cat: No such file or directory\n")
-    assert said(sandbox.run_command(["/bin/echo", "x"], limits=shell())) == "x\n"
 
 
 def shell() -> Limits:
     return Limits(read=("/bin/cat", "/bin/echo"), wall_seconds=BUSY)
 
 
-def test_one_call_runs_one_program():
-    assert said(sandbox.run("print(input())", "x", limits=PATIENT)) == "x\n"
+def test_equal_limits_share_a_sandbox():
+    assert shared(PATIENT, most=1) is shared(PATIENT, most=1)
+    assert said(shared(PATIENT, most=1).run("print(input())", "x")) == "x\n"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-"""Answers that are programs, and what runs them: engines in their cages, and readers of our own.
+"""Answers that are programs: engines with limits, and readers of our own.
 
-`code`: Python programs against tests; `trial` runs the tests, `outputs` compares what came out.
-  Inside the sandbox, `session` starts the processes: `judge` has the tests, `candidate` the
-  program, and what goes from one to the other is written by `crossing`.
-`sql_verifier`: rows of a query against the right ones' (`sqlite_engine`, `duckdb_engine`,
+`code`: Python programs against tests; `trial` runs the tests, `outputs` compares results. Inside
+  the sandbox, `session` starts the processes: `judge` has the tests, `candidate` the program, and
+  `crossing` writes the values that go from one to the other.
+`sql_verifier`: rows of a query against those of the gold query (`sqlite_engine`, `duckdb_engine`,
   `result_tables`).
 `sirl_solver`: a linear program, solved (`linear_program` and `lp_text` read it).
-`lean_verifier`: a proof, checked by Lean (`lean_guard` before and behind; `prelude.lean`).
-`verilog_verifier`: a module against the right one (`verilog_text`, `verilog_yosys`,
+`lean_verifier`: a proof, checked by Lean (`lean_guard` before and after; `prelude.lean`).
+`verilog_verifier`: a module against the gold module (`verilog_text`, `verilog_yosys`,
   `verilog_simulation`).
 `symbolic_regression`: an equation, fitted; `geometry_formal`: a construction, with `plane`. Both
   are read by `expressions`.

@@ -1,7 +1,7 @@
-"""The candidate's side: a program that nobody trusts, and what answers questions about it.
+"""The candidate's side: a process that holds an untrusted program and answers questions about it.
 
-Runs inside the sandbox. Whatever the program does to this process, all that leaves it is values: a
-program that writes the answers of `Side` itself has only returned values in another way.
+Runs inside the sandbox. Only values leave this process: a program that writes the answers of `Side`
+itself has only returned values in another way.
 """
 
 import asyncio
@@ -21,22 +21,18 @@ from typing import Any
 from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
 from rlvr_jax.verifiers.programs.library import state_of
 
-__all__ = ["Side", "defined", "fork_on_demand"]
-
-
-PROGRAM = "program"  # the module: what stands under `if __name__ == "__main__"` is left out
+_PROGRAM = "program"  # the module: the block under `if __name__ == "__main__"` does not run
 
 
 def fork_on_demand(
     source: str, control: socket.socket, channels: Iterable[socket.socket], cpu_seconds: int
 ) -> None:
-    """Forks a process with the program for each channel, when it is told to. Does not return.
+    """Forks a process with the program for each channel, on request. Does not return.
 
     Args:
-      source: of the program.
-      control: a byte comes in for each process, and its number goes out in 4 bytes.
-      channels: one for each process, to whoever asks.
-      cpu_seconds: of each.
+      control: receives a byte for each process and sends its number in 4 bytes.
+      channels: one for each process, to the judge.
+      cpu_seconds: of each process.
     """
     channels = list(channels)
     while channels and control.recv(1):
@@ -69,21 +65,17 @@ def defined(names: dict[str, Any]) -> list[str]:
 
 
 class Side:
-    """Answers questions about a program.
-
-    Args:
-      source: of the program.
-      channel: to who asks.
-    """
+    """Answers questions about a program, given by its source, over a channel."""
 
     def __init__(self, source: str, channel: socket.socket):
         self.peer: Peer = Peer(channel, self.answer)
         self._source = source
         self._values = Values(self._remote, objects=True)
-        self._module = types.ModuleType(PROGRAM)
+        self._module = types.ModuleType(_PROGRAM)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question: a "value", or what was "raised"."""
+        """The answer to a question: a "value", or the kinds and arguments of an error that was
+        "raised"."""
         try:
             return getattr(self, f"_{question['do']}")(question)
         except Gone:
@@ -95,12 +87,13 @@ class Side:
             except Exception:
                 arguments = {"tuple": []}
             return {"raised": kinds, "arguments": arguments}
-        # What is no Exception, such as SystemExit, ends the process.
+        # Another BaseException, such as SystemExit, ends the process.
 
     def _load(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Runs the program after what the prompt defines, of which `function` is its own to do;
-        `classes` of the test are the program's of the same name, or have attributes alone."""
-        sys.modules[PROGRAM] = self._module
+        """Runs the program after the prompt's definitions without `function`, which is the
+        program's own to define; `classes` of the test are the program's of equal names, or have
+        attributes only."""
+        sys.modules[_PROGRAM] = self._module
         names = self._module.__dict__
         for path, source in (("<prompt>", question["setup"]), ("<program>", self._source)):
             code = compile(source, path, "exec", dont_inherit=True)
@@ -109,7 +102,7 @@ class Side:
             except SystemExit as end:
                 if end.code:
                     raise
-                # What it has defined by then, it has.
+                # Names that it has defined by then count.
             if path == "<prompt>":
                 names.pop(question["function"], None)
                 shared = defined(names)
@@ -117,11 +110,11 @@ class Side:
         for name in question["classes"]:
             own = names.get(name)
             classes[name] = own if isinstance(own, type) else type(name, (), {})
-        self._values.classes = classes
+        self._values.known = lambda: classes
         return {}
 
     def _names(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the program has under some names; what does not cross is left out."""
+        """The program's values of some names; a value that does not cross is left out."""
         found = {}
         for name in question["names"]:
             try:
@@ -133,7 +126,7 @@ class Side:
         return {"value": found}
 
     def _call(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Calls a function; with "back", the answer is what it has made of its arguments."""
+        """Calls a function; with "back", the answer has its arguments as it has changed them."""
         arguments = self._values.decode(question["arguments"])
         words = {name: self._values.decode(word) for name, word in question["words"].items()}
         given = [*arguments, *words.values()]
@@ -143,7 +136,7 @@ class Side:
         return {"value": self._values.encode(value)}
 
     def _operate(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What an operation gives, by its name in `operator`, `builtins` or `copy`."""
+        """The result of an operation, by its name in `operator`, `builtins` or `copy`."""
         name = question["name"]
         function = next(vars(m)[name] for m in (operator, builtins, copy) if name in vars(m))
         return {"value": self._values.encode(function(*self._values.decode(question["arguments"])))}
@@ -172,7 +165,7 @@ class Side:
         return {"text": json.dumps(value)}
 
     def _remote(self, kind: str, number: int) -> Any:
-        """What stands for a function or an iterator of the other side."""
+        """A function or an iterator that asks the other side."""
 
         def ask(do: str, **more: Any) -> Any:
             answer = self.peer.ask({"do": do, "handle": number, **more})

@@ -1,35 +1,30 @@
-"""Python programs against tests: what is printed, what is returned, what holds.
+"""Python programs against tests of printed texts, returned values, and assertions.
 
-The program is the last block fenced as Python, behind the thinking; where no block has a label, the
-last one that is fenced. `trial` says what the
-tests look like and runs them in the sandbox; what a test expects never enters the process of the
-program, so that there is nothing to read, patch or print for one that cheats.
+The program is the last block fenced as Python after the thinking; where no block has a label, the
+last fenced one. `trial` defines the tests and runs them in the sandbox; expected values never enter
+the process of the program, so that a cheating program has nothing to read, patch or print.
 
-Nothing of this needs a `WorkerPool`, whose workers may start nothing: the limits are the sandbox's.
+A `WorkerPool` is not needed, whose workers may start nothing: the limits are the sandbox's.
 
 Sources: the practice of https://github.com/PRIME-RL/PRIME (prime_code),
 https://github.com/allenai/open-instruct (code_utils) and
 https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, each of which runs tests and program in one
-process; this reading keeps them apart.
+process; this reading separates them.
 """
 
-import functools
 import json
-import os
 import random
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_jax.sandbox import Sandbox
+from rlvr_jax.sandbox import Limits, shared
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, encoded, is_utf8, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, encoded, is_utf8, run_tests
 
-__all__ = ["check", "extract"]
-
-SCORES = ("strict", "share")
+_SCORES = ("strict", "share")
 # All match whole runs of marks only, or a response of marks would take quadratic time.
 _FENCE = r"(?:(?<!`)(?P<tick>`{3,}+)|(?<!~)~{3,}+)[ \t]*+"
 _OPEN = re.compile(rf"{_FENCE}(?:python|py)[23]?(?:\.\d+)?(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
@@ -95,9 +90,9 @@ def check(
 
     Args:
       answer: the program.
-      gold: the tests (`trial`); their fields are checked, and one that is none is no verdict.
-      score: what the value is: "strict", 1 if all tests are passed; "share", the part of them that
-        is, which pays for special cases. `info` has both.
+      gold: the tests (`trial`); their fields are checked, and a wrong one is no verdict.
+      score: the value: "strict", 1 if all tests are passed; "share", the fraction of passed tests,
+        which pays for special cases. `info` has both.
       most_tests: of more tests so many are run, the same ones each time.
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
       total_seconds: for all tests; those not reached by then are not passed.
@@ -105,30 +100,27 @@ def check(
     Raises:
       ValueError: an unknown score, a limit out of range, a package that is not installed.
     """
-    if score not in SCORES:
-        raise ValueError(f"code: score must be one of {', '.join(SCORES)}, got {score!r}")
+    if score not in _SCORES:
+        raise ValueError(f"code: score must be one of {', '.join(_SCORES)}, got {score!r}")
     if most_tests < 1:
         raise ValueError(f"code: most_tests must be at least 1, got {most_tests}")
+    if not total_seconds > 0:
+        raise ValueError(f"code: total_seconds must be more than 0, got {total_seconds}")
+    limits = Limits(wall_seconds, cpu_seconds, memory_mb, packages=tuple(packages))
     if wrong := _wrong(gold):
         return Finding(None, answer, wrong)
     tests = gold
     if len(gold) > most_tests:
         drawn = random.Random(json.dumps(encoded(gold))).sample(range(len(gold)), most_tests)
         tests = [gold[number] for number in sorted(drawn)]
-    bounds = Bounds(wall_seconds, cpu_seconds, total_seconds, memory_mb, tuple(packages))
     try:
-        words = run_tests(_sandbox(), answer, tests, bounds)
+        words = run_tests(shared(), answer, tests, limits, total_seconds)
     except NoVerdict as reason:
         return Finding(None, answer, str(reason))
     share = words.count(PASSED) / len(words)
     info = {"strict": float(share == 1), "share": share}
     failed = [word for word in words if word != PASSED]
     return Finding(info[score], answer, failed[0] if failed else PASSED, info)
-
-
-@functools.cache
-def _sandbox() -> Sandbox:
-    return Sandbox(workers=os.cpu_count() or 1)
 
 
 def _wrong(gold: Any) -> str:

@@ -1,9 +1,9 @@
-"""Values between two processes that do not trust each other: lines of JSON in which types are kept.
+"""Values between two processes that do not trust each other: lines of JSON that keep types.
 
 Built-in types, values of the standard library (`library`) and instances of classes that both sides
-know cross as copies: what a program has made of `==`, `len` or `hash` stays with the program.
-Functions, iterators and other objects stay where they are, and a handle crosses. This file runs
-inside the sandbox and needs nothing but the standard library.
+know cross as copies: a program's own `==`, `len` or `hash` stays with the program. Functions,
+iterators and other objects stay where they are, and a handle crosses. This file runs inside the
+sandbox and needs only the standard library.
 """
 
 import json
@@ -23,8 +23,8 @@ from rlvr_jax.verifiers.programs.library import (
 MOST_BYTES = 2**22  # of one message
 _CHUNK = 65536
 _SMALL = 2**53  # larger integers are written in hexadecimal: reading decimals takes quadratic time
-# What is taken apart into a list and put together again, subclasses as what they derive from.
-# Methods of the base: those of a subclass may say something else than it holds.
+# Types that cross as lists of parts, subclasses as their base types. Methods of the base: those of
+# a subclass may return other values than it holds.
 _PARTS = (
     ("tuple", tuple, tuple.__iter__, tuple),
     ("set", set, set.__iter__, set),
@@ -47,14 +47,13 @@ _KINDS = ("function", "iterator", "coroutine", "object")
 
 
 class Gone(Exception):
-    """The other side has ended, or says what is no message."""
+    """The other side has ended, or has sent no message."""
 
 
 class Peer:
     """One end of a conversation in which both ask, and answer while they wait.
 
     Args:
-      channel: connected to the other end.
       answer: from a question to its answer; both are dictionaries, and a question has "do".
     """
 
@@ -64,11 +63,8 @@ class Peer:
         self._rest = bytearray()
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Asks, and answers what the other side asks until it has answered.
-
-        Raises:
-          Gone: there is no answer.
-        """
+        """The answer to a question, while questions of the other side are answered; raises
+        `Gone`."""
         self._send(question)
         while True:
             message = self._receive()
@@ -110,31 +106,27 @@ class Peer:
 
 
 class Values:
-    """Values as JSON and back, and the handles on what does not cross.
+    """Values as JSON and back, and handles on values that do not cross.
 
     Args:
-      remote: (kind, number) -> what stands here for a "function", "iterator", "coroutine" or
-        "object" that the other side has.
+      remote: (kind, number) -> a stand-in for a "function", "iterator", "coroutine" or "object" of
+        the other side.
       objects: whether a handle on any object crosses; False: only on functions and iterators.
     """
 
     def __init__(self, remote: Callable[[str, int], Any], objects: bool = False):
-        self.classes: Mapping[str, Any] = {}
-        """Classes that both sides have under these names; their instances cross as copies."""
+        self.known: Callable[[], Mapping[str, Any]] = dict
+        """Classes that both sides have by these names now; their instances cross as copies."""
         self._remote = remote
         self._objects = objects
         self._nodes: list[Any] = []  # instances of these classes in the value that crosses
         self._numbers: dict[int, int] = {}  # by id
         self._given: list[Any] = []
-        self._handles: dict[int, dict[str, int]] = {}  # by id; what is in it is kept alive
+        self._handles: dict[int, dict[str, int]] = {}  # by id; its values stay alive
         self._kept: list[Any] = []
 
     def given(self, number: Any) -> Any:
-        """What a handle of ours is on.
-
-        Raises:
-          LookupError, TypeError: there is no such handle.
-        """
+        """The value of one of our handles; raises LookupError or TypeError without one."""
         return self._given[number]
 
     def hand_out(self, kind: str, value: Any) -> dict[str, int]:
@@ -145,12 +137,8 @@ class Values:
         return self._handles[id(value)]
 
     def encode(self, value: Any) -> Any:
-        """The value as JSON.
-
-        Raises:
-          TypeError: a value that does not cross.
-          RecursionError: one that is too deep.
-        """
+        """The value as JSON; raises TypeError for one that does not cross, RecursionError for
+        depth."""
         self._nodes, self._numbers = [], {}
         found = self._encoded(value)
         states: list[Any] = []
@@ -184,9 +172,11 @@ class Values:
         if id(value) in self._handles:
             return self._handles[id(value)]
         name = type(value).__name__
-        if name in self.classes:
+        if name in self.known():
             return self._instance(name, value)
-        if isinstance(value, Iterator) and not (self._objects and _has_more(value)):
+        # An iterator of another module, as a file, may have further methods.
+        plain = type(value).__module__ in ("builtins", "itertools")
+        if isinstance(value, Iterator) and (plain or not self._objects):
             return self.hand_out("iterator", value)
         if isinstance(value, Coroutine):
             return self.hand_out("coroutine", value)
@@ -194,7 +184,7 @@ class Values:
             return self.hand_out("function", value)
         if self._objects:
             return self.hand_out("object", value)
-        raise TypeError(f"a value of type {type(value).__name__} is no built-in value")
+        raise TypeError(f"a value of type {type(value).__name__} is not a built-in value")
 
     def _instance(self, name: str, value: Any) -> Any:
         if isinstance(value, Enum):
@@ -205,11 +195,7 @@ class Values:
         return {"node": self._numbers[id(value)]}
 
     def decode(self, found: Any) -> Any:
-        """The value that was encoded there.
-
-        Raises:
-          Gone: it is not written as `encode` writes.
-        """
+        """The value that `encode` has written; raises `Gone` for other JSON."""
         try:
             return self._decoded(found)
         except _NOT_OURS as error:
@@ -230,7 +216,7 @@ class Values:
         if tag in TAGS:
             return put_together(tag, self._decoded(content))
         if tag == "member":
-            return self.classes[content[0]][content[1]]
+            return self.known()[content[0]][content[1]]
         if tag == "graph":
             return self._graph(*content)
         if tag == "node":
@@ -243,12 +229,8 @@ class Values:
         return value
 
     def _graph(self, found: Any, states: list[Any]) -> Any:
-        self._nodes = [object.__new__(self.classes[name]) for name, _ in states]
+        classes = self.known()
+        self._nodes = [object.__new__(classes[name]) for name, _ in states]
         for node, (_, state) in zip(list(self._nodes), states, strict=True):
             set_state(node, {name: self._decoded(part) for name, part in state})
         return self._decoded(found)
-
-
-def _has_more(iterator: Iterator[Any]) -> bool:
-    """Whether an iterator may have other methods, as a file and an object of a program have."""
-    return type(iterator).__module__ not in ("builtins", "itertools")

@@ -11,16 +11,17 @@ integer (sqlite: reads 3); dates have other functions; PRINTF works (ours of sql
 same query may match on one and fail on the other.
 """
 
+import itertools
 import threading
 
-from rlvr_jax.verifiers.programs.result_tables import Table, cell
+from rlvr_jax.verifiers.programs.result_tables import Table, fetched
 
 _MEMORY = "256MB"
 _FETCHED = 256  # rows at a time
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """What `run_duckdb` raises on a query; imports the package."""
+    """Errors of `run_duckdb` for a query; imports the package."""
     import duckdb
 
     return (duckdb.Error, ValueError, OverflowError, MemoryError, RuntimeError)
@@ -52,15 +53,9 @@ def run_duckdb(
             raise ValueError("run_duckdb: sql must be one SELECT")
         timer.start()
         result = connection.execute(statements[0])
-        columns = len(result.description)
-        rows: list[tuple] = []
-        size = 0
-        while chunk := result.fetchmany(_FETCHED):
-            size += sum(len(v) if isinstance(v, str | bytes) else 8 for row in chunk for v in row)
-            if len(rows) + len(chunk) > max_rows or size > max_bytes:
-                raise ValueError(f"run_duckdb: results must have at most {max_rows} rows")
-            rows += [tuple(map(cell, row)) for row in chunk]
-        return Table(columns, rows)
+        chunks = iter(lambda: result.fetchmany(_FETCHED), [])
+        rows = itertools.chain.from_iterable(chunks)
+        return fetched("run_duckdb", len(result.description), rows, max_rows, max_bytes)
     finally:
         timer.cancel()
         connection.close()

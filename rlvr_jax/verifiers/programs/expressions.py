@@ -4,18 +4,29 @@
     factor = − factor | atom [^ factor]
     atom = number | name | name(expr, …) | (expr)
 
-`postfix` gives the program of a stack machine, such as [2, "x1", "*"] in instructions; who
-evaluates it says what names and calls mean. Reading is linear in the text and its depth is bounded.
+`postfix` gives the program of a stack machine, such as [2, "x1", "*"] in instructions; the caller
+gives names and calls their meaning. Reading is linear in the text and its depth is bounded.
 """
 
+import functools
 import math
+import operator
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 _MAX_DEPTH = 50  # brackets and signs inside each other; people write a handful
+NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+OPERATIONS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
+}
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<sign>\*\*|[-+*/^(),]))"
+    rf"\s*(?:(?P<number>{NUMBER})"
+    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<sign>[-+*/^(),]))"
 )
 _SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
 
@@ -42,32 +53,33 @@ def postfix(text: str) -> list[Instruction]:
     """Reads a whole text as one expression; `**` is `^`.
 
     Raises:
-      Unreadable: it is none, is nested too deeply, or has a number that no float holds.
+      Unreadable: another text, nested too deeply, or a number that no float holds.
     """
-    reader = _Reader(_tokens(text.translate(_SPELLINGS)))
+    tokens = scan(text.translate(_SPELLINGS).replace("**", "^"), _TOKEN, "expression")
+    tokens = [(found if kind == "sign" else kind, found) for kind, found in tokens]
+    reader = _Reader([*tokens, ("end", "")])
     reader.sum(0)
     if reader.kind != "end":
         raise Unreadable(f"expression: end wanted, got {reader.text!r}")
     return reader.program
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
+def scan(text: str, pattern: re.Pattern[str], reader: str) -> list[tuple[str, str]]:
+    """(kind, text) of the tokens of a text, kinds as the groups of a pattern; linear in the text.
+    Raises `Unreadable` for a sign that the pattern does not have."""
+    text = text.rstrip()
     tokens, position = [], 0
-    end = len(text.rstrip())
-    while position < end:
-        match = _TOKEN.match(text, position)
+    while position < len(text):
+        match = pattern.match(text, position)
         if not match:
-            raise Unreadable(f"expression: sign wanted, got {text[position : position + 10]!r}")
-        kind = match.lastgroup
-        found = match[kind]
-        found = "^" if found == "**" else found
-        tokens.append((kind if kind != "sign" else found, found))
+            raise Unreadable(f"{reader}: sign wanted, got {text[position : position + 10]!r}")
+        tokens.append((match.lastgroup or "", match[match.lastgroup]))
         position = match.end()
-    return [*tokens, ("end", "")]
+    return tokens
 
 
 class _Reader:
-    """Recursive descent over tokens; `depth` counts what is open."""
+    """Recursive descent over tokens; `depth` counts open brackets and signs."""
 
     def __init__(self, tokens: list[tuple[str, str]]):
         self.tokens = tokens
@@ -89,17 +101,14 @@ class _Reader:
         return self.tokens[self.place - 1][1]
 
     def sum(self, depth: int) -> None:
-        self.product(depth)
-        while self.kind in ("+", "-"):
-            sign = self.take(self.kind)
-            self.product(depth)
-            self.program.append(Instruction(sign))
+        product = functools.partial(self.chain, ("*", "/"), self.factor)
+        self.chain(("+", "-"), product, depth)
 
-    def product(self, depth: int) -> None:
-        self.factor(depth)
-        while self.kind in ("*", "/"):
+    def chain(self, signs: tuple[str, str], operand: Callable[[int], None], depth: int) -> None:
+        operand(depth)
+        while self.kind in signs:
             sign = self.take(self.kind)
-            self.factor(depth)
+            operand(depth)
             self.program.append(Instruction(sign))
 
     def factor(self, depth: int) -> None:

@@ -1,23 +1,21 @@
 """Outputs of functions and programs that models wrote, on given inputs.
 
 A function is `f` of one argument, with JSON values in and out; a program reads standard input. All
-runs are in the sandbox, twice; what differs between the two, does not end, or is not allowed has no
-outputs. What is expected is never in the sandbox.
+runs are in the sandbox, twice; runs that differ, do not end, or are not allowed have no outputs.
+Where the machine has no sandbox, nothing has outputs. Expected outputs are never in the sandbox.
 """
 
 import json
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rlvr_jax.verifiers.programs.outputs import same_value
-from rlvr_jax.verifiers.programs.tools import in_sandbox, limits
+from rlvr_jax.verifiers.programs.tools import run_engine
 
-__all__ = ["run_functions", "run_programs", "value_in"]
-
-SECONDS = 2.0
-MOST_CHARACTERS = 2000
-"""Of a program, and of a value as JSON."""
+_SECONDS = 2.0
+_MOST_CHARACTERS = 2000  # of a program, and of a value as JSON
 _MARK = "outputs "
 # Names, not texts, are barred: a program may speak of time.
 _DRIVER = """
@@ -26,7 +24,7 @@ given = json.load(sys.stdin)
 tree = ast.parse(given["program"])
 barred = {"random", "secrets", "uuid", "time", "datetime", "os", "sys", "subprocess", "threading"}
 barred |= {"builtins", "calendar", "importlib"}
-# Ways to any module, and what differs from process to process.
+# Ways to any module, and results that differ from process to process.
 names_barred = {"__import__", "__builtins__", "eval", "exec", "hash", "id", "input", "open"}
 for node in ast.walk(tree):
     names = []
@@ -49,7 +47,7 @@ print("MARK" + json.dumps(found, allow_nan=False))
 
 def value_in(text: str) -> Any:
     """The JSON value of a text, None if it is none, is null, or is too long."""
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > _MOST_CHARACTERS:
         return None
     try:
         return json.loads(text)
@@ -58,27 +56,35 @@ def value_in(text: str) -> Any:
 
 
 def run_functions(pairs: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Any] | None]:
-    """Outputs of each program on its inputs, None where there are none; see the module.
+    """Outputs of each program on its inputs, None without any; see the module."""
+    return _twice(_outputs, pairs, lambda one, other: same_value(json.dumps(other), one))
 
-    Where the machine has nothing to keep programs in, no program has any.
-    """
 
-    def outputs(pair):
-        first, second = (_once(*pair) for _ in range(2))
-        same = first is not None and second is not None and same_value(second, json.loads(first))
-        return json.loads(first) if same else None
+def run_programs(programs: Sequence[str], inputs: Sequence[str]) -> list[list[str | None]]:
+    """Texts that programs print for texts at standard input, N lists of M; None for an error, the
+    limit of two seconds of CPU time, or two runs that differ."""
+    pairs = [(program, text) for program in programs for text in inputs]
+    told = _twice(_printed, pairs, operator.eq)
+    return [told[k * len(inputs) : (k + 1) * len(inputs)] for k in range(len(programs))]
+
+
+def _twice(run: Callable[..., Any], jobs: Sequence[Any], same: Callable[..., bool]) -> list[Any]:
+    """The results of jobs, each run twice; None without a result, or where the two differ."""
+
+    def agreed(job):
+        first = run(*job)
+        second = None if first is None else run(*job)
+        return first if second is not None and same(first, second) else None
 
     with ThreadPoolExecutor(max_workers=8) as threads:
-        return list(threads.map(outputs, pairs))
+        return list(threads.map(agreed, jobs))
 
 
-def _once(program: str, inputs: Sequence[Any]) -> str | None:
-    """The outputs of one run as JSON."""
-    if len(program) > MOST_CHARACTERS:
+def _outputs(program: str, inputs: Sequence[Any]) -> list[Any] | None:
+    if len(program) > _MOST_CHARACTERS:
         return None
     given = json.dumps({"program": program, "inputs": list(inputs)})
-    bounds = limits(SECONDS, memory_mb=256, output_bytes=2**16)
-    outcome = in_sandbox(lambda sandbox: sandbox.run(_DRIVER, stdin=given, limits=bounds))
+    outcome = run_engine(_DRIVER, _SECONDS, stdin=given, memory_mb=256, output_bytes=2**16)
     if outcome is None:
         return None
     last = outcome.stdout.rstrip("\n").rpartition("\n")[2]
@@ -86,28 +92,9 @@ def _once(program: str, inputs: Sequence[Any]) -> str | None:
         return None
     found = value_in(last.removeprefix(_MARK))
     fits = isinstance(found, list) and len(found) == len(inputs) and None not in found
-    return json.dumps(found) if fits else None
+    return found if fits else None
 
 
-def run_programs(programs: Sequence[str], inputs: Sequence[str]) -> list[list[str | None]]:
-    """What programs print on texts at standard input, N lists of M; None for an error, the limit of
-    two seconds of CPU time, or two runs that differ.
-
-    Where the machine has nothing to keep programs in, nothing is printed.
-    """
-    bounds = limits(SECONDS, memory_mb=256)
-
-    def printed(pair):
-        program, text = pair
-        found = []
-        for _ in range(2):
-            outcome = in_sandbox(lambda sandbox: sandbox.run(program, stdin=text, limits=bounds))
-            if outcome is None or outcome.status != 0:
-                return None
-            found.append(outcome.stdout)
-        return found[0] if found[0] == found[1] else None
-
-    pairs = [(program, text) for program in programs for text in inputs]
-    with ThreadPoolExecutor(max_workers=8) as threads:
-        told = list(threads.map(printed, pairs))
-    return [told[k * len(inputs) : (k + 1) * len(inputs)] for k in range(len(programs))]
+def _printed(program: str, text: str) -> str | None:
+    outcome = run_engine(program, _SECONDS, stdin=text, memory_mb=256)
+    return None if outcome is None or outcome.status != 0 else outcome.stdout

@@ -15,8 +15,8 @@ and `answer` in the last line. Values are numbers, pi, names, + - * / ^ and brac
     intersect(u, v, k)   the k-th such point by x, then y
     distance(P, Q or l)  angle(P, Q, R) at Q in degrees  area(P, Q, R, …)
 
-The answer must be a number that depends on a construction. What is degenerate, undefined or unknown
-is an error. The language is ours: the paper ("Bridging Formal Language with Chain-of-Thought
+The answer must be a number that depends on a construction. Degenerate, undefined or unknown values
+are errors. The language is ours: the paper ("Bridging Formal Language with Chain-of-Thought
 Reasoning to Geometry Problem Solving", GF-Reasoner) has published neither its own nor code.
 """
 
@@ -26,12 +26,10 @@ from typing import Any
 
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, fences
-from rlvr_jax.verifiers.programs.expressions import Unreadable, postfix
+from rlvr_jax.verifiers.programs.expressions import OPERATIONS, Unreadable, postfix
 from rlvr_jax.verifiers.programs.plane import CONSTRUCTIONS, Degenerate
 
-__all__ = ["check", "evaluate", "extract"]
-
-TOLERANCE = 1e-3  # relative; absolute for a gold of 0
+_TOLERANCE = 1e-3  # relative; absolute for a gold of 0
 _MAX_LINES, _MAX_LINE = 200, 1000  # characters
 _LINE = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*)\s*=(?!=)(.*)", re.DOTALL)
 _RESERVED = {"pi", "sqrt", *CONSTRUCTIONS}
@@ -45,19 +43,15 @@ def extract(response: str) -> str | None:
 
 
 def check(program: str, gold: Any) -> Finding:
-    """1 if the program's number is the gold within 1e-3, else 0; its stage tells an error apart.
-
-    Args:
-      program: lines of the language above.
-      gold: a number; anything else is no verdict.
-    """
+    """1 if the program's number is the gold within 1e-3, else 0; its stage tells an error apart. A
+    gold that is not a number has no verdict."""
     if isinstance(gold, bool) or not isinstance(gold, int | float) or not math.isfinite(gold):
         return Finding(None, stage="gold")
     try:
         value = evaluate(program)
     except (Unreadable, Degenerate, ArithmeticError, ValueError):
         return Finding(0.0, None, "error", {"program_error": 1.0})
-    right = abs(value - gold) <= TOLERANCE * (abs(gold) or 1.0)
+    right = abs(value - gold) <= _TOLERANCE * (abs(gold) or 1.0)
     return Finding(float(right), f"{value:.6g}", "value", {"program_error": 0.0})
 
 
@@ -122,7 +116,7 @@ def _value(text: str, known: dict[str, _Value]) -> _Value:
             stack[-1] = _Value(-number, stack[-1].constructed)
         else:
             right, left = stack.pop(), stack.pop()
-            result = _operation(kind, *_numbers([left, right]))
+            result = OPERATIONS[kind](*_numbers([left, right]))
             stack.append(_Value(result, left.constructed or right.constructed))
     return stack[0]
 
@@ -141,13 +135,3 @@ def _numbers(values: list[_Value]) -> list[float]:
     if not all(isinstance(value.value, float) for value in values):
         raise Unreadable("program: arithmetic wants numbers")
     return [value.value for value in values]
-
-
-def _operation(sign: str, left: float, right: float) -> float:
-    if sign == "^":
-        return left**right
-    if sign == "*":
-        return left * right
-    if sign == "/":
-        return left / right
-    return left + right if sign == "+" else left - right

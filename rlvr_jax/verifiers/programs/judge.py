@@ -4,7 +4,7 @@ Runs inside the sandbox. A test that asserts runs as it is written. Names that n
 prompt defines are those of the program: its functions are called there, with copies of their
 arguments, and give values that cross (`crossing`), iterators, further functions, and objects whose
 operations are asked for (`remote`). Classes are names with a capital. A statement that is a call
-and drops its value is there for what it does to its arguments, and lists, dictionaries, sets, byte
+and drops its value is there for its effect on its arguments, and lists, dictionaries, sets, byte
 arrays and instances of the prompt's classes among them are changed accordingly. An exception of the
 program arrives as the nearest built-in one; a program that ends, ends the test.
 """
@@ -12,11 +12,12 @@ program arrives as the nearest built-in one; a program that ends, ends the test.
 import ast
 import builtins
 import importlib
+import itertools
 import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from rlvr_jax.verifiers.programs.candidate import defined
@@ -24,19 +25,12 @@ from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
 from rlvr_jax.verifiers.programs.library import set_state, state_of
 from rlvr_jax.verifiers.programs.remote import Function, Object
 
-__all__ = ["MOST_TEXT", "Judge"]
-
 MOST_TEXT = 2**20  # characters of a value that is handed on
 _DISCARD = " discard"  # no name that a test can write
 
 
 class Judge:
-    """Puts one test to a program.
-
-    Args:
-      channel: to the program.
-      report: takes the word for what came of it, and a text.
-    """
+    """Puts one test to a program; `report` takes a word for the result, and a text."""
 
     def __init__(self, channel: socket.socket, report: Callable[..., None]):
         self._peer = Peer(channel, self.answer)
@@ -44,11 +38,8 @@ class Judge:
         self._values = Values(self._remote)
 
     def run(self, test: dict[str, Any]) -> None:
-        """Runs a test, and reports.
-
-        The words: "program", it could not be loaded; "passed", "assertion", "raised"; "value", of a
-        call, with the text; "ended", there was no answer; "large".
-        """
+        """Runs a test and reports a word: "program", it could not be loaded; "passed", "assertion",
+        "raised"; "value", of a call, with the text; "ended", there was no answer; "large"."""
         setup, function = test.get("setup", ""), test.get("function", "")
         question = {"do": "load", "setup": setup, "function": function}
         answer = self.ask(question | {"classes": _classes(test.get("code", ""))})
@@ -81,17 +72,17 @@ class Judge:
             self._end()
 
     def result(self, answer: dict[str, Any]) -> Any:
-        """The value of an answer; raises what was raised."""
+        """The value of an answer; raises the error of one that has it."""
         if "raised" in answer:
             raise self._error(answer)
         return self._decode(answer.get("value"))
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What a program asks back: values of functions and iterators that a test passed to it."""
+        """Values of functions and iterators that a test passed to the program, which asks back."""
         try:
             given = self._values.given(question["handle"])
             if question["do"] == "next":
-                return {"value": [self._values.encode(value) for value in _first(given)]}
+                return {"value": [*map(self._values.encode, itertools.islice(given, 1))]}
             arguments = self._decode(question["arguments"])
             return {"value": self._values.encode(given(*arguments))}
         except Exception:
@@ -103,7 +94,7 @@ class Judge:
             importlib.import_module("random").seed(0)  # the same test each time
         exec(compile(setup, "<prompt>", "exec", dont_inherit=True), names)
         names.pop(function, None)  # which is the program's to define
-        self._values.classes = _Defined(names)
+        self._values.known = lambda: {name: names[name] for name in defined(names)}
         tree = ast.parse(code)
         wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
         found = self.ask({"do": "names", "names": sorted(wanted)}).get("value")
@@ -118,8 +109,8 @@ class Judge:
         exec(compile(tree, "<tests>", "exec", dont_inherit=True), names)
 
     def _error(self, answer: dict[str, Any]) -> Exception:
-        """The nearest built-in exception; the end of an iteration, which a loop would swallow, is
-        none."""
+        """The nearest built-in exception; RuntimeError for the end of an iteration, which a loop
+        would swallow."""
         arguments = self._decode(answer.get("arguments"))
         if not isinstance(arguments, tuple) or not isinstance(answer["raised"], list):
             self._end()
@@ -169,7 +160,7 @@ class Judge:
         return found
 
     def operate(self, name: str, *arguments: Any) -> Any:
-        """What an operation of Python's gives in the program."""
+        """The result of one of Python's operations in the program."""
         encoded = self._values.encode(arguments)
         return self.result(self.ask({"do": "operate", "name": name, "arguments": encoded}))
 
@@ -201,7 +192,7 @@ class Judge:
         return result
 
     def _change(self, old: Any, new: Any) -> None:
-        """Makes of a value in the test what the program has made of its copy."""
+        """Changes a value of the test as the program has changed its copy."""
         if isinstance(old, list | bytearray) and isinstance(new, list | bytearray):
             old[:] = new
         elif isinstance(old, deque) and isinstance(new, deque):
@@ -210,7 +201,7 @@ class Judge:
         elif isinstance(old, dict | set) and isinstance(new, dict | set):
             old.clear()
             old.update(new)
-        elif type(old).__name__ in self._values.classes and type(new) is type(old):
+        elif type(old).__name__ in self._values.known() and type(new) is type(old):
             set_state(old, state_of(new))
 
 
@@ -218,28 +209,6 @@ def discard(function: Callable, *arguments: Any, **words: Any) -> None:
     """Calls a function whose value nobody uses."""
     call = function.discard if isinstance(function, Function) else function
     call(*arguments, **words)
-
-
-class _Defined(Mapping):
-    """The classes that a prompt or a test has defined by now, by their names.
-
-    Args:
-      names: of the test.
-    """
-
-    def __init__(self, names: dict[str, Any]):
-        self._names = names
-
-    def __getitem__(self, name: str) -> type:
-        if name not in defined(self._names):
-            raise KeyError(name)
-        return self._names[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(defined(self._names))
-
-    def __len__(self) -> int:
-        return len(defined(self._names))
 
 
 class _Discards(ast.NodeTransformer):
@@ -276,9 +245,3 @@ def _undefined(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.ExceptHandler) and node.name:
             defined.add(node.name)
     return used - defined
-
-
-def _first(iterator: Iterator[Any]) -> list[Any]:
-    for value in iterator:
-        return [value]
-    return []

@@ -1,8 +1,8 @@
-"""What a Lean proof may say before Lean sees it, and how Lean's answers are read. Pure text.
+"""The words that a Lean proof may have before Lean reads it, and Lean's answers. Pure text.
 
-`proof_of` lets a proof through if it proves the statement that was asked and says no word that
-declares, commands or assumes; it gives the proof without its comments, which is all that is sent.
-`complete` reads the messages of a run, `axioms_allowed` what `#print axioms` says.
+`proof_of` accepts a proof of the requested statement without a word that declares, commands or
+assumes; it returns the proof without its comments, and only that is sent. `complete` reads the
+messages of a run, `axioms_allowed` the output of `#print axioms`.
 
 Known exploits that this stops: a weaker theorem of the same name, hypotheses added, notation or
 instances that make the goal trivial, sorry behind a macro, native_decide, a goal in a comment.
@@ -39,7 +39,7 @@ def proof_of(text: str, statement: str) -> str | None:
 
     Args:
       text: "theorem … := proof".
-      statement: what stands before := in the task, "theorem name … : …".
+      statement: the text before := in the task, "theorem name … : …".
     """
     bare = _without_comments(text) if len(text) <= _MAX_CHARACTERS else None
     if bare is None:

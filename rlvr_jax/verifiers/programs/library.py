@@ -1,7 +1,7 @@
 """Values that cross as copies beside the built-in ones: of the standard library, and instances.
 
-Each kind says what its values are made of, and makes them of it. A module is imported only where a
-value of it crosses. This file runs inside the sandbox and needs nothing but the standard library.
+Each kind takes its values apart and puts them together. A module is imported only where a value of
+it crosses. This file runs inside the sandbox and needs only the standard library.
 """
 
 import collections
@@ -17,21 +17,17 @@ class _Kind(NamedTuple):
 
     Fields:
       module: that has it.
-      apart: (value) -> a built-in value that it is made of.
+      apart: (value) -> the built-in value that it is made of.
       together: (class, that value) -> the value.
     """
 
     module: str
     apart: Callable[[Any], Any]
-    together: Callable[[Any, Any], Any]
+    together: Callable[[Any, Any], Any] = lambda kind, part: kind(part)
 
 
 def _fields(*names: str) -> Callable[[Any], tuple[Any, ...]]:
     return lambda value: tuple(getattr(value, name) for name in names)
-
-
-def _of_one(kind: Any, part: Any) -> Any:
-    return kind(part)
 
 
 def _of_parts(kind: Any, parts: Any) -> Any:
@@ -47,18 +43,18 @@ _HOUR = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
 _DEQUE = collections.deque
 _KINDS = {
     "deque": _Kind("collections", lambda v: ([*_DEQUE.__iter__(v)], v.maxlen), _of_parts),
-    "Counter": _Kind("collections", lambda v: dict(dict.items(v)), _of_one),
-    "OrderedDict": _Kind("collections", lambda v: dict(dict.items(v)), _of_one),
+    "Counter": _Kind("collections", lambda v: dict(dict.items(v))),
+    "OrderedDict": _Kind("collections", lambda v: dict(dict.items(v))),
     "Fraction": _Kind("fractions", _fields("numerator", "denominator"), _of_parts),
-    "Decimal": _Kind("decimal", str, _of_one),
+    "Decimal": _Kind("decimal", str),
     "timedelta": _Kind("datetime", _fields("days", "seconds", "microseconds"), _of_parts),
-    "timezone": _Kind("datetime", lambda v: v.utcoffset(None), _of_one),
+    "timezone": _Kind("datetime", lambda v: v.utcoffset(None)),
     "time": _Kind("datetime", _fields(*_HOUR), _of_moment),
     "datetime": _Kind("datetime", _fields(*_DAY, *_HOUR), _of_moment),
     "date": _Kind("datetime", _fields(*_DAY), _of_parts),
     "array": _Kind("array", lambda v: (v.typecode, v.tolist()), _of_parts),
     "slice": _Kind("builtins", _fields("start", "stop", "step"), _of_parts),
-    "UUID": _Kind("uuid", str, _of_one),
+    "UUID": _Kind("uuid", str),
 }
 _NAMED = "namedtuple"
 TAGS = (*_KINDS, _NAMED)
@@ -66,7 +62,7 @@ TAGS = (*_KINDS, _NAMED)
 
 
 def taken_apart(value: Any) -> tuple[str, Any] | None:
-    """The kind of a value and what it is made of; None: it is of no kind."""
+    """The kind of a value and its parts; None: it is of no kind."""
     for kind in type(value).__mro__:
         found = _KINDS.get(kind.__name__)
         if found and found.module == kind.__module__:
@@ -78,11 +74,7 @@ def taken_apart(value: Any) -> tuple[str, Any] | None:
 
 
 def put_together(tag: str, content: Any) -> Any:
-    """The value of a kind.
-
-    Raises:
-      LookupError, TypeError, ValueError, ArithmeticError: there is no such value.
-    """
+    """The value of a kind; raises Lookup-, Type-, Value- or ArithmeticError if there is none."""
     if tag == _NAMED:
         name, fields, parts = content
         return _named(name, fields)(*parts)
@@ -103,11 +95,7 @@ def state_of(value: Any) -> dict[str, Any]:
 
 
 def set_state(value: Any, state: Mapping[str, Any]) -> None:
-    """Gives an instance its attributes.
-
-    Raises:
-      ValueError: one would take the place of a method or of what the class computes.
-    """
+    """Gives an instance its attributes; raises ValueError for the name of a method or property."""
     for name, part in state.items():
         for kind in type(value).__mro__:
             own = vars(kind).get(name)

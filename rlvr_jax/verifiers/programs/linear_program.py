@@ -14,7 +14,7 @@ r"""Linear programs in the LP text format, read by a small parser: model text re
       z
     End
 
-Read is what people write of CPLEX's format: `max`, `min:`, `st`, `such that`, `=<`, `2*x`,
+The reader takes CPLEX's format as people write it: `max`, `min:`, `st`, `such that`, `=<`, `2*x`,
 variables and numbers on both sides, `l <= sum <= u`. Variables are at least 0 unless Bounds say
 otherwise. Products of variables, and more than a thousand variables or constraints, are refused.
 """
@@ -23,13 +23,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rlvr_jax.verifiers.programs.lp_text import Token, Unreadable, sections, statements
-
-__all__ = ["LinearProgram", "Unreadable", "read_lp"]
+from rlvr_jax.verifiers.programs.expressions import Unreadable
+from rlvr_jax.verifiers.programs.lp_text import Token, sections, statements
 
 _MOST = 1000  # variables, and constraints
 _MAX_CHARACTERS = 100_000
-_LARGEST = 1e15  # of a number; solvers take what is larger for infinite
+_LARGEST = 1e15  # of a number; solvers take larger ones for infinite
 _END = ("end", "")
 _Sum = tuple[dict[str, float], float]
 
@@ -62,11 +61,7 @@ class LinearProgram:
 
 
 def read_lp(text: str) -> LinearProgram:
-    """Reads a linear program.
-
-    Raises:
-      Unreadable: it is none, or too large.
-    """
+    """Reads a linear program; raises `Unreadable` for another text, or one that is too large."""
     if len(text) > _MAX_CHARACTERS:
         raise Unreadable(f"read_lp: text must have at most {_MAX_CHARACTERS} characters")
     (_, header, body), *others = sections(text)
@@ -77,7 +72,7 @@ def read_lp(text: str) -> LinearProgram:
                 _STATEMENTS[kind](program, _Reader(tokens))
         elif kind != "end":
             _integers(program, body, binary=kind == "binary")
-    if not program.variables:  # the optimum of "Maximize 865" would be whatever it says
+    if not program.variables:  # the optimum of "Maximize 865" would be its own number
         raise Unreadable("read_lp: text must have variables, got none")
     if max(len(program.variables), len(program.rows)) > _MOST:
         raise Unreadable(f"read_lp: at most {_MOST} variables and constraints are read")
@@ -116,7 +111,7 @@ class _Reader:
 
 
 def _sum(reader: _Reader) -> _Sum:
-    """Σ coefficient · variable and the constants, up to what continues no sum."""
+    """Σ coefficient · variable and the constants, up to a token that continues no sum."""
     terms: dict[str, float] = {}
     constant = 0.0
     first = True

@@ -1,20 +1,21 @@
 r"""The LP text format as sections of statements of tokens; linear in the text.
 
 Line ends matter where CPLEX's own reader does without: as people write variables on both sides of a
-relation, a statement ends with the line once it has a relation and what stands behind it.
+relation, a statement ends with the line once it has a relation and a term after it.
 """
 
 import re
 
+from rlvr_jax.verifiers.programs.expressions import NUMBER, Unreadable, scan
+
 # (kind, text): kind is number, name, relation (one of < > =) or sign.
 Token = tuple[str, str]
 
-_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{_NUMBER})|(?P<name>[A-Za-z_][A-Za-z_0-9.\[\]]*)"
+    rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[A-Za-z_][A-Za-z_0-9.\[\]]*)"
     r"|(?P<relation><=|>=|=<|=>|[<>=≤≥])|(?P<sign>[-+*:−]))"
 )
-_RELATIONS = {"<=": "<", "=<": "<", "≤": "<", ">=": ">", "=>": ">", "≥": ">"}
+_SPELLINGS = {"−": "-", "<=": "<", "=<": "<", "≤": "<", ">=": ">", "=>": ">", "≥": ">"}
 _SECTIONS = {
     "objective": r"(?:maximi[sz]e|minimi[sz]e|maximum|minimum|max|min)[^\S\n]*:?",
     "constraints": r"subject\s+to|such\s+that|s\.t\.?|st",
@@ -31,16 +32,9 @@ _HEADER = re.compile(
 _ENDS = {"number", "name"}  # kinds of token that a statement can end with
 
 
-class Unreadable(ValueError):
-    """A text that is no linear program of this form."""
-
-
 def sections(text: str) -> list[tuple[str, str, str]]:
-    """(kind, header, body) of each section; comments, from \\ to the line's end, are dropped.
-
-    Raises:
-      Unreadable: the text does not begin with its objective, or has two.
-    """
+    r"""(kind, header, body) of each section; comments, from \ to the line's end, are dropped.
+    Raises `Unreadable` if the text does not begin with its objective, or has two."""
     text = re.sub(r"\\[^\n]*", "", text)
     headers = list(_HEADER.finditer(text))
     kinds = [header.lastgroup for header in headers]
@@ -59,15 +53,15 @@ def sections(text: str) -> list[tuple[str, str, str]]:
 
 
 def statements(body: str) -> list[list[Token]]:
-    """The statements of a section: a sum goes on over lines until it has both of its sides.
-
-    Raises:
-      Unreadable: a sign that the format does not have.
-    """
+    """The statements of a section: a sum continues over lines until it has both of its sides.
+    Raises `Unreadable` for a sign that the format does not have."""
     found: list[list[Token]] = []
     current: list[Token] = []
     for line in body.splitlines():
-        tokens = _tokens(line)
+        tokens = [
+            (kind, "free" if found.lower() == "free" else _SPELLINGS.get(found, found))
+            for kind, found in scan(line, _TOKEN, "read_lp")
+        ]
         if not tokens:
             continue
         if not _is_whole(current) or tokens[0][0] == "relation":
@@ -82,18 +76,3 @@ def _is_whole(tokens: list[Token]) -> bool:
     """Whether a statement may end here."""
     has_both = any(kind == "relation" for kind, _ in tokens) or tokens[-1:] == [("name", "free")]
     return has_both and tokens[-1][0] in _ENDS
-
-
-def _tokens(line: str) -> list[Token]:
-    tokens, position = [], 0
-    end = len(line.rstrip())
-    while position < end:
-        match = _TOKEN.match(line, position)
-        if not match:
-            raise Unreadable(f"read_lp: sign wanted, got {line[position : position + 10]!r}")
-        kind = match.lastgroup
-        found = _RELATIONS.get(match[kind], match[kind])
-        found = "-" if found == "−" else found
-        tokens.append((kind, "free" if found.lower() == "free" else found))
-        position = match.end()
-    return tokens

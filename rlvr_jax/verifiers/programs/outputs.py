@@ -1,7 +1,6 @@
-"""What a program gave, against what was wanted: printed lines and JSON values.
+"""Printed lines and JSON values of a program, compared with the expected ones.
 
-Both sides are data by now. Time is linear in their length: values are JSON, whose objects have no
-keys but texts.
+Both sides are data by now. Time is linear in their length: keys of JSON objects are texts.
 """
 
 import json
@@ -13,13 +12,10 @@ _LONG = 1000  # digits
 
 
 def same_output(printed: str, wanted: str, tolerance: float | None = None) -> bool:
-    """Whether two texts have the same lines of tokens.
-
-    Tokens are parted by white space; empty lines at the end do not count.
+    """Whether two texts have equal lines of tokens between white space; empty lines at the end do
+    not count.
 
     Args:
-      printed: by the program.
-      wanted: by the test.
       tolerance: relative, for tokens that are numbers; None: tokens are equal texts.
     """
     left, right = _lines(printed), _lines(wanted)
@@ -32,12 +28,10 @@ def same_output(printed: str, wanted: str, tolerance: float | None = None) -> bo
 
 
 def same_value(text: str, wanted: Any, tolerance: float | None = None) -> bool:
-    """Whether a JSON text says a value, types included: 1 is not 1.0, and True is not 1.
+    """Whether a JSON text is a JSON value, types included: 1 is not 1.0, and True is not 1.
 
     Args:
-      text: of the value that a function returned.
-      wanted: a JSON value.
-      tolerance: relative, for numbers, of whatever type; None: they are equal.
+      tolerance: relative, for numbers of any type; None: they are equal.
     """
     try:
         return _same(json.loads(text, parse_int=_integer), wanted, tolerance)
@@ -65,7 +59,7 @@ def _same(value: Any, wanted: Any, tolerance: float | None) -> bool:
         return value.keys() == wanted.keys() and all(
             _same(value[key], wanted[key], tolerance) for key in wanted
         )
-    return value == wanted or (value != value and wanted != wanted)  # NaN is what was wanted
+    return value == wanted or (value != value and wanted != wanted)  # NaN was expected
 
 
 def _lines(text: str) -> list[list[str]]:

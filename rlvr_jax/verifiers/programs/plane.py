@@ -1,10 +1,10 @@
-"""Points, lines and circles of the plane, and what can be constructed from them, in floats."""
+"""Points, lines and circles of the plane, and their constructions, in floats."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-# Relative to the lengths that meet: far above float error, far below what a problem means.
+# Relative to the lengths that meet: far above float error, far below differences in problems.
 _TOUCHING = 1e-9
 _SAME_X = 9  # digits after which two abscissas are the same
 

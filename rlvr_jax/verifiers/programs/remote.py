@@ -1,19 +1,14 @@
-"""What stands in a test for functions and objects of the program, whose operations are asked for.
+"""Stand-ins in a test for functions and objects of the program, which performs their operations.
 
-An operation answers with a value of the program's choice, as a call does. What a program must not
-be asked is whether its object is the value that a test expects: an object is equal to no value of
-the test's, and an expected value is given to an operator only if the test itself has made the
-object, of a class whose operators are then what it tests. Two objects are equal if the program says
-so, their attributes are equal, and one is made by the test and holds what it was made of. This file
-runs inside the sandbox.
+An operation answers with a value of the program's choice, as a call does. A program is never asked
+whether its object is the expected value: an object is equal to no value of the test's. An operator
+gets an expected value only if the test itself has made the object, of a class whose operators it
+then tests. Two objects are equal if the program says so, their attributes are equal, and one is
+made by the test and holds its arguments. This file runs inside the sandbox.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
-
-__all__ = ["Function", "Object"]
+from typing import Any
 
 _ASKED = ("len", "str", "repr", "bool", "int", "float", "complex", "iter", "reversed", "format")
 _ASKED += ("round", "__index__", "__abs__", "__neg__", "__pos__", "__invert__")
@@ -23,25 +18,11 @@ _BINARY += ("lshift", "rshift", "and", "or", "xor")
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 
 
-class Asks(Protocol):
-    """What can be asked of a program: see `Judge`."""
-
-    def operate(self, name: str, *arguments: Any) -> Any: ...
-
-    def state(self, value: Object) -> tuple[str, Any]: ...
-
-    def following(self, handle: int) -> list[Any]: ...
-
-    def call(
-        self, function: Function, arguments: tuple[Any, ...], words: dict[str, Any], back: bool
-    ) -> Any: ...
-
-
 class Object:
-    """Stands for an object of the program."""
+    """Stands for an object of the program, which a `Judge` asks."""
 
-    def __init__(self, asks: Asks, handle: int):
-        # `of` it was made by the test; `made`: so was it, or what operators made of it.
+    def __init__(self, asks: Any, handle: int):
+        # `of`: arguments from which the test made it; `made`: so, or by operators of such objects.
         vars(self).update(_asks=asks, _handle=handle, _made=False, _of=())
 
     def __getattr__(self, name: str) -> Any:
@@ -87,19 +68,15 @@ class Object:
         return self._asks.operate("__eq__", self, other) is True and _alike(self, other, set())
 
     def __hash__(self) -> int:
-        return 0  # of equal ones the same, whatever their handles
+        return 0  # equal objects may have different handles
 
 
 class Function(Object):
-    """Stands for what the program can call.
+    """Stands for a callable of the program."""
 
-    Args:
-      makes: it is a class that the test makes objects of.
-    """
-
-    def __init__(self, asks: Asks, handle: int, makes: bool = False):
+    def __init__(self, asks: Any, handle: int):
         super().__init__(asks, handle)
-        vars(self).update(_makes=makes)
+        vars(self).update(_makes=False)  # True: a class that the test makes objects of
 
     def __call__(self, *arguments: Any, **words: Any) -> Any:
         value = self._asks.call(self, arguments, words, False)
@@ -111,7 +88,7 @@ class Function(Object):
         return isinstance(value, Object) and bool(self._asks.operate("isinstance", value, self))
 
     def discard(self, *arguments: Any, **words: Any) -> None:
-        """Calls it for what it does to its arguments."""
+        """Calls it for its effect on its arguments."""
         self._asks.call(self, arguments, words, True)
 
 
@@ -145,7 +122,7 @@ for _name in _BINARY:
 
 
 def _holds(value: Object) -> bool:
-    """Whether an object that a test has made holds what it was made of."""
+    """Whether an object that a test has made holds its arguments."""
     wanted = [*_leaves(value._of, set())]
     held = [*_leaves(value, set())] if wanted else []
     return bool(wanted) and all(leaf in held for leaf in wanted)

@@ -6,7 +6,7 @@ relative 1e-6; a number and a text are never equal, nor NULL and ''. Names of co
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -49,13 +49,22 @@ def cell(value: Any) -> Any:
     return str(value)
 
 
-def equal(gold: Table, found: Table, ordered: bool) -> bool:
-    """Whether two results are the same.
+def fetched(
+    engine: str, columns: int, rows: Iterable[Sequence[Any]], max_rows: int, max_bytes: int
+) -> Table:
+    """A result as `cell`s; raises ValueError for one that is larger than allowed."""
+    found: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+        if len(found) >= max_rows or size > max_bytes:
+            raise ValueError(f"{engine}: results must have at most {max_rows} rows")
+        found.append(tuple(map(cell, row)))
+    return Table(columns, found)
 
-    Args:
-      gold, found: with rows of `cell`s.
-      ordered: their order counts.
-    """
+
+def equal(gold: Table, found: Table, ordered: bool) -> bool:
+    """Whether two results of `cell`s are equal; `ordered`: also in the order of their rows."""
     if gold.columns != found.columns or len(gold.rows) != len(found.rows):
         return False
     if ordered:
@@ -77,7 +86,7 @@ def equal(gold: Table, found: Table, ordered: bool) -> bool:
 def _without_common(
     first: Sequence[Sequence[Any]], second: Sequence[Sequence[Any]]
 ) -> tuple[list[Sequence[Any]], list[Sequence[Any]]]:
-    """What is left of two multisets when rows of equal keys have gone in pairs."""
+    """The rest of two multisets when rows of equal keys are removed in pairs."""
     left = []
     for rows, others in ((first, second), (second, first)):
         count = Counter(map(_key, others))

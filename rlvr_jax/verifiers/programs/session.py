@@ -1,11 +1,10 @@
 """One run of the sandbox: processes that hold the tests, processes that hold the program.
 
 A program of its own (`main`), inside the sandbox. Before it reads the tests it forks the process
-that the program will run in, so that nothing of them was ever in its memory; and what it says goes
-to a pipe that the program does not have, behind a word that the program does not know. Both are of
-one user: what keeps a program from reading its judge is that a process that is not dumpable cannot
-be looked into, and the sandbox's filter, which has no ptrace, no limits of others and no handles of
-others.
+that the program will run in, which so never has them in its memory. Its own messages go to a pipe
+that the program does not have, after a word that the program does not know. Both are of one user:
+a process that is not dumpable cannot be looked into, and the sandbox's filter has no ptrace, no
+limits of others and no handles of others.
 """
 
 import ctypes
@@ -25,8 +24,6 @@ from rlvr_jax.verifiers.programs.candidate import fork_on_demand
 from rlvr_jax.verifiers.programs.crossing import Gone
 from rlvr_jax.verifiers.programs.judge import Judge
 
-__all__ = ["MOST_SILENT", "PROGRAM", "main"]
-
 PROGRAM = "program.py"  # the file with the program
 MOST_SILENT = 2  # tests in a row that take all their time, behind which no other is run
 
@@ -35,10 +32,9 @@ def main() -> None:
     """Runs the tests that standard input holds; as many as the first argument says.
 
     Standard input: `nonce`, `tests`, `wall_seconds` and `cpu_seconds` of each test,
-    `total_seconds`. Standard output: a line with the nonce alone before anything of the program
-    runs, and for each test one with the nonce, its number, a word, and for a call that returned the
-    JSON text of its value; of several for a test the first counts. Argument 2 is the CPU time of a
-    process.
+    `total_seconds`. Standard output: a line with the nonce before anything of the program runs, and
+    for each test one with the nonce, its number, a word, and for a call that returned the JSON text
+    of its value; of several for a test the first counts. Argument 2 is the CPU time of a process.
     """
     count, cpu_seconds = map(int, sys.argv[1:3])
     if sys.platform == "linux":
@@ -79,13 +75,13 @@ def conduct(
     control: socket.socket,
     report: Callable[..., None],
 ) -> None:
-    """Runs one test after the other, as long as there is time, and until two in a row have used up
-    theirs without an answer: a program that loops is not waited for in every test.
+    """Runs one test after the other while there is time, until two in a row have used up theirs
+    without an answer: a program that loops is not waited for in every test.
 
     Args:
       job: as `main` reads it.
       channels: to the processes of the program, one for each test.
-      control: to who forks them.
+      control: to the process that forks them.
       report: takes the number of a test, a word and perhaps a text.
     """
     deadline = time.monotonic() + job["total_seconds"]

@@ -4,7 +4,7 @@
 
 The answer is the last ```lp fence behind the thinking, read by our own parser (`linear_program`);
 no code of the model runs, where the paper runs its Python. A text without variables is no model,
-whatever number it says. A solver that stops at its limit says nothing: no verdict. Needs the
+also if it has a number. A solver that stops at its limit gives no verdict. Needs the
 package `highspy`; without it there is no verdict either.
 
 Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in
@@ -23,16 +23,15 @@ from typing import Any
 
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
-from rlvr_jax.verifiers.programs.linear_program import LinearProgram, Unreadable, read_lp
+from rlvr_jax.verifiers.programs.expressions import Unreadable
+from rlvr_jax.verifiers.programs.linear_program import LinearProgram, read_lp
 
-__all__ = ["check", "extract", "solve"]
-
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 _OPEN = ("infeasible", "unbounded")
 
 
 def extract(response: str) -> str | None:
-    """The model of a response, None if it gives none."""
+    """The model of a response, None without one."""
     answer = behind_thinking(response)
     return None if answer is None else last_fence(answer, "lp")
 
@@ -63,7 +62,7 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Findi
     info = {"executes": 1.0}
     if isinstance(found, str) or not number:
         return Finding(float(found == wanted), model, str(found)[:20], info)
-    right = abs(wanted - found) / (abs(wanted) + 1) < TOLERANCE
+    right = abs(wanted - found) / (abs(wanted) + 1) < _TOLERANCE
     if gold.get("values"):
         info["values_hit"] = right * _hit(gold["values"], values)
     return Finding(float(right), f"{found:.9g}", "optimum", info)
@@ -71,10 +70,7 @@ def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Findi
 
 def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, Sequence[float]]:
     """The optimum and the values of its variables; "infeasible", "unbounded", or None at a limit.
-
-    Raises:
-      ModuleNotFoundError: `pip install highspy`.
-    """
+    Raises ModuleNotFoundError without `highspy`."""
     import highspy
     import numpy as np
 
@@ -103,7 +99,7 @@ def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, S
         "threads": 1,
         "parallel": "off",
         "time_limit": seconds,
-        "mip_rel_gap": TOLERANCE / 10,
+        "mip_rel_gap": _TOLERANCE / 10,
         "mip_abs_gap": 0.0,
     }.items():
         solver.setOptionValue(option, value)

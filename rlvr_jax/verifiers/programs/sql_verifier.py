@@ -2,9 +2,10 @@
 
 The answer is the last ```sql fence behind the last </think>, else the last <answer>…</answer>
 there. Right is the same number of columns and the same rows, as a multiset, or as a sequence where
-the right query has an ORDER BY outside quotes, comments and brackets. What is refused, fails or
-passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and told apart by info and stage; the
-paper's −1 for it is `reward = outcome − sql_error`. A right query that fails is no verdict.
+the right query has an ORDER BY outside quotes, comments and brackets. A query that is refused,
+fails or passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and told apart by info and
+stage; the paper's −1 for it is `reward = outcome − sql_error`. A right query that fails is no
+verdict.
 
 One small result is easy to guess: a gold lists several databases, and the rows have to agree on
 every one. BIRD's metric compares sets, where DISTINCT does not count.
@@ -27,9 +28,7 @@ from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs import duckdb_engine, sqlite_engine
 from rlvr_jax.verifiers.programs.result_tables import Table, equal
 
-__all__ = ["check", "extract", "is_ordered"]
-
-MAX_ROWS, MAX_BYTES = 10_000, 1_000_000
+_MAX_ROWS, _MAX_BYTES = 10_000, 1_000_000
 _MAX_CHARACTERS = 100_000
 # In this order: quotes hide comments, comments hide quotes.
 _HIDDEN = re.compile(
@@ -40,7 +39,7 @@ _HIDDEN = re.compile(
 
 
 def extract(response: str) -> str | None:
-    """The query of a response, None if it gives none."""
+    """The query of a response, None without one."""
     answer = behind_thinking(response)
     if answer is None:
         return None
@@ -67,8 +66,10 @@ def check(
     databases = _databases(gold)
     if databases is None:
         return Finding(None, stage="gold")
+    run, failures = sqlite_engine.run_sqlite, sqlite_engine.FAILURES
     try:
-        run, failures = _engine(engine)
+        if engine == "duckdb":
+            run, failures = duckdb_engine.run_duckdb, duckdb_engine.failures()
     except ModuleNotFoundError:
         return Finding(None, sql, "no engine")
     try:
@@ -121,17 +122,11 @@ def _texts(value: Any) -> Sequence[Any]:
     return [value] if isinstance(value, str) else value if isinstance(value, Sequence) else []
 
 
-def _engine(name: str) -> tuple[Callable[..., Table], tuple[type[BaseException], ...]]:
-    if name == "sqlite":
-        return sqlite_engine.run_sqlite, sqlite_engine.FAILURES
-    return duckdb_engine.run_duckdb, duckdb_engine.failures()
-
-
 def _tables(
     run: Callable[..., Table], sql: str, databases: Sequence[tuple[str, str]], seconds: float
 ) -> list[Table]:
     deadline = time.monotonic() + seconds
     return [
-        run(sql, setup, file, max(deadline - time.monotonic(), 0.001), MAX_ROWS, MAX_BYTES)
+        run(sql, setup, file, max(deadline - time.monotonic(), 0.001), _MAX_ROWS, _MAX_BYTES)
         for setup, file in databases
     ]

@@ -1,19 +1,18 @@
 """One query on a database that the query cannot change, in the sqlite of the standard library.
 
 The layers: the database is in memory or opened `mode=ro&immutable=1`; an authorizer allows reading,
-functions and recursion, less the functions that make or read what is large or outside; the engine's
-limits are low; a handler stops the query at a deadline; rows and bytes of the result are bounded.
+recursion, and functions that are neither large nor reach outside; the engine's limits are low; a
+handler stops the query at a deadline; rows and bytes of the result are bounded.
 
 One instruction of sqlite can run for minutes (LIKE with many %), so a time limit around the process
-is needed besides: a `WorkerPool`.
+is also needed: a `WorkerPool`.
 """
 
 import functools
 import sqlite3
 import time
-from collections.abc import Sequence
 
-from rlvr_jax.verifiers.programs.result_tables import Table, cell
+from rlvr_jax.verifiers.programs.result_tables import Table, fetched
 
 # Warning: several statements; ValueError: a null character; UnicodeError: half of a pair.
 FAILURES = (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError)
@@ -24,8 +23,8 @@ _ALLOWED = {
     sqlite3.SQLITE_RECURSIVE,
 }
 _REFUSED = {
-    *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),  # what is outside
-    *("randomblob", "zeroblob", "printf", "format"),  # what is large, in one instruction
+    *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),  # reach outside
+    *("randomblob", "zeroblob", "printf", "format"),  # make large values, in one instruction
 }
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
@@ -44,16 +43,14 @@ _STEPS = 1000  # instructions between two looks at the clock
 def run_sqlite(
     sql: str, setup: str, file: str, seconds: float, max_rows: int, max_bytes: int
 ) -> Table:
-    """The rows of one query.
+    """The rows of one query; raises one of `FAILURES` if it is refused, fails, or passes a limit.
 
     Args:
       sql: the query; one statement.
       setup: statements that fill the database, run without limits: they are the task's.
       file: path of a database to read instead; "" for one in memory.
       seconds: after which the query is stopped.
-      max_rows, max_bytes: of the result; one that is larger fails.
-    Raises:
-      One of `FAILURES`: the query is refused, fails, or passes a limit.
+      max_rows, max_bytes: of the result.
     """
     if file:
         connection = sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)
@@ -71,7 +68,8 @@ def run_sqlite(
         cursor = connection.execute(sql)
         if cursor.description is None:
             raise ValueError("run_sqlite: sql must be a query")
-        return _fetched(cursor, len(cursor.description), max_rows, max_bytes)
+        columns = len(cursor.description)
+        return fetched("run_sqlite", columns, cursor, max_rows, max_bytes)
     finally:
         connection.close()
 
@@ -93,14 +91,3 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
         return sqlite3.SQLITE_DENY
     refused = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
-
-
-def _fetched(cursor: sqlite3.Cursor, columns: int, max_rows: int, max_bytes: int) -> Table:
-    rows: list[Sequence[object]] = []
-    size = 0
-    for row in cursor:
-        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
-        if len(rows) >= max_rows or size > max_bytes:
-            raise ValueError(f"run_sqlite: results must have at most {max_rows} rows")
-        rows.append(tuple(map(cell, row)))
-    return Table(columns, rows)

@@ -50,39 +50,27 @@ class Malformed(ValueError):
 
 
 def check(response: str, gold: Mapping[str, Any]) -> Finding:
-    """The similarity, 0 for what the paper rewards with −1 (info "malformed" says which).
+    """The similarity, 0 where the paper's reward is −1 (info "malformed").
 
     Args:
-      response: the whole of it, tags included.
+      response: all of it, tags included.
       gold: {"files": texts by path before the change, "oracle": the changed ones after it}.
     """
-    texts = [gold.get("files"), gold.get("oracle")] if isinstance(gold, Mapping) else [None]
-    if not all(isinstance(t, Mapping) and all(map(_is_text, t.values())) for t in texts):
-        return Finding(None, stage="gold")
-    files, oracle = texts
+    files, oracle = map(gold.get, ("files", "oracle")) if isinstance(gold, Mapping) else (0, 0)
+    for texts in (files, oracle):
+        if not (isinstance(texts, Mapping) and all(isinstance(t, str) for t in texts.values())):
+            return Finding(None, stage="gold")
     try:
         new = edited(response, files)
     except Malformed as error:
         return Finding(0.0, None, str(error), {"malformed": 1.0, "exact": 0.0})
     exact = {**files, **new} == {**files, **oracle}
-    return Finding(
-        similarity(files, new, oracle),
-        ", ".join(new),
-        "diff",
-        {"malformed": 0.0, "exact": float(exact)},
-    )
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    info = {"malformed": 0.0, "exact": float(exact)}
+    return Finding(similarity(files, new, oracle), ", ".join(new), "diff", info)
 
 
 def edited(response: str, files: Mapping[str, str]) -> dict[str, str]:
-    """The files that a response edits, after its edits.
-
-    Raises:
-      Malformed: tags, thought, or an edit are not as they must be.
-    """
+    """The files that a response edits, after its edits; raises `Malformed`."""
     if any(response.count(tag) != 1 for tag in _TAGS):
         raise Malformed("tags")
     thought = response.partition("<think>")[2].partition("</think>")[0]
@@ -117,9 +105,8 @@ def _edits(solution: str) -> list[tuple[str, str, str]]:
         end = solution.find(_END, middle + len(_MIDDLE)) if middle >= 0 else -1
         if end < 0:
             break
-        edits.append(
-            (match[1], solution[match.end() : middle], solution[middle + len(_MIDDLE) : end])
-        )
+        search, new = solution[match.end() : middle], solution[middle + len(_MIDDLE) : end]
+        edits.append((match[1], search, new))
         position = seen = end + len(_END)
     return edits
 
@@ -130,21 +117,18 @@ def similarity(
     """Mean similarity of the changes over the files that either alters; 1 if neither does.
 
     Args:
-      files: texts before, by path; one that is missing is empty.
-      predicted, oracle: texts after, of the files that were edited.
+      files: texts before, by path; a missing one is empty.
+      predicted, oracle: texts after, of the edited files.
     """
     changes = [
         {path: diff for path, text in new.items() if (diff := _diff(files.get(path, ""), text))}
         for new in (predicted, oracle)
     ]
     paths = sorted({*changes[0], *changes[1]})
-    ratios = [
-        _ratio(*(change[path] for change in changes))
-        if all(path in change for change in changes)
-        else 0.0
-        for path in paths
-    ]
-    return sum(ratios) / len(ratios) if ratios else 1.0
+    predicted, oracle = changes
+    both = [path for path in paths if path in predicted and path in oracle]
+    total = sum(_ratio(predicted[path], oracle[path]) for path in both)
+    return total / len(paths) if paths else 1.0
 
 
 def _diff(old: str, new: str) -> list[str]:

@@ -18,10 +18,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
-from rlvr_jax.verifiers.programs.expressions import Instruction, Unreadable, postfix
+from rlvr_jax.verifiers.programs.expressions import OPERATIONS, Instruction, Unreadable, postfix
 
 _MAX_CHARACTERS = 500
 _MAX_CONSTANTS = 10
@@ -35,7 +37,7 @@ _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt")
 
 
 def extract(response: str) -> str | None:
-    """What the last <answer>…</answer> behind the thinking holds."""
+    """The content of the last <answer>…</answer> after the thinking."""
     answer = behind_thinking(response)
     return None if answer is None else in_tag(answer)
 
@@ -71,15 +73,11 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
     """Mean absolute relative error on the test part, constants fitted to the training part.
 
     Args:
-      equation: a text.
+      equation: a text; raises `Unreadable` outside of the grammar over these inputs.
       x_train, x_test: arrays [N, inputs]; y_train, y_test: arrays [N].
     Returns:
       NaN if a prediction is not finite.
-    Raises:
-      Unreadable: no equation of the grammar over these inputs.
     """
-    import numpy as np
-
     program, names = _program(equation, x_train.shape[1])
     constants = _fitted(program, names, x_train, y_train)
     kept = y_test != 0
@@ -91,8 +89,6 @@ def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_tes
 
 
 def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:
-    import numpy as np
-
     try:
         arrays = [
             np.asarray(gold[part], float) for part in ("x_train", "y_train", "x_test", "y_test")
@@ -107,11 +103,8 @@ def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:
 
 
 def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[str]]:
-    """The postfix form and the names of its constants.
-
-    Raises:
-      Unreadable: something is outside of the grammar.
-    """
+    """The postfix form and the names of its constants; raises `Unreadable` outside of the
+    grammar."""
     if len(equation) > _MAX_CHARACTERS:
         raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters wanted")
     program = postfix(equation)
@@ -136,9 +129,7 @@ def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[st
 
 
 def _predict(program: Sequence[Instruction], names: Sequence[str], constants: Any, x: Any) -> Any:
-    """Predictions [N] for inputs [N, inputs]; what is undefined is NaN."""
-    import numpy as np
-
+    """Predictions [N] for inputs [N, inputs]; NaN where they are undefined."""
     given = dict(zip(names, constants, strict=True))
     stack: list[Any] = []
     with np.errstate(all="ignore"):
@@ -154,23 +145,12 @@ def _predict(program: Sequence[Instruction], names: Sequence[str], constants: An
                 stack.append(-stack.pop())
             else:
                 right, left = stack.pop(), stack.pop()
-                stack.append(_OPERATIONS[kind](left, right))
+                stack.append(OPERATIONS[kind](left, right))
     return np.broadcast_to(stack[0], len(x))
-
-
-_OPERATIONS = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
-    "/": lambda left, right: left / right,
-    "^": lambda left, right: left**right,
-}
 
 
 def _fitted(program: Sequence[Instruction], names: Sequence[str], x: Any, y: Any) -> Any:
     """The constants of the lowest squared error on the training part."""
-    import numpy as np
-
     if not names:
         return np.zeros(0)
     from scipy.optimize import least_squares

@@ -11,24 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from rlvr_jax.verifiers.programs.code import check
 
 _FUNCTION = "def add(a, b):\n    return a + b\n"
+_CALLS = [{"kind": "call", "function": "add", "args": [1, n], "value": 1 + n} for n in range(8)]
+_LOOP = "for n in range(8):\n    assert add(1, n) == 1 + n"
+_ASSERTS = [{"kind": "assert", "code": f"assert add(1, {n}) == {1 + n}"} for n in range(8)]
 _CASES = {
     "io, 1 test": ("print(int(input()) + 1)", [{"kind": "io", "in": "2\n", "out": "3\n"}]),
-    "call, 1 test": (
-        _FUNCTION,
-        [{"kind": "call", "function": "add", "args": [1, 2], "value": 3}],
-    ),
-    "call, 8 tests": (
-        _FUNCTION,
-        [{"kind": "call", "function": "add", "args": [1, n], "value": 1 + n} for n in range(8)],
-    ),
-    "assert, 1 test of 8": (
-        _FUNCTION,
-        [{"kind": "assert", "code": "for n in range(8):\n    assert add(1, n) == 1 + n"}],
-    ),
-    "assert, 8 tests": (
-        _FUNCTION,
-        [{"kind": "assert", "code": f"assert add(1, {n}) == {1 + n}"} for n in range(8)],
-    ),
+    "call, 1 test": (_FUNCTION, _CALLS[:1]),
+    "call, 8 tests": (_FUNCTION, _CALLS),
+    "assert, 1 test of 8": (_FUNCTION, [{"kind": "assert", "code": _LOOP}]),
+    "assert, 8 tests": (_FUNCTION, _ASSERTS),
 }
 _ENDLESS = "while True: pass"
 

@@ -1,43 +1,44 @@
 """Engines that read model text run in the sandbox; one of its servers serves this process.
 
 A check that uses them runs in this process, not in a `WorkerPool`, whose workers may start nothing:
-what is hostile has the sandbox's limits. Where the machine has nothing to keep programs in, nothing
-runs and there is no verdict.
+the sandbox limits hostile texts. Where the machine has no sandbox there is no verdict.
 """
 
-import functools
 import importlib.util
-import os
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.sandbox import Limits, Outcome, Sandbox
+from rlvr_jax.sandbox import Limits, Outcome, shared
 
-_PATIENCE = 8
-
-
-@functools.cache
-def _sandbox() -> Sandbox:
-    return Sandbox(workers=os.cpu_count() or 1)
+_PATIENCE = 8  # wall time for a second of CPU time, on a busy machine
 
 
-def in_sandbox(run: Callable[[Sandbox], Outcome]) -> Outcome | None:
-    """The outcome of a program; None if none could be had, which says nothing about the program.
+def run_engine(
+    source: str,
+    seconds: float,
+    *,
+    stdin: str = "",
+    argv: Sequence[str] = (),
+    files: Mapping[str, str] | None = None,
+    **limits: Any,
+) -> Outcome | None:
+    """The outcome of a program; None if there is none, which says nothing about the program.
 
-    Engines compute and do not wait. One that the wall limit of `limits` ended was not given its
-    CPU time, as on a machine with too much to do; that is no outcome either.
+    Engines compute and do not wait. One that the wall limit ended did not get its CPU time, as on
+    a machine with too much to do; that is no outcome either.
+
+    Args:
+      source, stdin, argv, files: as in `Sandbox.run`.
+      seconds: CPU time.
+      limits: further `Limits`.
     """
+    bounds = Limits(cpu_seconds=seconds, wall_seconds=_PATIENCE * seconds, **limits)
     try:
-        outcome = run(_sandbox())
+        outcome = shared().run(source, stdin, argv, files, bounds)
     except RuntimeError:  # nothing here keeps a program in
         return None
     return None if outcome.reason in ("lost", "wall") else outcome
-
-
-def limits(seconds: float, **others: Any) -> Limits:
-    """Limits of an engine: CPU time, and of wall time what a busy machine makes of it."""
-    return Limits(cpu_seconds=seconds, wall_seconds=_PATIENCE * seconds, **others)
 
 
 def package_folder(name: str) -> Path | None:

@@ -1,16 +1,16 @@
 """Tests of a Python program, run in the sandbox.
 
-A test is a dictionary, its kind says how it is run:
+A test is a dictionary, its kind is the way to run it:
 
-  io      the program as a whole, for itself: `in` is what it reads, `out` what it prints;
+  io      the program as a whole, which reads `in` and prints `out`;
   call    `function` called with `args`, whose JSON text comes back and is compared here with
           `value`;
   assert  `code` that runs in a process of its own (`judge`) and calls the program's functions in
-          another. Further keys: `setup`, what the prompt defines; `function`, the name among these
-          that the program has to define.
+          another. Further keys: `setup`, definitions of the prompt; `function`, the name among
+          these that the program has to define.
 
 All tests of the last two kinds go in one run of the sandbox, each with fresh processes. A test that
-passed its wall limit is run once more, as the machine may have been busy. Behind two in a row that
+passed its wall limit is run once more, as the machine may have been busy. After two in a row that
 took all their time no other is run, and none of those is passed: a program that loops is not waited
 for in every test.
 """
@@ -30,10 +30,8 @@ from rlvr_jax.sandbox import Limits, Outcome, Sandbox
 from rlvr_jax.verifiers.programs import candidate, crossing, judge, library, remote, session
 from rlvr_jax.verifiers.programs.outputs import same_output, same_value
 
-__all__ = ["Bounds", "NoVerdict", "encoded", "is_utf8", "run_tests"]
-
 PASSED, LATE = "passed", "time"
-_OURS = 4  # processes of ours beside the program's: judge, judge of a test, and what forks
+_OURS = 4  # processes of ours beside the program's: judge, judge of a test, and the forking one
 _MARGIN = 2.0  # seconds for the start and the end of a run
 _OPEN_FILES = 128
 _MOST_PROGRAM = 2**20  # characters
@@ -50,60 +48,33 @@ class NoVerdict(Exception):
     """Nothing could be run; the sentence says why."""
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What the tests of one program may use.
-
-    Fields:
-      wall_seconds, cpu_seconds: of a test.
-      total_seconds: of all; tests that are not reached by then are not passed.
-      memory_mb: of a test.
-      packages: installed packages that the program may import.
-    Raises:
-      ValueError: a field out of range.
-    """
-
-    wall_seconds: float = 4.0
-    cpu_seconds: float = 3.0
-    total_seconds: float = 20.0
-    memory_mb: int = 512
-    packages: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.total_seconds > 0:
-            raise ValueError(f"code: total_seconds must be more than 0, got {self.total_seconds}")
-        self.limits()
-
-    def limits(self) -> Limits:
-        """Those of one test that runs alone."""
-        return Limits(
-            wall_seconds=self.wall_seconds,
-            cpu_seconds=self.cpu_seconds,
-            memory_mb=self.memory_mb,
-            packages=self.packages,
-        )
-
-
 def run_tests(
-    sandbox: Sandbox, program: str, tests: Sequence[Mapping[str, Any]], bounds: Bounds
+    sandbox: Sandbox,
+    program: str,
+    tests: Sequence[Mapping[str, Any]],
+    limits: Limits,
+    total_seconds: float = 20.0,
 ) -> list[str]:
     """A word for each test: "passed", or why not.
 
+    Args:
+      limits: of a test.
+      total_seconds: of all; tests that are not reached by then are not passed.
     Raises:
       NoVerdict: nothing here keeps a program in, or the sandbox was lost.
     """
     if len(program) > _MOST_PROGRAM or not is_utf8(program):
         return ["program"] * len(tests)
-    deadline = time.monotonic() + bounds.total_seconds
+    trial = _Trial(sandbox, program, tests, limits, time.monotonic() + total_seconds)
     words: dict[int, str] = {}
     todo = list(range(len(tests)))
     for _ in range(2):
         calls = [number for number in todo if tests[number]["kind"] != "io"]
-        words |= _together(sandbox, program, tests, calls, bounds, deadline)
+        words |= trial.together(calls)
         silent = 0
         for number in sorted({*todo} - {*calls}):
-            if time.monotonic() < deadline and silent < session.MOST_SILENT:
-                words[number] = _alone(sandbox, program, tests[number], bounds)
+            if trial.left() > 0 and silent < session.MOST_SILENT:
+                words[number] = trial.alone(tests[number])
                 silent = silent + 1 if words[number] in (LATE, "cpu") else 0
         todo = [number for number in todo if words.get(number) == LATE]
     return [words.get(number, LATE) for number in range(len(tests))]
@@ -118,89 +89,98 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def _alone(sandbox: Sandbox, program: str, test: Mapping[str, Any], bounds: Bounds) -> str:
-    outcome = _run(sandbox, program, test["in"], {}, (), bounds.limits())
-    if outcome.reason:
-        return LATE if outcome.reason == "wall" else outcome.reason
-    if outcome.status:
-        return "status"
-    same = same_output(outcome.stdout, test["out"], test.get("tolerance"))
-    return PASSED if same else "output"
+@dataclass(frozen=True)
+class _Trial:
+    """A program and its tests, until a deadline of the monotonic clock."""
 
+    sandbox: Sandbox
+    program: str
+    tests: Sequence[Mapping[str, Any]]
+    limits: Limits
+    deadline: float
 
-def _together(
-    sandbox: Sandbox,
-    program: str,
-    tests: Sequence[Mapping[str, Any]],
-    todo: Sequence[int],
-    bounds: Bounds,
-    deadline: float,
-) -> dict[int, str]:
-    """Tests that call the program.
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self.deadline - time.monotonic()
 
-    A run that ended early is gone on from: behind the test that passed a limit of the whole run, or
-    that ended a run which began with it.
-    """
-    words: dict[int, str] = {}
-    while (left := deadline - time.monotonic()) > 0 and todo:
-        outcome, lines = _judged(sandbox, program, [tests[n] for n in todo], bounds, left)
-        for number, (word, text) in zip(todo, lines, strict=False):
-            words[number] = word
-            if word == "value":
-                test = tests[number]
-                same = same_value(text, test["value"], test.get("tolerance"))
-                words[number] = PASSED if same else word
-        todo = todo[len(lines) :]
-        if outcome.status == 0:
-            break  # the judge has done all it had time for
-        if todo and (outcome.reason or not lines):
-            words[todo[0]] = LATE if outcome.reason == "wall" else outcome.reason or "ended"
-            todo = todo[1:]
-    return words
+    def alone(self, test: Mapping[str, Any]) -> str:
+        """The word for a test of the program as a whole."""
+        outcome = self._run(self.program, test["in"], (), {}, self.limits)
+        if outcome.reason:
+            return LATE if outcome.reason == "wall" else outcome.reason
+        if outcome.status:
+            return "status"
+        same = same_output(outcome.stdout, test["out"], test.get("tolerance"))
+        return PASSED if same else "output"
 
+    def together(self, todo: Sequence[int]) -> dict[int, str]:
+        """The words for tests that call the program. A run that ended early continues after the
+        test that passed a limit of the whole run, or that ended a run which began with it."""
+        words: dict[int, str] = {}
+        while (left := self.left()) > 0 and todo:
+            outcome, lines = self._judged([self.tests[n] for n in todo], left)
+            for number, (word, text) in zip(todo, lines, strict=False):
+                words[number] = word
+                if word == "value":
+                    test = self.tests[number]
+                    same = same_value(text, test["value"], test.get("tolerance"))
+                    words[number] = PASSED if same else word
+            todo = todo[len(lines) :]
+            if outcome.status == 0:
+                break  # the judge has done all it had time for
+            if todo and (outcome.reason or not lines):
+                words[todo[0]] = LATE if outcome.reason == "wall" else outcome.reason or "ended"
+                todo = todo[1:]
+        return words
 
-def _judged(
-    sandbox: Sandbox,
-    program: str,
-    tests: Sequence[Mapping[str, Any]],
-    bounds: Bounds,
-    seconds: float,
-) -> tuple[Outcome, list[tuple[str, str]]]:
-    """What the judge said of the tests, as far as it came."""
-    count = len(tests)
-    cpu = -(-bounds.cpu_seconds // 1)
-    limits = replace(
-        bounds.limits(),
-        wall_seconds=min(seconds, count * bounds.wall_seconds) + _MARGIN,
-        cpu_seconds=2 * count * cpu + _MARGIN,
-        processes=Limits().processes + _OURS,
-        open_files=_OPEN_FILES,
-        output_bytes=count * (judge.MOST_TEXT + 100),
-    )
-    nonce = secrets.token_hex(16)
-    job = {
-        "nonce": nonce,
-        "tests": [_told(test) for test in tests],
-        "wall_seconds": bounds.wall_seconds,
-        "cpu_seconds": bounds.cpu_seconds,
-        "total_seconds": seconds,
-    }
-    files = {session.PROGRAM: program}
-    argv = [str(count), str(int(cpu))]
-    outcome = _run(sandbox, _harness(), json.dumps(job), files, argv, limits)
-    first, *said = outcome.stdout.split("\n")
-    if first != nonce:
-        raise NoVerdict(f"the judge did not start: {outcome.reason or outcome.stderr}")
-    lines: list[tuple[str, str]] = []
-    for line in said:
-        start, *rest = line.split(" ", 3)
-        if start == nonce and len(rest) == 3 and rest[0] == str(len(lines)):
-            lines.append((rest[1], rest[2]))
-    return outcome, lines
+    def _judged(
+        self, tests: Sequence[Mapping[str, Any]], seconds: float
+    ) -> tuple[Outcome, list[tuple[str, str]]]:
+        """The judge's words and texts for the tests, as far as it came."""
+        count, one = len(tests), self.limits
+        cpu = -(-one.cpu_seconds // 1)
+        limits = replace(
+            one,
+            wall_seconds=min(seconds, count * one.wall_seconds) + _MARGIN,
+            cpu_seconds=2 * count * cpu + _MARGIN,
+            processes=one.processes + _OURS,
+            open_files=_OPEN_FILES,
+            output_bytes=count * (judge.MOST_TEXT + 100),
+        )
+        nonce = secrets.token_hex(16)
+        job = {
+            "nonce": nonce,
+            "tests": [_told(test) for test in tests],
+            "wall_seconds": one.wall_seconds,
+            "cpu_seconds": one.cpu_seconds,
+            "total_seconds": seconds,
+        }
+        files = {session.PROGRAM: self.program}
+        argv = [str(count), str(int(cpu))]
+        outcome = self._run(_harness(), json.dumps(job), argv, files, limits)
+        first, *said = outcome.stdout.split("\n")
+        if first != nonce:
+            raise NoVerdict(f"the judge did not start: {outcome.reason or outcome.stderr}")
+        lines: list[tuple[str, str]] = []
+        for line in said:
+            start, *rest = line.split(" ", 3)
+            if start == nonce and len(rest) == 3 and rest[0] == str(len(lines)):
+                lines.append((rest[1], rest[2]))
+        return outcome, lines
+
+    def _run(self, *arguments: Any) -> Outcome:
+        """`Sandbox.run`, where an outcome says something about the program."""
+        try:
+            outcome = self.sandbox.run(*arguments)
+        except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here
+            raise NoVerdict(str(error)) from error
+        if outcome.reason == "lost":
+            raise NoVerdict(f"the sandbox was lost: {outcome.stderr}")
+        return outcome
 
 
 def _told(test: Mapping[str, Any]) -> dict[str, Any]:
-    """What the judge is told of a test."""
+    """The part of a test that the judge receives."""
     told = {key: test[key] for key in ("kind", "code", "setup", "function") if key in test}
     return told | ({"args": encoded(test["args"])} if "args" in test else {})
 
@@ -212,23 +192,6 @@ def encoded(value: Any) -> Any:
 
 def _no_handle(kind: str, number: int) -> Any:
     raise TypeError(f"a test must be a JSON value, got a handle on {kind} {number}")
-
-
-def _run(
-    sandbox: Sandbox,
-    source: str,
-    stdin: str,
-    files: Mapping[str, str],
-    argv: Sequence[str],
-    limits: Limits,
-) -> Outcome:
-    try:
-        outcome = sandbox.run(source, stdin, argv, files, limits)
-    except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here
-        raise NoVerdict(str(error)) from error
-    if outcome.reason == "lost":
-        raise NoVerdict(f"the sandbox was lost: {outcome.stderr}")
-    return outcome
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from rlvr_jax.verifiers.programs.tools import in_sandbox, limits
+from rlvr_jax.verifiers.programs.tools import run_engine
 from rlvr_jax.verifiers.programs.verilog_text import Module, renamed
 
 _ALL_INPUTS = 12  # bits whose values are all tried
@@ -40,9 +40,7 @@ def is_installed() -> bool:
     return all(map(shutil.which, ("iverilog", "vvp")))
 
 
-def run_simulation(
-    gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float
-) -> str:
+def compare(gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float) -> str:
     """ "equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
 
     Args:
@@ -63,10 +61,8 @@ def _simulated(gold: str, gold_top: Module, answer: str, answer_top: Module, sec
         "bench.v": _bench(secret, gold_top, answer_top),
     }
     read = [shutil.which("iverilog"), shutil.which("vvp"), _SHELL, *_libraries()]
-    bounds = limits(seconds, memory_mb=_MEMORY_MB, processes=32, read=tuple(map(str, read)))
-    outcome = in_sandbox(
-        lambda sandbox: sandbox.run(_RUN, argv=[f"{secret}_b", secret], files=files, limits=bounds)
-    )
+    bounds = {"memory_mb": _MEMORY_MB, "processes": 32, "read": tuple(map(str, read))}
+    outcome = run_engine(_RUN, seconds, argv=[f"{secret}_b", secret], files=files, **bounds)
     if outcome is None:
         return "undecided"
     said = [line for line in outcome.stdout.splitlines() if line.startswith(secret)]

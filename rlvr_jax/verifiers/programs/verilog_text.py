@@ -1,4 +1,4 @@
-"""Verilog as text: what is refused before a tool sees it, the top module, and its ports.
+"""Verilog as text: refused before a tool reads it, its top module, and its ports.
 
 Tools get the text without comments and attributes, which is the text that was looked at. In an
 answer any $name but $signed, $unsigned and $clog2 is refused, any directive but `timescale and
@@ -6,6 +6,7 @@ answer any $name but $signed, $unsigned and $clog2 is refused, any directive but
 linear in the text, as it is done in the caller's process.
 """
 
+import itertools
 import re
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ class Module(NamedTuple):
     Fields:
       name: as declared.
       ports: (name, direction, range as written without blanks), as a set.
-      body: what stands between its name and its end.
+      body: the text between its name and its end.
     """
 
     name: str
@@ -133,7 +134,7 @@ def _without_locals(body: str) -> str:
 
 
 def _brackets(header: str) -> list[str]:
-    """What stands in the outermost brackets: parameters, if any, and ports."""
+    """The contents of the outermost brackets: parameters, if any, and ports."""
     found, depth, start = [], 0, 0
     for place, sign in enumerate(header):
         if sign == "(":
@@ -167,10 +168,6 @@ def _declared(text: str) -> list[tuple[str, str, str]]:
 
 def _split(text: str) -> list[str]:
     """At the commas outside of brackets."""
-    items, depth, start = [], 0, 0
-    for place, sign in enumerate(text):
-        depth += (sign in "([{") - (sign in ")]}")
-        if sign == "," and depth == 0:
-            items.append(text[start:place])
-            start = place + 1
-    return [*items, text[start:]]
+    depths = itertools.accumulate((sign in "([{") - (sign in ")]}") for sign in text)
+    commas = [n for n, depth in enumerate(depths) if depth == 0 and text[n] == ","]
+    return [text[a + 1 : b] for a, b in itertools.pairwise([-1, *commas, len(text)])]

@@ -6,8 +6,8 @@ gold's (name, direction, range as written), and equal outputs at all times, X an
 values.
 
 Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The
-first that is here and decides counts; where none does there is no verdict. What is refused as a
-text (`verilog_text`) is worth 0 without any.
+first that is here and decides counts; where none does there is no verdict. A text that is refused
+(`verilog_text`) is worth 0 without any.
 
 Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
 """
@@ -20,17 +20,17 @@ from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs import verilog_simulation, verilog_yosys
 from rlvr_jax.verifiers.programs.verilog_text import modules, plain, refused, top_module
 
-ENGINES = ("pyosys", "iverilog")
+_ENGINES = {"pyosys": verilog_yosys, "iverilog": verilog_simulation}
+ENGINES = tuple(_ENGINES)
 _TAGS = re.compile(r"</?(?:think|answer)>")
 _WANTED = ["<think>", "</think>", "<answer>", "</answer>"]
 
 
 def extract(response: str, *, tags: bool = True) -> str | None:
-    """The code of a response, "" for an empty fence; None if it gives none.
+    """The code of a response, "" for an empty fence; None without code.
 
     Args:
-      response: text.
-      tags: the four tags must be there; without, the fence may stand anywhere behind the thinking.
+      tags: the four tags are required; False: the fence may be anywhere after the thinking.
     """
     answer = behind_thinking(response)
     if tags:
@@ -42,8 +42,7 @@ def extract(response: str, *, tags: bool = True) -> str | None:
 
 def installed() -> tuple[str, ...]:
     """The engines that are here."""
-    here = (verilog_yosys.is_installed(), verilog_simulation.is_installed())
-    return tuple(name for name, found in zip(ENGINES, here, strict=True) if found)
+    return tuple(name for name, engine in _ENGINES.items() if engine.is_installed())
 
 
 def check(
@@ -94,10 +93,7 @@ def _compared(
         return 0.0, "ports"
     stage = "no engine"
     for engine in engines:
-        if engine == "pyosys":
-            said = verilog_yosys.run_yosys(gold, wanted.name, code, top.name, seconds)
-        else:
-            said = verilog_simulation.run_simulation(gold, wanted, code, top, seconds)
+        said = _ENGINES[engine].compare(gold, wanted, code, top, seconds)
         stage = f"{engine}: {said}"
         if said in ("equal", "differ", "malformed"):
             return float(said == "equal"), stage

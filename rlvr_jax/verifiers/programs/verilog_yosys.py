@@ -4,17 +4,18 @@ Both are elaborated, flattened, and joined to a circuit that says whether any ou
 Z counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
 edge becomes a step (`clk2fflogic`), so that asynchronous resets and other edges are seen; first a
 difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries
-to prove that there is none. What neither settles is undecided.
+to prove that there is none. Without either the result is undecided.
 """
 
 import secrets
 
-from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
+from rlvr_jax.verifiers.programs.tools import package_folder, run_engine
+from rlvr_jax.verifiers.programs.verilog_text import Module
 
 _STEPS = 24
 _MEMORY_MB = 2048
-# A failed proof ends Yosys' process, hence the fork; a file says that a difference was found. What
-# Yosys prints goes nowhere: names of the answer stand in it.
+# A failed proof ends Yosys' process, hence the fork; a file reports a difference. The output of
+# Yosys goes nowhere: it has names of the answer.
 _PROVE = """
 import os, sys
 secret, gold, answer, steps, seconds = sys.argv[1:]
@@ -63,18 +64,17 @@ def is_installed() -> bool:
     return package_folder("pyosys") is not None
 
 
-def run_yosys(gold: str, gold_top: str, answer: str, answer_top: str, seconds: float) -> str:
-    """ "equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
-
-    Args:
-      gold, answer: plain sources; gold_top, answer_top: names of their top modules.
-      seconds: CPU time of the whole run.
-    """
+def compare(gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float) -> str:
+    """As `verilog_simulation.compare`."""
     secret = secrets.token_hex(16)
-    argv = [secret, gold_top, answer_top, str(_STEPS), str(max(int(seconds / 3), 1))]
-    bounds = limits(seconds, memory_mb=_MEMORY_MB, packages=("pyosys",))
-    files = {"gold.v": gold, "answer.v": answer}
-    outcome = in_sandbox(lambda sandbox: sandbox.run(_PROVE, argv=argv, files=files, limits=bounds))
+    outcome = run_engine(
+        _PROVE,
+        seconds,
+        argv=[secret, gold_top.name, answer_top.name, str(_STEPS), str(max(int(seconds / 3), 1))],
+        files={"gold.v": gold, "answer.v": answer},
+        memory_mb=_MEMORY_MB,
+        packages=("pyosys",),
+    )
     if outcome is None:
         return "undecided"
     said = [line.split(" ")[1] for line in outcome.stdout.splitlines() if line.startswith(secret)]

@@ -5,5 +5,5 @@
   `binario`, `kakurasu`, `skyscraper`, `magic_square`, `light_up`, `star_battle`, `hitori`,
   `slant`, `minesweeper`, `campsite`, `hamiltonian`, `maze`, `sliding`, `stack_permutation`,
   `tic_tac_toe`, `zebra`, a file each with `LEVELS`, `generate` and `check`.
-`board`, `notation`: what they share: cells and neighbours; how answers are read.
+`board`: questions, cells and neighbours; `notation`: readers of answers.
 """

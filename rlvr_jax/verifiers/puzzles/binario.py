@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
 # Side and open cells.
 LEVELS = ((4, 8), (6, 18), (8, 36))
 
-RULES = (
+_RULES = (
     "Fill the open cells (.) with 0 and 1, so that every row and every column has as many 0 as 1"
     " and nowhere three equal numbers next to each other. Two rows or columns may be equal."
 )
@@ -22,30 +20,18 @@ RULES = (
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether all lines are balanced and without three in a row, and the given cells stay."""
-    grid, given = read_grid(answer), gold["grid"]
-    if grid is None or list(map(len, grid)) != list(map(len, given)):
-        return False
-    pairs = [
-        pair
-        for row, wanted in zip(grid, given, strict=True)
-        for pair in zip(row, wanted, strict=True)
-    ]
-    kept = all(wanted in (None, cell) for cell, wanted in pairs)
-    return kept and all(map(_legal, [*grid, *zip(*grid, strict=True)]))
+    grid = read_filled(answer, gold["grid"])
+    return grid is not None and all(map(_legal, [*grid, *zip(*grid, strict=True)]))
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, num_open = LEVELS[level - 1]
     solution = _filled(random, side, [])
     grid: list[list[int | None]] = [list(row) for row in solution]
     for cell in random.sample(range(side * side), num_open):
         grid[cell // side][cell % side] = None
-    return Puzzle(
-        ask(RULES, show_grid(grid), "the whole grid, a row a line, blanks between cells"),
-        {"task": "binario", "grid": grid},
-        show_grid(solution),
-    )
+    board, solved = show_grid(grid), show_grid(solution)
+    return puzzle("binario", _RULES, board, f"the whole grid, {GRID}", solved, grid=grid)
 
 
 def _legal(line: Sequence[int]) -> bool:

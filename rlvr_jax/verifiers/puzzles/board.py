@@ -1,5 +1,6 @@
-"""What puzzles on boards share: a cell, its neighbours, connected sets, Latin squares."""
+"""Boards of puzzles: cells, neighbours, connected sets, Latin squares."""
 
+import itertools
 from collections.abc import Iterable
 from random import Random
 from typing import Any, NamedTuple
@@ -13,8 +14,8 @@ class Puzzle(NamedTuple):
     Fields:
       question: rules, instance and form of the answer, for the policy.
       instance: JSON object that the check reads; "task" names the puzzle.
-      solution: a right answer in the form that the question asks for.
-      wrong: a wrong one, where the solution of another puzzle may be right; "": none is known.
+      solution: a correct answer in the form that the question asks for.
+      wrong: an incorrect one, where the solution of another puzzle may be correct; "": none known.
     """
 
     question: str
@@ -23,47 +24,54 @@ class Puzzle(NamedTuple):
     wrong: str = ""
 
 
+def puzzle(
+    task: str, rules: str, board: str, form: str, solution: str, wrong: str = "", /, **instance: Any
+) -> Puzzle:
+    """A puzzle whose question is rules, board, and the form of the answer."""
+    form = f"Answer in a fenced block (```) that holds nothing but {form}."
+    return Puzzle(f"{rules}\n\n{board}\n\n{form}", {"task": task, **instance}, solution, wrong)
+
+
 def inside(cells: Iterable[Cell], rows: int, columns: int) -> bool:
     """Whether all cells are on a board; they are counted from 0."""
     return all(0 <= row < rows and 0 <= column < columns for row, column in cells)
 
 
-def beside(cell: Cell, rows: int, columns: int) -> list[Cell]:
-    """The cells of a board that share a side with a cell."""
+def beside(cell: Cell) -> list[Cell]:
+    """The cells that share a side with a cell, on the board or not."""
     row, column = cell
-    near = [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
-    return [each for each in near if inside([each], rows, columns)]
+    return [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
 
 
-def around(cell: Cell, rows: int, columns: int) -> list[Cell]:
-    """The cells of a board that share a side or a corner with a cell."""
+def around(cell: Cell) -> list[Cell]:
+    """The cells that share a side or a corner with a cell, on the board or not."""
     row, column = cell
-    return [
-        (r, c)
-        for r in range(max(row - 1, 0), min(row + 2, rows))
-        for c in range(max(column - 1, 0), min(column + 2, columns))
-        if (r, c) != cell
-    ]
+    near = itertools.product(range(row - 1, row + 2), range(column - 1, column + 2))
+    return [each for each in near if each != cell]
 
 
-def connected(cells: set[Cell], rows: int, columns: int) -> bool:
-    """Whether one can walk between all cells over common sides; true of no cell."""
-    reached = set(list(cells)[:1])
-    border = list(reached)
-    while border:
-        for cell in beside(border.pop(), rows, columns):
-            if cell in cells and cell not in reached:
-                reached.add(cell)
-                border.append(cell)
-    return reached == cells
+def reached(start: Cell, cells: set[Cell]) -> dict[Cell, Cell | None]:
+    """The cells that are connected with a start over common sides, nearest first, each with the
+    cell before it on a shortest way."""
+    before: dict[Cell, Cell | None] = {start: None}
+    order = [start]
+    for cell in order:
+        for near in beside(cell):
+            if near in cells and near not in before:
+                before[near] = cell
+                order.append(near)
+    return before
+
+
+def connected(cells: set[Cell]) -> bool:
+    """Whether common sides connect all cells; true of no cell."""
+    return not cells or reached(next(iter(cells)), cells).keys() == cells
 
 
 def latin_square(random: Random, side: int) -> list[list[int]]:
-    """A square with each of 1 .. side once in every row and column, row by row at random.
-
-    Rows without a repeated number in a column can always be completed, so that only choices within
-    a row are ever taken back.
-    """
+    """A square with each of 1 .. side once in every row and column, row by row at random. Rows
+    without a repeated number in a column can always be completed: only choices within a row are
+    taken back."""
     rows: list[list[int]] = []
     for _ in range(side):
         columns = list(zip(*rows, strict=True)) or [()] * side

@@ -4,8 +4,8 @@ A response gives its size as \answer{k} and the optimum as \ids{i1, i2, …}, nu
 from 1 on. Gold: the ids. The size is easily guessed; the ids tell a strategy from a guess, so that
 both are reported, and only both together are right.
 
-Source: Limits of Generalization in RLVR, of which the measures are; the share of a right beginning
-is LCP / longer length, our reading of its length penalty.
+Source: Limits of Generalization in RLVR (the measures); the fraction of a correct prefix is
+LCP / longer length, our reading of its length penalty.
 """
 
 import re
@@ -18,18 +18,16 @@ from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.puzzles.notation import read_numbers
 
-__all__ = ["LEVELS", "Optimum", "check", "generate", "increasing", "schedule"]
-
 # The least and the largest number of items.
 LEVELS = ((5, 8), (9, 12), (13, 16))
-MAX_NUMBER = 99
+_MAX_NUMBER = 99
 # Activities are at most so long, and begin up to so many times their number.
-MAX_LENGTH = 6
-SPREAD = 3
+_MAX_LENGTH = 6
+_SPREAD = 3
 
 _DIGITS = re.compile(r"[0-9]{1,6}")
 
-Interval = Sequence[int]
+_Interval = Sequence[int]
 
 
 class Optimum(NamedTuple):
@@ -82,7 +80,7 @@ def increasing(values: Sequence[int]) -> Optimum:
     return Optimum(size, sum(counts[i] for i in ends), ids[::-1])
 
 
-def schedule(intervals: Sequence[Interval]) -> Optimum:
+def schedule(intervals: Sequence[_Interval]) -> Optimum:
     """The most activities [start, finish) that do not overlap; ids in the order of their finish."""
     order = sorted(range(len(intervals)), key=lambda i: intervals[i][1])
     finishes = [intervals[i][1] for i in order]
@@ -100,27 +98,22 @@ def schedule(intervals: Sequence[Interval]) -> Optimum:
 
 
 def generate(random: Random, level: int, kind: str) -> tuple[list[Any], list[int]]:
-    """Items with one optimum, and its ids.
-
-    Args:
-      level: from 1 on.
-      kind: "lis" or "schedule".
-    """
+    """Items with one optimum, and its ids; `kind` is "lis" or "schedule", `level` from 1 on."""
     while True:
         count = random.randint(*LEVELS[level - 1])
         if kind == "lis":
-            items = random.sample(range(1, MAX_NUMBER + 1), count)
+            items = random.sample(range(1, _MAX_NUMBER + 1), count)
             optimum = increasing(items)
         else:
-            starts = [random.randint(0, SPREAD * count) for _ in range(count)]
-            items = [[start, start + random.randint(1, MAX_LENGTH)] for start in starts]
+            starts = [random.randint(0, _SPREAD * count) for _ in range(count)]
+            items = [[start, start + random.randint(1, _MAX_LENGTH)] for start in starts]
             optimum = schedule(items)
         if optimum.optima == 1:
             return items, optimum.ids
 
 
 def _last(text: str, command: str) -> str | None:
-    """What stands between the last such command and the next brace that closes."""
+    """The text between the last such command and the next closing brace."""
     start = text.rfind(command)
     end = text.find("}", start) if start >= 0 else -1
     return text[start + len(command) : end] if end >= 0 else None

@@ -4,7 +4,7 @@ Gold: {"numbers": […], "target": n}. Grammar: integers, + - * / (also × · ÷
 signs nor powers nor decimals, and no digits put together. Values are exact fractions.
 
 Source: the task is that of https://github.com/Jiayi-Pan/TinyZero, whose scorer evaluates the text
-with Python and pays a tenth for whatever it can read; here `parses` stands apart from the grade.
+with Python and pays a tenth for any readable text; here `parses` is not part of the grade.
 """
 
 from random import Random
@@ -14,12 +14,10 @@ from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import INTEGERS, evaluate, plain_signs, tokens
 
-__all__ = ["Instance", "check", "extract", "generate"]
-
 MAX_CHARACTERS = 200
-MAX_DEPTH = 20
+_MAX_DEPTH = 20
 # Of results on the way to the target of a generated puzzle.
-MAX_VALUE = 10**6
+_MAX_VALUE = 10**6
 
 extract = in_tag
 
@@ -43,7 +41,7 @@ def check(answer: str, gold: dict[str, Any]) -> Finding:
         claimed = not equals or end.strip() == str(gold["target"])
         words = tokens(expression if equals else end, INTEGERS) if claimed else None
     if words is not None and "^" not in words:
-        value = evaluate(words, depth=MAX_DEPTH)
+        value = evaluate(words, depth=_MAX_DEPTH)
     used = sorted(int(word) for word in words or () if word[0].isdecimal())
     right = value is not None and value == gold["target"] and used == sorted(gold["numbers"])
     return Finding(float(right), answer, "value", {"parses": float(value is not None)})
@@ -52,12 +50,7 @@ def check(answer: str, gold: dict[str, Any]) -> Finding:
 def generate(random: Random, count: int, max_value: int, max_target: int) -> Instance:
     """Numbers that reach the target: two at a time are put together until one is left.
 
-    Results are whole and not negative, as in the game.
-
-    Args:
-      count: how many numbers.
-      max_value: numbers are from 1 to this one.
-      max_target: and the target.
+    Results are whole and not negative, as in the game. Numbers are from 1 to `max_value`.
     """
     while True:
         numbers = [random.randint(1, max_value) for _ in range(count)]
@@ -66,7 +59,7 @@ def generate(random: Random, count: int, max_value: int, max_target: int) -> Ins
             random.shuffle(parts)
             (a, left), (b, right) = parts.pop(), parts.pop()
             results = {"+": a + b}
-            if a * b <= MAX_VALUE:
+            if a * b <= _MAX_VALUE:
                 results["*"] = a * b
             if a >= b:
                 results["-"] = a - b

@@ -7,53 +7,20 @@ Source: https://github.com/BytedTsinghua-SIA/Enigmata (the tasks; its verifiers 
 as code in eleven of them, and none of theirs is used here).
 """
 
+import importlib
 from types import ModuleType
 from typing import Any
 
 from rlvr_jax.verifiers.answers import in_fence
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.puzzles import (
-    binario,
-    campsite,
-    hamiltonian,
-    hitori,
-    kakurasu,
-    light_up,
-    magic_square,
-    maze,
-    minesweeper,
-    skyscraper,
-    slant,
-    sliding,
-    stack_permutation,
-    star_battle,
-    sudoku,
-    tic_tac_toe,
-    zebra,
-)
 
-# Each has `LEVELS`, `generate(random, level)` and `check(answer, gold)`.
+_NAMES = (
+    "binario campsite hamiltonian hitori kakurasu light_up magic_square maze minesweeper skyscraper"
+    " slant sliding stack_permutation star_battle sudoku tic_tac_toe zebra"
+)
+# Each has `LEVELS`, `generate(random, level)` for a level from 1 on, and `check(answer, gold)`.
 PUZZLES: dict[str, ModuleType] = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (
-        binario,
-        campsite,
-        hamiltonian,
-        hitori,
-        kakurasu,
-        light_up,
-        magic_square,
-        maze,
-        minesweeper,
-        skyscraper,
-        slant,
-        sliding,
-        stack_permutation,
-        star_battle,
-        sudoku,
-        tic_tac_toe,
-        zebra,
-    )
+    name: importlib.import_module(f"rlvr_jax.verifiers.puzzles.{name}") for name in _NAMES.split()
 }
 
 extract = in_fence

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, is_word, read_numbers
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import is_word, read_numbers
 
 # The least and the largest number of nodes.
 LEVELS = ((5, 6), (7, 8), (9, 10))
@@ -27,12 +27,11 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
     path, nodes = read_numbers(answer, (",", "->")), gold["nodes"]
     if path is None:
         return False
+    visited = path
     if gold.get("cycle"):
-        if len(path) != nodes + 1 or nodes < 3 or path[0] != path[-1]:
+        *visited, last = path
+        if nodes < 3 or last != path[0]:
             return False
-        visited = path[:-1]
-    else:
-        visited = path
     edges = {frozenset(edge) for edge in gold["edges"]}
     steps = itertools.pairwise(path)
     return sorted(visited) == list(range(nodes)) and all({*step} in edges for step in steps)
@@ -61,20 +60,16 @@ def generate(random: Random, level: int) -> Puzzle:
     form = "the nodes in the order of the visits" + (
         ", the first again at the end" if cycle else ""
     )
-    return Puzzle(
-        ask(
-            rules,
-            "\n".join(f"{a} - {b}" for a, b in edges),
-            f"{form}, with blanks between, or the words {NO_PATH} if there is none",
-        ),
-        {
-            "task": "hamiltonian",
-            "nodes": nodes,
-            "edges": [list(edge) for edge in edges],
-            "solvable": solvable,
-            "cycle": cycle,
-        },
+    return puzzle(
+        "hamiltonian",
+        rules,
+        "\n".join(f"{a} - {b}" for a, b in edges),
+        f"{form}, with blanks between, or the words {NO_PATH} if there is none",
         NO_PATH if path is None else " ".join(map(str, path)),
+        nodes=nodes,
+        edges=[list(edge) for edge in edges],
+        solvable=solvable,
+        cycle=cycle,
     )
 
 

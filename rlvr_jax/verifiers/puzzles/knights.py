@@ -15,34 +15,11 @@ from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.tags import tags
 
-__all__ = [
-    "NAMES",
-    "Instance",
-    "check",
-    "extract",
-    "generate",
-    "logic_rl",
-    "read_roles",
-    "solutions",
-]
-
+_NAMES = "Ann Bob Carla David Emma Felix Grace Henry Irene Jack Kate Liam"
 # None begins like another or is a word of the prompt.
-NAMES = (
-    "Ann",
-    "Bob",
-    "Carla",
-    "David",
-    "Emma",
-    "Felix",
-    "Grace",
-    "Henry",
-    "Irene",
-    "Jack",
-    "Kate",
-    "Liam",
-)
-ROLES = ("knave", "knight")
-# Share of the statements about one person alone; the others join two.
+NAMES = tuple(_NAMES.split())
+_ROLES = ("knave", "knight")
+# Fraction of the statements about one person; the others join two.
 _PLAIN = 0.3
 _JOINED = {
     "and": "{} and {}",
@@ -60,7 +37,8 @@ Statement = tuple[Any, ...]
 
 
 class Instance(NamedTuple):
-    """What is said, statement i by person i; who is who; and what makes it the same puzzle."""
+    """The text, statement i by person i; the roles; and the statements, which identify the
+    puzzle."""
 
     text: str
     roles: dict[str, str]
@@ -112,7 +90,7 @@ def generate(random: Random, people: int) -> Instance:
             break
     names = random.sample(NAMES, people)
     row = found.bit_length() - 1
-    roles = {name: ROLES[row >> person & 1] for person, name in enumerate(names)}
+    roles = {name: _ROLES[row >> person & 1] for person, name in enumerate(names)}
     lines = [
         f"{name} says: “{_in_words(statement, names)}.”"
         for name, statement in zip(names, statements, strict=True)
@@ -121,10 +99,8 @@ def generate(random: Random, people: int) -> Instance:
 
 
 def solutions(statements: Sequence[Statement]) -> int:
-    """The roles under which knights say what is true and knaves what is not, as a set of bits.
-
-    Bit r stands for the roles in which person i is a knight if bit i of r is set.
-    """
+    """The roles under which knights say true sentences and knaves false ones, as a set of bits: bit
+    r is for the roles in which person i is a knight if bit i of r is set."""
     count = len(statements)
     everything = (1 << (1 << count)) - 1
     # Bit r of knight[i] is bit i of r: blocks of 2^i ones, with as many zeros before each.
@@ -159,5 +135,5 @@ def _in_words(statement: Statement, names: Sequence[str]) -> str:
     if statement[0] in _JOINED:
         text = _JOINED[statement[0]].format(*(_in_words(part, names) for part in statement[1:]))
     else:
-        text = f"{names[statement[0]]} is a {ROLES[statement[1]]}"
+        text = f"{names[statement[0]]} is a {_ROLES[statement[1]]}"
     return text[0].upper() + text[1:] if text.startswith("if ") else text

@@ -1,17 +1,16 @@
 """Light up: instance {"task", "grid"}, . is free, # and digits are walls. Every solution counts."""
 
+import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, inside
-from rlvr_jax.verifiers.puzzles.notation import ask, read_cells, show_cells
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, STEPS, moved, read_cells_on, show_cells
 
 # Side, walls, and how many of them say their number.
 LEVELS = ((4, 4, 2), (5, 6, 4), (6, 9, 6))
 
-RULES = (
+_RULES = (
     "Place lamps on free cells (.) of this board. A lamp lights its own cell and all cells in its"
     " row and column up to the next wall (# or a digit) or the edge. Every free cell must be lit,"
     " no lamp may light another lamp, and a digit says how many of the cells that share a side with"
@@ -21,11 +20,10 @@ RULES = (
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether the lamps stand on free cells, see no other, light all, and fit the digits."""
-    cells, grid = read_cells(answer), gold["grid"]
-    rows, columns = len(grid), len(grid[0])
-    if cells is None or not inside(cells, rows, columns):
+    grid = gold["grid"]
+    lamps, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
+    if lamps is None:
         return False
-    lamps = set(cells)
     lit: set[Cell] = set()
     for lamp in lamps:
         seen = _seen(grid, lamp)
@@ -34,17 +32,14 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
         lit |= seen | {lamp}
     board = [((r, c), grid[r][c]) for r in range(rows) for c in range(columns)]
     return all(
-        cell in lit
-        if mark == "."
-        else mark == "#" or len(lamps & set(beside(cell, rows, columns))) == int(mark)
+        cell in lit if mark == "." else mark == "#" or len(lamps & set(beside(cell))) == int(mark)
         for cell, mark in board
     )
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, num_walls, num_digits = LEVELS[level - 1]
-    cells = [(r, c) for r in range(side) for c in range(side)]
+    cells = list(itertools.product(range(side), repeat=2))
     walls = random.sample(cells, num_walls)
     marks = {cell: "#" if cell in walls else "." for cell in cells}
     grid = [[marks[r, c] for c in range(side)] for r in range(side)]
@@ -55,21 +50,17 @@ def generate(random: Random, level: int) -> Puzzle:
             lamps.add(cell)
             lit |= _seen(grid, cell) | {cell}
     for row, column in walls[:num_digits]:
-        grid[row][column] = str(len(lamps & set(beside((row, column), side, side))))
+        grid[row][column] = str(len(lamps & set(beside((row, column)))))
     rows = ["".join(row) for row in grid]
-    return Puzzle(
-        ask(RULES, "\n".join(rows), "the lamps as (row, column), …, both counted from 0"),
-        {"task": "light_up", "grid": rows},
-        show_cells(lamps),
-    )
+    board, found = "\n".join(rows), show_cells(lamps)
+    return puzzle("light_up", _RULES, board, f"the lamps {CELLS}", found, grid=rows)
 
 
 def _seen(grid: list[Any], cell: Cell) -> set[Cell]:
     """The free cells that a lamp on a cell lights, its own aside."""
     seen = set()
-    for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        row, column = cell[0] + down, cell[1] + right
-        while inside([(row, column)], len(grid), len(grid[0])) and grid[row][column] == ".":
-            seen.add((row, column))
-            row, column = row + down, column + right
+    for way in STEPS:
+        place = cell
+        while (place := moved(grid, place, way)) and grid[place[0]][place[1]] == ".":
+            seen.add(place)
     return seen

@@ -3,33 +3,31 @@
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
 # Side and the least and the largest number of open cells.
 LEVELS = ((3, 3, 6), (4, 5, 7), (4, 8, 10))
 
 _LO_SHU = [[2, 7, 6], [9, 5, 1], [4, 3, 8]]
 # A Latin square that is orthogonal to its transpose, with each number once in both diagonals:
-# 4 · a + b + 1 of the two is magic, whatever the four digits of each are called.
+# 4 · a + b + 1 of the two is magic under any names of the four digits of each.
 _ORTHOGONAL = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]]
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether 1 .. n² stand once each, all lines and diagonals have one sum, and givens stay."""
-    grid, given = read_grid(answer), gold["grid"]
-    if grid is None or list(map(len, grid)) != list(map(len, given)):
+    grid = read_filled(answer, gold["grid"], blank=0)
+    if grid is None:
         return False
     side = len(grid)
     flat = [cell for row in grid for cell in row]
-    kept = all(g in (0, x) for x, g in zip(flat, [g for row in given for g in row], strict=True))
     diagonals = [flat[:: side + 1], flat[side - 1 : -1 : side - 1]]
     sums = {sum(line) for line in [*grid, *zip(*grid, strict=True), *diagonals]}
-    return kept and len(sums) == 1 and sorted(flat) == list(range(1, side * side + 1))
+    return len(sums) == 1 and sorted(flat) == list(range(1, side * side + 1))
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, least, most = LEVELS[level - 1]
     solution = _three(random) if side == 3 else _four(random)
     grid = [list(row) for row in solution]
@@ -39,13 +37,8 @@ def generate(random: Random, level: int) -> Puzzle:
         f"Fill the open cells (.), so that the square has each of the numbers 1 to {side * side}"
         " once and all rows, all columns and both diagonals have the same sum."
     )
-    return Puzzle(
-        ask(
-            rules, show_grid(grid, blank=0), "the whole square, a row a line, blanks between cells"
-        ),
-        {"task": "magic_square", "grid": grid},
-        show_grid(solution),
-    )
+    board, solved = show_grid(grid, blank=0), show_grid(solution)
+    return puzzle("magic_square", rules, board, f"the whole square, {GRID}", solved, grid=grid)
 
 
 def _three(random: Random) -> list[list[int]]:

@@ -4,17 +4,15 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside
-from rlvr_jax.verifiers.puzzles.notation import STEPS, ask, read_moves
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, puzzle, reached
+from rlvr_jax.verifiers.puzzles.notation import MOVES, STEPS, moved, read_moves
 
 # Rows and columns of rooms; n of them take 2 n + 1 cells, with the walls.
 LEVELS = ((3, 4), (4, 5), (6, 6))
 
 _LETTERS = {step: letter for letter, step in STEPS.items()}
 
-RULES = (
+_RULES = (
     "Find a way through this maze from S to G; # is a wall. A move is a letter and goes one cell: U"
     " up, D down, L left, R right."
 )
@@ -25,13 +23,12 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
     moves, grid = read_moves(answer), gold["grid"]
     if moves is None:
         return False
-    row, column = next((r, line.index("S")) for r, line in enumerate(grid) if "S" in line)
+    cell = next((r, line.index("S")) for r, line in enumerate(grid) if "S" in line)
     for move in moves:
-        row, column = row + STEPS[move][0], column + STEPS[move][1]
-        on_board = 0 <= row < len(grid) and 0 <= column < len(grid[0])
-        if not on_board or grid[row][column] == "#":
+        cell = moved(grid, cell, move)
+        if cell is None or grid[cell[0]][cell[1]] == "#":
             return False
-    return grid[row][column] == "G"
+    return grid[cell[0]][cell[1]] == "G"
 
 
 def generate(random: Random, level: int) -> Puzzle:
@@ -42,17 +39,17 @@ def generate(random: Random, level: int) -> Puzzle:
     rows, columns = LEVELS[level - 1]
     grid = [["#"] * (2 * columns + 1) for _ in range(2 * rows + 1)]
     way = [(random.randrange(rows), random.randrange(columns))]
-    seen = set(way)
+    rooms = {*itertools.product(range(rows), range(columns))} - {*way}
     grid[2 * way[0][0] + 1][2 * way[0][1] + 1] = "."
     while way:
         row, column = way[-1]
-        fresh = [room for room in beside((row, column), rows, columns) if room not in seen]
+        fresh = [room for room in beside(way[-1]) if room in rooms]
         if not fresh:
             way.pop()
             continue
         r, c = random.choice(fresh)
         grid[2 * r + 1][2 * c + 1] = grid[row + r + 1][column + c + 1] = "."
-        seen.add((r, c))
+        rooms.remove((r, c))
         way.append((r, c))
     start = _farthest(grid, (1, 1))[-1]
     path = _farthest(grid, start)
@@ -60,25 +57,14 @@ def generate(random: Random, level: int) -> Puzzle:
         grid[row][column] = letter
     lines = ["".join(line) for line in grid]
     moves = "".join(_LETTERS[b[0] - a[0], b[1] - a[1]] for a, b in itertools.pairwise(path))
-    return Puzzle(
-        ask(RULES, "\n".join(lines), "the letters of the moves in their order"),
-        {"task": "maze", "grid": lines},
-        moves,
-    )
+    return puzzle("maze", _RULES, "\n".join(lines), MOVES, moves, grid=lines)
 
 
 def _farthest(grid: list[list[str]], start: Cell) -> list[Cell]:
     """The way from a cell to the one that is farthest from it, by breadth-first search."""
-    before: dict[Cell, Cell | None] = {start: None}
-    order = [start]
-    for cell in order:
-        for near in beside(cell, len(grid), len(grid[0])):
-            if grid[near[0]][near[1]] != "#" and near not in before:
-                before[near] = cell
-                order.append(near)
-    path: list[Cell] = []
-    cell: Cell | None = order[-1]
-    while cell is not None:
+    free = {(r, c) for r, line in enumerate(grid) for c, mark in enumerate(line) if mark != "#"}
+    before = reached(start, free)
+    path = [next(reversed(before))]
+    while (cell := before[path[-1]]) is not None:
         path.append(cell)
-        cell = before[cell]
     return path[::-1]

@@ -1,18 +1,22 @@
-"""How puzzles are written and answers read: grids, cells, paths, moves, single words.
+"""Questions and answers of puzzles: grids, cells, paths, moves, single words.
 
 Nothing is evaluated. Each reader takes the text of a block and returns None where it is not in the
 form; they are linear in the text, and numbers have at most six digits.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell
+from rlvr_jax.verifiers.puzzles.board import Cell, inside
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
-# What the letter of a move adds to row and column.
+# Added to row and column by the letter of a move.
 STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
+# Ends of the forms of answers that `read_grid`, `read_cells` and `read_moves` read.
+GRID = "a row a line, blanks between cells"
+CELLS = "as (row, column), …, both counted from 0"
+MOVES = "the letters of the moves in their order"
 
 
 def read_numbers(text: str, separators: Sequence[str] = (",",)) -> list[int] | None:
@@ -30,6 +34,33 @@ def read_grid(text: str) -> list[list[int]] | None:
     """A row a line, cells digits with blanks or commas between; rows may differ in length."""
     rows = [read_numbers(line) for line in text.strip().split("\n")]
     return None if None in rows else rows
+
+
+def read_filled(
+    text: str, given: Sequence[Sequence[Any]], blank: Any = None
+) -> list[list[int]] | None:
+    """The grid of an answer; None unless it has the shape and the numbers of a given one.
+
+    Args:
+      blank: of the given cells that may have any number.
+    """
+    grid = read_grid(text)
+    return grid if grid is not None and fits(grid, given, blank) else None
+
+
+def fits(grid: Sequence[Sequence[Any]], given: Sequence[Sequence[Any]], blank: Any = None) -> bool:
+    """Whether a grid has the shape of a given one, and its values where these are not blank."""
+    return list(map(len, grid)) == list(map(len, given)) and all(
+        wanted in (blank, cell)
+        for row, others in zip(grid, given, strict=True)
+        for cell, wanted in zip(row, others, strict=True)
+    )
+
+
+def read_cells_on(text: str, grid: Sequence[Sequence[Any]]) -> set[Cell] | None:
+    """The cells of an answer; None unless all are on the board."""
+    cells = read_cells(text)
+    return None if cells is None or not inside(cells, len(grid), len(grid[0])) else set(cells)
 
 
 def read_cells(text: str) -> list[Cell] | None:
@@ -59,6 +90,12 @@ def read_moves(text: str) -> str | None:
     return moves if set(moves) <= set(STEPS) else None
 
 
+def moved(grid: Sequence[Sequence[Any]], cell: Cell, letter: str) -> Cell | None:
+    """The cell of a board to which a move goes; None: off the board."""
+    found = cell[0] + STEPS[letter][0], cell[1] + STEPS[letter][1]
+    return found if inside([found], len(grid), len(grid[0])) else None
+
+
 def is_word(text: str, word: str) -> bool:
     """Whether a text is that word or phrase alone, in any case and with a full stop or not."""
     return " ".join(text.split()).lower().removesuffix(".") == word
@@ -74,6 +111,6 @@ def show_cells(cells: Iterable[Cell]) -> str:
     return ", ".join(f"({row}, {column})" for row, column in sorted(cells))
 
 
-def ask(rules: str, board: str, form: str) -> str:
-    """The question: rules, instance, and how to answer."""
-    return f"{rules}\n\n{board}\n\nAnswer in a fenced block (```) that holds nothing but {form}."
+def show_lines(lines: Mapping[str, Iterable[Any]]) -> str:
+    """A name and its values a line."""
+    return "\n".join(f"{name} {' '.join(map(str, values))}" for name, values in lines.items())

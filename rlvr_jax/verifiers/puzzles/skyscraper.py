@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle, latin_square
-from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
+from rlvr_jax.verifiers.puzzles.board import Puzzle, latin_square, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, fits, read_filled, show_grid, show_lines
 
 # Side of the board and how many of its clues are shown.
 LEVELS = ((3, 7), (4, 12), (5, 16))
@@ -18,21 +18,16 @@ _SIDES = ("top", "bottom", "left", "right")
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether each height is once in every line, and as many are seen as the clues say."""
-    grid, side = read_grid(answer), len(gold["top"])
-    if grid is None or list(map(len, grid)) != [side] * side:
+    side = len(gold["top"])
+    grid = read_filled(answer, [[None] * side] * side)
+    if grid is None:
         return False
     heights = set(range(1, side + 1))
     latin = all(set(line) == heights for line in [*grid, *zip(*grid, strict=True)])
-    seen = _seen(grid)
-    return latin and all(
-        clue in (0, number)
-        for name in _SIDES
-        for clue, number in zip(gold[name], seen[name], strict=True)
-    )
+    return latin and fits([*_seen(grid).values()], [gold[name] for name in _SIDES], blank=0)
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, shown = LEVELS[level - 1]
     grid = latin_square(random, side)
     clues = _seen(grid)
@@ -45,12 +40,8 @@ def generate(random: Random, level: int) -> Puzzle:
         " from there along the row or column, as a higher one hides all lower ones behind it; 0 is"
         " no clue. The clues are in the order from left to right and from top to bottom."
     )
-    board = "\n".join(f"{name}: {' '.join(map(str, clues[name]))}" for name in _SIDES)
-    return Puzzle(
-        ask(rules, board, "the heights, a row a line, blanks between cells"),
-        {"task": "skyscraper", **clues},
-        show_grid(grid),
-    )
+    board = show_lines({f"{name}:": clues[name] for name in _SIDES})
+    return puzzle("skyscraper", rules, board, f"the heights, {GRID}", show_grid(grid), **clues)
 
 
 def _seen(grid: list[list[int]]) -> dict[str, list[int]]:

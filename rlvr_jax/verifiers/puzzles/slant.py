@@ -6,15 +6,13 @@ Every solution counts.
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, show_grid
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, fits, show_grid
 
 # Side of the board and how many corners have a clue.
 LEVELS = ((3, 12), (4, 18), (5, 26))
 
-RULES = (
+_RULES = (
     "Draw a diagonal, / or \\, in each of the {side} × {side} cells of a board. The numbers stand"
     " at the corners of the cells, {corners} rows of them, and say how many diagonals end there; a"
     " dot is no clue. The diagonals must nowhere close a loop."
@@ -37,22 +35,17 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
                 return False
             for r, c in ends:
                 counts[r][c] += 1
-    return all(
-        clue in (None, count)
-        for given, found in zip(clues, counts, strict=True)
-        for clue, count in zip(given, found, strict=True)
-    )
+    return fits(counts, clues)
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     side, shown = LEVELS[level - 1]
     roots: dict[Cell, Cell] = {}
     grid = [[""] * side for _ in range(side)]
     clues: list[list[int | None]] = [[0] * (side + 1) for _ in range(side + 1)]
     for cell in random.sample(range(side * side), side * side):
         row, column = divmod(cell, side)
-        # Where one diagonal closes a loop, it parts what the other would have to join.
+        # Where one diagonal closes a loop, it separates the corners that the other would join.
         for mark in random.sample("/\\", 2):
             if _join(roots, *_ends(row, column, mark)):
                 grid[row][column] = mark
@@ -62,15 +55,8 @@ def generate(random: Random, level: int) -> Puzzle:
     corners = side + 1
     for corner in random.sample(range(corners * corners), corners * corners - shown):
         clues[corner // corners][corner % corners] = None
-    return Puzzle(
-        ask(
-            RULES.format(side=side, corners=corners),
-            show_grid(clues),
-            "the board, a row a line, blanks between cells",
-        ),
-        {"task": "slant", "clues": clues},
-        show_grid(grid),
-    )
+    rules, form = _RULES.format(side=side, corners=corners), f"the board, {GRID}"
+    return puzzle("slant", rules, show_grid(clues), form, show_grid(grid), clues=clues)
 
 
 def _ends(row: int, column: int, mark: str) -> tuple[Cell, Cell]:

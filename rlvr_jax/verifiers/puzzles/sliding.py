@@ -3,17 +3,15 @@
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle
-from rlvr_jax.verifiers.puzzles.notation import STEPS, ask, read_moves, show_grid
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import MOVES, moved, read_moves, show_grid
 
 # Rows, columns, and the least and the largest number of moves that the tiles were mixed by.
 LEVELS = ((3, 3, 6, 10), (3, 3, 12, 16), (4, 4, 10, 16))
 
 _BACK = {"U": "D", "D": "U", "L": "R", "R": "L"}
 
-RULES = (
+_RULES = (
     "Slide the tiles from the first arrangement to the second; the dot is the blank cell. A move is"
     " a letter and says where the blank goes: U up, D down, L left, R right; it changes places with"
     " the tile there."
@@ -26,7 +24,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
     if moves is None:
         return False
     grid = [list(row) for row in gold["start"]]
-    blank = _blank(grid)
+    blank = next((r, row.index(0)) for r, row in enumerate(grid) if 0 in row)
     for move in moves:
         if (blank := _slide(grid, blank, move)) is None:
             return False
@@ -44,25 +42,16 @@ def generate(random: Random, level: int) -> Puzzle:
             while True:
                 move = random.choice("UDLR")
                 undone = moves and move == _BACK[moves[-1]]
-                if not undone and (moved := _slide(start, blank, move)):
+                if not undone and (after := _slide(start, blank, move)):
                     break
-            blank, moves = moved, moves + move
+            blank, moves = after, moves + move
     board = f"{show_grid(start, blank=0)}\n\n{show_grid(goal, blank=0)}"
-    return Puzzle(
-        ask(RULES, board, "the letters of the moves in their order"),
-        {"task": "sliding", "start": start, "goal": goal},
-        "".join(_BACK[move] for move in reversed(moves)),
-    )
-
-
-def _blank(grid: list[list[int]]) -> Cell:
-    return next((r, c) for r, row in enumerate(grid) for c, tile in enumerate(row) if not tile)
+    back = "".join(_BACK[move] for move in reversed(moves))
+    return puzzle("sliding", _RULES, board, MOVES, back, start=start, goal=goal)
 
 
 def _slide(grid: list[list[int]], blank: Cell, move: str) -> Cell | None:
     """Moves the blank in place; its new cell, None and nothing moved if it is off the board."""
-    row, column = blank[0] + STEPS[move][0], blank[1] + STEPS[move][1]
-    if not (0 <= row < len(grid) and 0 <= column < len(grid[0])):
-        return None
-    grid[blank[0]][blank[1]], grid[row][column] = grid[row][column], 0
-    return row, column
+    if after := moved(grid, blank, move):
+        grid[blank[0]][blank[1]], grid[after[0]][after[1]] = grid[after[0]][after[1]], 0
+    return after

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, is_word
-
-__all__ = ["IMPOSSIBLE", "LEVELS", "check", "generate", "operations"]
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import is_word, show_lines
 
 # The least and the largest number of items.
 LEVELS = ((4, 5), (6, 7), (8, 10))
@@ -15,7 +13,7 @@ IMPOSSIBLE = "impossible"
 # Puzzles without a solution.
 _UNSOLVABLE = 0.25
 
-RULES = (
+_RULES = (
     "The numbers of the input come one after the other. `push` puts the next one on a stack, `pop`"
     " takes the one on top off and writes it to the output. Find the operations that make this"
     " output of this input."
@@ -50,20 +48,15 @@ def generate(random: Random, level: int) -> Puzzle:
         found = operations(items, output)
         if (found is not None) == possible:
             break
-    board = f"input {' '.join(map(str, items))}\noutput {' '.join(map(str, output))}"
+    board = show_lines({"input": items, "output": output})
     form = f"the operations, with blanks between, or the word {IMPOSSIBLE} if there are none"
-    return Puzzle(
-        ask(RULES, board, form),
-        {"task": "stack_permutation", "input": items, "output": output},
-        " ".join(found) if found else IMPOSSIBLE,
-    )
+    solution = " ".join(found) if found else IMPOSSIBLE
+    return puzzle("stack_permutation", _RULES, board, form, solution, input=items, output=output)
 
 
 def operations(items: Sequence[int], output: Sequence[int]) -> list[str] | None:
-    """The operations, of which there is one list at most; None if the output cannot be made.
-
-    What is wanted next is popped as soon as it is on top: what would be pushed on it hides it.
-    """
+    """The operations, of which there is one list at most; None if the output cannot be made. The
+    next number is popped as soon as it is on top: a number pushed on it would hide it."""
     waiting, stack, found = list(reversed(items)), [], []
     for wanted in output:
         while waiting and (not stack or stack[-1] != wanted):

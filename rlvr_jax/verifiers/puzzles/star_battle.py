@@ -4,15 +4,13 @@ import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, around, beside, inside
-from rlvr_jax.verifiers.puzzles.notation import ask, read_cells, show_cells
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, around, beside, puzzle
+from rlvr_jax.verifiers.puzzles.notation import CELLS, read_cells_on, show_cells
 
 # Side of the board.
 LEVELS = (5, 6, 8)
 
-RULES = (
+_RULES = (
     "Place stars on this board, so that every row, every column and every region of equal letters"
     " has one star and no two stars touch, not even at a corner."
 )
@@ -20,16 +18,16 @@ RULES = (
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether each row, column and region has one star, and none touches another."""
-    stars, regions = read_cells(answer), gold["regions"]
-    rows, columns = len(regions), len(regions[0])
-    if stars is None or not inside(stars, rows, columns):
+    regions = gold["regions"]
+    stars, rows, columns = read_cells_on(answer, regions), len(regions), len(regions[0])
+    if stars is None:
         return False
     letters = sorted(regions[row][column] for row, column in stars)
     return (
         sorted(row for row, _ in stars) == list(range(rows))
         and sorted(column for _, column in stars) == list(range(columns))
         and letters == sorted({letter for row in regions for letter in row})
-        and not any({*stars} & {*around(star, rows, columns)} for star in stars)
+        and not any(stars.intersection(around(star)) for star in stars)
     )
 
 
@@ -42,17 +40,15 @@ def generate(random: Random, level: int) -> Puzzle:
     stars = list(enumerate(places))
     letter_of: dict[Cell, str] = {star: chr(ord("A") + n) for n, star in enumerate(stars)}
     border = list(stars)
-    while len(letter_of) < side * side:
+    left = {*itertools.product(range(side), repeat=2)} - {*stars}
+    while left:
         cell = random.choice(border)
-        free = [near for near in beside(cell, side, side) if near not in letter_of]
-        if free:
+        if free := [near for near in beside(cell) if near in left]:
             letter_of[near := random.choice(free)] = letter_of[cell]
+            left.remove(near)
             border.append(near)
         else:
             border.remove(cell)
     regions = ["".join(letter_of[r, c] for c in range(side)) for r in range(side)]
-    return Puzzle(
-        ask(RULES, "\n".join(regions), "the stars as (row, column), …, both counted from 0"),
-        {"task": "star_battle", "regions": regions},
-        show_cells(stars),
-    )
+    board, found = "\n".join(regions), show_cells(stars)
+    return puzzle("star_battle", _RULES, board, f"the stars {CELLS}", found, regions=regions)

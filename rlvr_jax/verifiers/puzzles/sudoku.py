@@ -6,13 +6,12 @@ that a solution of the puzzle with it is one of the puzzle before.
 """
 
 import functools
+import itertools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
-
-__all__ = ["LEVELS", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import GRID, read_filled, show_grid
 
 # Open cells of the easy, middle and hard puzzles of a box; few full grids let many more be opened.
 LEVELS = {(2, 2): (6, 8, 10), (3, 3): (30, 38, 45)}
@@ -22,38 +21,30 @@ Box = tuple[int, int]
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether each number is once in every row, column and box, and every given one stays."""
-    grid, given = read_grid(answer), gold["grid"]
-    if grid is None or list(map(len, grid)) != list(map(len, given)):
+    grid = read_filled(answer, gold["grid"], blank=0)
+    if grid is None:
         return False
-    kept = all(
-        g in (0, x)
-        for row, rows in zip(grid, given, strict=True)
-        for x, g in zip(row, rows, strict=True)
-    )
     numbers = set(range(1, len(grid) + 1))
     flat = [x for row in grid for x in row]
-    return kept and all({flat[i] for i in unit} == numbers for unit in _units(tuple(gold["box"])))
+    return all({flat[i] for i in unit} == numbers for unit in _units(tuple(gold["box"])))
 
 
 def generate(random: Random, level: int, box: Box = (2, 2)) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     cells = None
     while cells is None:
         solution = _filled(random, box)
         cells = _opened(random, solution, LEVELS[box][level - 1], box)
     side = box[0] * box[1]
-    grid = [cells[side * row : side * (row + 1)] for row in range(side)]
+    grid, solved = (
+        [each[side * row : side * (row + 1)] for row in range(side)] for each in (cells, solution)
+    )
     rules = (
         f"Fill the open cells (.) of this sudoku, so that every row, every column and every box of"
         f" {box[0]} × {box[1]} cells has each of the numbers 1 to {side} once. There is one"
         " solution."
     )
-    solved = [solution[side * row : side * (row + 1)] for row in range(side)]
-    return Puzzle(
-        ask(rules, show_grid(grid, blank=0), "the whole grid, a row a line, blanks between cells"),
-        {"task": "sudoku", "box": list(box), "grid": grid},
-        show_grid(solved),
-    )
+    board, form = show_grid(grid, blank=0), f"the whole grid, {GRID}"
+    return puzzle("sudoku", rules, board, form, show_grid(solved), box=list(box), grid=grid)
 
 
 @functools.cache
@@ -72,19 +63,11 @@ def _units(box: Box) -> tuple[tuple[int, ...], ...]:
 
 
 @functools.cache
-def _units_of(box: Box) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """The three units of each cell."""
-    side = box[0] * box[1]
-    return tuple(tuple(u for u in _units(box) if cell in u) for cell in range(side * side))
-
-
-@functools.cache
 def _peers(box: Box) -> tuple[tuple[int, ...], ...]:
     """The other cells of the units of each cell."""
-    return tuple(
-        tuple({other for unit in units for other in unit} - {cell})
-        for cell, units in enumerate(_units_of(box))
-    )
+    cells = range((box[0] * box[1]) ** 2)
+    units = [itertools.chain(*(unit for unit in _units(box) if cell in unit)) for cell in cells]
+    return tuple(tuple({*found} - {cell}) for cell, found in zip(cells, units, strict=True))
 
 
 def _opened(random: Random, solution: list[int], wanted: int, box: Box) -> list[int] | None:
@@ -106,7 +89,8 @@ def _forced(cells: list[int], index: int, number: int, box: Box) -> bool:
         return True
     return any(
         all(cells[i] or number in [cells[peer] for peer in peers[i]] for i in unit if i != index)
-        for unit in _units_of(box)[index]
+        for unit in _units(box)
+        if index in unit
     )
 
 

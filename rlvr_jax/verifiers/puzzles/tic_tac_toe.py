@@ -4,10 +4,8 @@ import functools
 from random import Random
 from typing import Any
 
-from rlvr_jax.verifiers.puzzles.board import Puzzle, inside
-from rlvr_jax.verifiers.puzzles.notation import ask, read_cells, show_cells
-
-__all__ = ["LEVELS", "best_moves", "check", "generate"]
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
+from rlvr_jax.verifiers.puzzles.notation import read_cells_on, show_cells
 
 # Numbers of free cells.
 LEVELS = ((2, 3), (4,), (5, 6, 7))
@@ -15,7 +13,7 @@ LEVELS = ((2, 3), (4,), (5, 6, 7))
 _LINES = ("012", "345", "678", "036", "147", "258", "048", "246")
 _OTHER = {"X": "O", "O": "X"}
 
-RULES = (
+_RULES = (
     "This is a position of tic-tac-toe; three equal marks in a row, column or diagonal win. It is"
     " {turn}'s turn. Find a best move of {turn}: one that wins if both sides go on without a"
     " mistake, or else one that does not lose."
@@ -24,10 +22,11 @@ RULES = (
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
     """Whether the answer is one cell and none of the other moves leads to a better end."""
-    cells = read_cells(answer)
-    if cells is None or len(cells) != 1 or not inside(cells, 3, 3):
+    cells = read_cells_on(answer, gold["board"])
+    if cells is None or len(cells) != 1:
         return False
-    return 3 * cells[0][0] + cells[0][1] in best_moves("".join(gold["board"]), gold["turn"])
+    ((row, column),) = cells
+    return 3 * row + column in best_moves("".join(gold["board"]), gold["turn"])
 
 
 def generate(random: Random, level: int) -> Puzzle:
@@ -43,15 +42,14 @@ def generate(random: Random, level: int) -> Puzzle:
             break
     rows = [position[:3], position[3:6], position[6:]]
     worse = next(cell for cell in range(9) if position[cell] == "." and cell not in best)
-    return Puzzle(
-        ask(
-            RULES.format(turn=turn),
-            "\n".join(rows),
-            "the cell of the move as (row, column), both counted from 0",
-        ),
-        {"task": "tic_tac_toe", "board": rows, "turn": turn},
-        show_cells([divmod(random.choice(best), 3)]),
-        show_cells([divmod(worse, 3)]),
+    return puzzle(
+        "tic_tac_toe",
+        _RULES.format(turn=turn),
+        "\n".join(rows),
+        "the cell of the move as (row, column), both counted from 0",
+        *(show_cells([divmod(cell, 3)]) for cell in (random.choice(best), worse)),
+        board=rows,
+        turn=turn,
     )
 
 

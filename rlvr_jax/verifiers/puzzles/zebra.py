@@ -16,10 +16,7 @@ from typing import Any
 
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.puzzles.board import Puzzle
-from rlvr_jax.verifiers.puzzles.notation import ask
-
-__all__ = ["LEVELS", "check", "extract", "generate", "read_table"]
+from rlvr_jax.verifiers.puzzles.board import Puzzle, puzzle
 
 # Houses and attributes.
 LEVELS = ((3, 2), (3, 3), (4, 3))
@@ -38,7 +35,10 @@ _PHRASES = {
 }
 _DASHES = re.compile(r":?-+:?")
 
+extract = after_thinking  # `check` finds the table
+
 Fact = tuple[int, int]  # an attribute and one of its values, by number
+Clue = tuple[str, Fact, Any]
 
 
 def read_table(text: str) -> list[list[str]]:
@@ -56,17 +56,9 @@ def read_table(text: str) -> list[list[str]]:
     return [row for row in table if not all(map(_DASHES.fullmatch, row))][1:]
 
 
-def extract(response: str) -> str:
-    """What follows the thinking: the table is looked for as it is compared."""
-    return after_thinking(response)
-
-
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Finding:
-    """1 if all cells are right; info: `cells`, the share of them.
-
-    A row counts if its house is a new one of the gold and its length is right; with more rows than
-    houses none does.
-    """
+    """1 if all cells are right; info: `cells`, the fraction of them. A row counts if its house is a
+    new one of the gold and its length is right; with more rows than houses none does."""
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
     wanted = {str(row[0]).lower(): [str(cell).lower() for cell in row[1:]] for row in rows}
     table = read_table(answer)
@@ -81,7 +73,6 @@ def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Fin
 
 
 def generate(random: Random, level: int) -> Puzzle:
-    """A puzzle of a level from 1 on."""
     houses, width = LEVELS[level - 1]
     names = random.sample(sorted(_VALUES), width)
     values = [random.sample(_VALUES[name], houses) for name in names]
@@ -101,18 +92,10 @@ def generate(random: Random, level: int) -> Puzzle:
         [house + 1, *(v[p.index(house)] for v, p in zip(values, places, strict=True))]
         for house in range(houses)
     ]
-    header = f"| House | {' | '.join(names)} |"
+    header, *lines = (f"| {' | '.join(map(str, row))} |" for row in [["House", *names], *rows])
     form = f"a table with the header {header} and a row for each house"
-    return Puzzle(
-        ask("\n".join(rules), "\n".join(told), form),
-        {"task": "zebra", "rows": rows},
-        "\n".join(
-            [header, "|---" * (width + 1) + "|", *(f"| {' | '.join(map(str, r))} |" for r in rows)]
-        ),
-    )
-
-
-Clue = tuple[str, Fact, Any]
+    table = "\n".join([header, "|---" * (width + 1) + "|", *lines])
+    return puzzle("zebra", "\n".join(rules), "\n".join(told), form, table, rows=rows)
 
 
 def _true_clues(random: Random, places: Sequence[Sequence[int]]) -> list[Clue]:

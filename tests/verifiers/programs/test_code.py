@@ -3,13 +3,13 @@
 import pytest
 from machine import needs_root_of_its_own
 
-from rlvr_jax.sandbox import Sandbox
+from rlvr_jax.sandbox import Limits, Sandbox
 from rlvr_jax.sandbox.layers import LAYERS
 from rlvr_jax.verifiers.programs import trial
 from rlvr_jax.verifiers.programs.code import check, extract
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, NoVerdict, run_tests
 
-BOUNDS = Bounds(wall_seconds=10.0, cpu_seconds=1.0)  # wall time is ample for a busy machine
+LIMITS = Limits(wall_seconds=10.0, cpu_seconds=1.0)  # wall time is ample for a busy machine
 ADD = "def add(a, b): return a + b"
 
 
@@ -17,7 +17,9 @@ ADD = "def add(a, b): return a + b"
 def words():
     """(program, tests) -> the word for each."""
     with Sandbox() as sandbox:
-        yield lambda program, tests, bounds=BOUNDS: run_tests(sandbox, program, tests, bounds)
+        yield lambda program, tests, limits=LIMITS, total_seconds=20.0: run_tests(
+            sandbox, program, tests, limits, total_seconds
+        )
 
 
 def asserts(*codes, **fields):
@@ -188,17 +190,17 @@ def test_what_a_program_has_defined_before_it_ends_well_is_there(words, end):
 
 
 def test_a_loop_without_end_is_stopped(words):
-    bounds = Bounds(wall_seconds=3.0, cpu_seconds=0.1, total_seconds=3.0)
-    assert words("while True: pass", [prints("3")], bounds)[0] in ("cpu", "time")
-    assert words(f"{ADD}\nwhile True: pass", asserts("assert add(1, 2) == 3"), bounds) != [PASSED]
+    given = Limits(wall_seconds=3.0, cpu_seconds=0.1), 3.0
+    assert words("while True: pass", [prints("3")], *given)[0] in ("cpu", "time")
+    assert words(f"{ADD}\nwhile True: pass", asserts("assert add(1, 2) == 3"), *given) != [PASSED]
 
 
 def test_one_test_that_is_stopped_costs_only_itself(words):
     program = "def f(x):\n    import os, time\n    if x == 2: time.sleep(60)\n"
     program += "    if x == 3: os.kill(-1, 9)\n    return x"
-    bounds = Bounds(wall_seconds=0.7, cpu_seconds=1.0)
+    limits = Limits(wall_seconds=0.7, cpu_seconds=1.0)
     tests = [call("f", [1], 1), call("f", [2], 2), call("f", [3], 3), call("f", [4], 4)]
-    assert [word == PASSED for word in words(program, tests, bounds)] == [1, 0, 0, 1]
+    assert [word == PASSED for word in words(program, tests, limits)] == [1, 0, 0, 1]
 
 
 def test_a_test_that_ends_its_own_process_costs_only_itself(words):
@@ -207,9 +209,9 @@ def test_a_test_that_ends_its_own_process_costs_only_itself(words):
 
 
 def test_tests_that_are_not_reached_in_time_are_not_passed(words):
-    bounds = Bounds(wall_seconds=0.6, cpu_seconds=1.0, total_seconds=0.5)
+    limits = Limits(wall_seconds=0.6, cpu_seconds=1.0)
     tests = [call("f", [], 1)] * 3
-    assert words("import time\ndef f(): time.sleep(5)", tests, bounds) == ["time"] * 3
+    assert words("import time\ndef f(): time.sleep(5)", tests, limits, 0.5) == ["time"] * 3
 
 
 def test_values_of_calls_are_compared_as_json_with_their_types(words):
@@ -459,30 +461,29 @@ def test_without_a_sandbox_nothing_runs_and_a_sentence_says_so():
         Sandbox(_without=without) as closed,
         pytest.raises(NoVerdict, match="keeps no program from files, network or other processes"),
     ):
-        run_tests(closed, ADD, tests, BOUNDS)
+        run_tests(closed, ADD, tests, LIMITS)
     with Sandbox(_without=without, unsafe_local=True) as opened:
-        assert run_tests(opened, ADD, tests, BOUNDS) == [PASSED]
+        assert run_tests(opened, ADD, tests, LIMITS) == [PASSED]
 
 
-@pytest.mark.parametrize("name", ["_judged", "_alone"])
+@pytest.mark.parametrize("name", ["_judged", "alone"])
 def test_a_program_that_loops_is_not_waited_for_in_every_test(words, monkeypatch, name):
-    plain, run = getattr(trial, name), []
+    plain, run = getattr(trial._Trial, name), []
 
     def counted(*arguments):
         told = plain(*arguments)
         run.extend(told[1] if name == "_judged" else [told])
         return told
 
-    monkeypatch.setattr(trial, name, counted)
-    bounds = Bounds(wall_seconds=10.0, cpu_seconds=1.0, total_seconds=60.0)
+    monkeypatch.setattr(trial._Trial, name, counted)
     made = [call("f", [n], n) if name == "_judged" else prints(str(n)) for n in range(12)]
-    found = words("def f(x): return x\nwhile True: pass", made, bounds)
+    found = words("def f(x): return x\nwhile True: pass", made, LIMITS, 60.0)
     assert len(found) == 12 and PASSED not in found
     assert 2 <= len(run) <= 4  # two, and once more what the wall limit stopped
 
 
 def test_two_slow_tests_apart_stop_nothing(words):
     program = "import time\ndef f(x):\n    if x in (1, 3): time.sleep(60)\n    return x"
-    bounds = Bounds(wall_seconds=0.7, cpu_seconds=1.0)
-    found = words(program, [call("f", [n], n) for n in range(6)], bounds)
+    limits = Limits(wall_seconds=0.7, cpu_seconds=1.0)
+    found = words(program, [call("f", [n], n) for n in range(6)], limits)
     assert [word == PASSED for word in found] == [1, 0, 1, 0, 1, 1]

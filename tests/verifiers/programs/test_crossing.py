@@ -77,7 +77,7 @@ def test_subclasses_arrive_as_what_they_derive_from():
 
 def test_objects_do_not_cross():
     for value in (object(), [object()], memoryview(b"a"), {1: object()}):
-        with pytest.raises(TypeError, match="is no built-in value"):
+        with pytest.raises(TypeError, match="is not a built-in value"):
             Values(nothing_there).encode(value)
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from rlvr_jax.verifiers.programs import sirl_solver
-from rlvr_jax.verifiers.programs.linear_program import Unreadable, read_lp
+from rlvr_jax.verifiers.programs.expressions import Unreadable
+from rlvr_jax.verifiers.programs.linear_program import read_lp
 
 INFINITE = math.inf
 

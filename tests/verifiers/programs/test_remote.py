@@ -15,12 +15,12 @@ from remote_programs import (
     PROMPTS,
 )
 
-from rlvr_jax.sandbox import Sandbox
+from rlvr_jax.sandbox import Limits, Sandbox
 from rlvr_jax.verifiers.programs.code import check
 from rlvr_jax.verifiers.programs.outputs import same_value
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, run_tests
 
-BOUNDS = Bounds(wall_seconds=20.0, cpu_seconds=2.0)  # wall time is ample for a busy machine
+LIMITS = Limits(wall_seconds=20.0, cpu_seconds=2.0)  # wall time is ample for a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def word():
 
         def run(program, code, setup=""):
             test = {"kind": "assert", "code": code, "setup": setup, "function": "f"}
-            return run_tests(sandbox, program, [test], BOUNDS)[0]
+            return run_tests(sandbox, program, [test], LIMITS)[0]
 
         yield run
 
@@ -65,7 +65,7 @@ def test_an_object_of_the_prompts_class_crosses_as_a_copy(word, setup, program, 
 def test_an_object_that_claims_to_be_equal_earns_nothing(cheat):
     tests = [{"kind": "assert", "code": code} for code in CLAIMS]
     with Sandbox() as sandbox:
-        words = run_tests(sandbox, f"{EQUAL}\n{cheat}", tests, BOUNDS)
+        words = run_tests(sandbox, f"{EQUAL}\n{cheat}", tests, LIMITS)
     paid = [code for code, word in zip(CLAIMS, words, strict=True) if word == PASSED]
     assert paid == []
 

@@ -9,7 +9,7 @@ from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
 from rlvr_jax.objectives.statistics.ratios import Ratio, token_ratio
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss, ppo_clip
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, KLCoefficient
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon, KLCoefficient
 
 __all__ = ["clipped_objective", "objective_of_terms"]
 
@@ -19,6 +19,7 @@ def clipped_objective(
     clip_high: ClipHigh = 0.2,
     *,
     advantage: Transform | None = None,
+    epsilon: Epsilon = 1e-6,
     transforms: Sequence[Transform] = (),
     ratio: Ratio = token_ratio,
     dual_clip: DualClip | None = None,
@@ -31,14 +32,14 @@ def clipped_objective(
         loss = Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ_i n_i
 
     Args:
-      advantage: None: `group_normalized()`.
+      advantage: None: `group_normalized(epsilon)`.
       transforms, ratio, regularizers: as for `objective` and `ppo_clip`.
       kl_coefficient: of a k3 penalty to the reference; 0 adds none, and no reference is needed.
       aggregation: None: `token_mean()`.
     """
     penalties = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return objective(
-        advantage=group_normalized() if advantage is None else advantage,
+        advantage=group_normalized(epsilon) if advantage is None else advantage,
         transforms=transforms,
         surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=ratio, dual=dual_clip),
         regularizers=[*regularizers, *penalties],

@@ -35,6 +35,10 @@ def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
 
 
 @functools.lru_cache(maxsize=4)
-def order_of(setting: Setting) -> Batches:
-    """The order of a run's prompts; it holds caches alone."""
-    return Batches(setting.task, setting.prompts, setting.seed)
+def order_of(setting: Setting, prompts: int | None = None) -> Batches:
+    """The order of a run's prompts; its state is a cache.
+
+    Args:
+      prompts: of a step; None: the run's.
+    """
+    return Batches(setting.task, prompts or setting.prompts, setting.seed)

@@ -31,7 +31,7 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import group_normalized, k3_clamped, kl_penalty, scale_of_cell
+from rlvr_jax.objectives import k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
@@ -137,9 +137,9 @@ def clpo(
     scale = scale_of_cell({HARD: hard_scale}, other_scale)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, reads={"cell"})],
         ),
         experience=experience(stages=[rewrite_prompts(hard, medium)]),

@@ -18,7 +18,7 @@ follow the text. Without `meta["difficulty"]`, the initial policy is the referen
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +29,11 @@ from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.rewards.rubrics import by_rubric
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 DISCARDED, ACTIVE, WAITING = 0, 1, 2
 
@@ -66,7 +66,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
 
     Args:
       mastered: accuracy in an epoch above which a prompt leaves.
-      pending: pass rate up to which a prompt waits.
+      pending: pass rate of the reference model up to which a prompt waits.
       discard: pass rate from which on a prompt is discarded.
       samples: responses per rated prompt.
     Metrics: active_prompts, waiting_prompts, mastered_prompts (that left).
@@ -185,35 +185,30 @@ def _with_metrics(state: Mastery, left: float) -> tuple[Mastery, dict[str, float
     }
 
 
+@arguments_of(
+    mastery_pool, "mastered", "pending", "discard", mastered=0.9, pending=0.625, discard=1.0
+)
 def dr_sci(
-    mastered: Unit = 0.9,
-    pending: Unit = 0.625,
-    discard: Unit = 1.0,
     rating_samples: Count = 8,
     rubric: Sequence[Criterion] = (),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     kl_coefficient: KLCoefficient = 0.001,
     epsilon: Epsilon = 1e-6,
+    **pool: Any,
 ) -> Recipe:
     """GRPO on a set of prompts that exchanges mastered prompts for harder ones.
 
     Args:
-      mastered: accuracy in an epoch above which a prompt leaves.
-      pending: pass rate of the reference model up to which a prompt waits.
-      discard: pass rate from which on a prompt is discarded.
       rating_samples: responses that estimate the pass rate where the task does not give it.
       rubric: criteria of open answers; none: the outcome is the reward.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(
-            mastery_pool(mastered, pending, discard, rating_samples),
+            mastery_pool(samples=rating_samples, **pool),
             stages=[shape(by_rubric(rubric))] if rubric else [],
         ),
     )

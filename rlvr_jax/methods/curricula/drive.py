@@ -25,7 +25,7 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
+from rlvr_jax.objectives import rollout_mean_token_mean
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Share
@@ -94,10 +94,7 @@ def drive(
     ends = np.ceil(total_steps * np.cumsum(phases) / np.sum(phases)).astype(int)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(curriculum=shrinking_pool(ends[:-1].tolist(), shares)),
     )

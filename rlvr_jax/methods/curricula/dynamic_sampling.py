@@ -20,7 +20,7 @@ OpenRLHF's form of the filter, on the mean outcome.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,11 @@ from rlvr_jax.experience.curricula.history import History, no_history, visited, 
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
 from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.rounds.redraw import refilled
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 class _State(NamedTuple):
@@ -64,15 +64,16 @@ def prioritized(
     """Samples prompts without replacement, with probabilities (1 - ε) w(s) / Σ w(s) + ε / P.
 
     s is the exponential average of a prompt's pass rates: s' = d · s + (1 - d) · rate. A prompt
-    whose rate reaches the limit in one visit is excluded. If fewer prompts than a step needs are
+    whose rate reaches r_max in one visit is excluded. If fewer prompts than a step needs are
     left, all are sampled. The fractions of kinds in the task's mixture do not count.
 
     Args:
       weight: (s [P]) -> w [P], at least 0: `hard_first` or `undecided`.
-      explore: ε, fraction of uniform sampling.
-      decay: d.
-      prior: s before the first visit.
-      resample_below: the limit; infinity excludes no prompt.
+      explore: fraction of uniform sampling (ε).
+      decay: of the average pass rate (d).
+      prior: average pass rate before the first visit.
+      resample_below: pass rate of a visit from which on a prompt is excluded (r_max); infinity
+        excludes no prompt.
     Metrics: solved_share (fraction of prompts that are excluded), mean_history (mean s).
     """
 
@@ -155,34 +156,23 @@ def next_pool(missing: int, rate: KeepRate) -> int:
     return -(-missing * int(rate.drawn) // int(rate.kept))
 
 
+@arguments_of(prioritized, weight=hard_first, explore=0.1, decay=0.7, resample_below=0.875)
 def dynamic_sampling(
     max_rounds: Count = 10,
-    weight: Callable[[np.ndarray], np.ndarray] = hard_first,
-    explore: Unit = 0.1,
-    decay: Unit = 0.7,
-    prior: Unit = 0.5,
-    resample_below: Bound = 0.875,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **priority: Any,
 ) -> Recipe:
     """GRPO on the token mean of groups of mixed outcomes, with prompts sampled by their pass rates.
 
     Args:
       max_rounds: maximum number of rounds to fill one update.
-      weight: of a prompt by its average pass rate, `hard_first` or `undecided`.
-      explore: fraction of uniform sampling (ε).
-      decay: of the average pass rate.
-      prior: average pass rate before the first visit.
-      resample_below: pass rate of a visit from which on a prompt is excluded (r_max).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
-            curriculum=prioritized(weight, explore, decay, prior, resample_below),
-            stages=[adaptive_refill(uniform, max_rounds)],
+            prioritized(**priority), stages=[adaptive_refill(uniform, max_rounds)]
         ),
     )
 

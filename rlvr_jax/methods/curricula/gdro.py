@@ -16,12 +16,12 @@ prompts that are always or never solved no bin.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_mean
@@ -37,6 +37,7 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 @part(writes={"advantage"})
@@ -55,12 +56,14 @@ def hard_bins_first(
     response tokens are in no bin.
 
     Args:
-      edges: accuracies between the bins, ascending in (0, 1).
-      rate: β of the moving average of the losses.
-      temperature, mixing, max_weight: η, γ and the cap.
-      by_share: divide the loss of a bin by the bin's fraction of the batch.
-      bins: (rollouts) -> int [B] in 0 … len(edges), for accuracies of a longer history; None: bins
-        by the mean outcome of the group in this batch.
+      edges: pass rates between the bins, ascending in (0, 1).
+      rate: of the moving average of the losses (β).
+      temperature: factor on the scores in the softmax (η).
+      mixing: fraction of the weight that is spread evenly (γ).
+      max_weight: largest weight.
+      by_share: divide the loss of a bin by its fraction of the batch, as the authors' scripts do.
+      bins: (rollouts) -> int [B] in 0 … len(edges), such as `difficulty_bins` of pass rates over a
+        longer history; None: by the pass rate in the batch.
     Metrics: largest_bin_weight.
     """
     if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
@@ -177,38 +180,21 @@ def updated_scores(
     return jnp.where(present, moved, scores), seen | present
 
 
+@arguments_of(hard_bins_first, by_share=True)
 def gdro(
-    edges: Sequence[float] = (0.4, 0.75),
-    rate: Unit = 0.12,
-    temperature: NonNegative = 0.65,
-    mixing: Unit = 0.01,
-    max_weight: Bound = 15.0,
-    by_share: bool = True,
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
-    bins: Callable[[Rollouts], Array] | None = None,
+    **weights: Any,
 ) -> Recipe:
-    """Group-normalized advantages, weighted by an adversary over bins of difficulty.
-
-    Args:
-      edges: pass rates between the bins, ascending.
-      rate: of the moving average of the losses (β).
-      temperature: factor on the scores in the softmax (η).
-      mixing: fraction of the weight that is spread evenly (γ).
-      max_weight: largest weight.
-      by_share: divide the loss of a bin by its fraction of the batch, as the authors' scripts do.
-      bins: (rollouts) -> bin [B], such as `difficulty_bins` of pass rates over a longer history;
-        None: by the pass rate in the batch.
-    """
-    weights = hard_bins_first(edges, rate, temperature, mixing, max_weight, by_share, bins)
+    """Group-normalized advantages, weighted by an adversary over bins of difficulty."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[weights],
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
+            transforms=[hard_bins_first(**weights)],
             kl_coefficient=kl_coefficient,
         )
     )

@@ -21,7 +21,6 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -123,10 +122,7 @@ def multi_domain(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(one_level_at_a_time(per_level, refresh) if per_level else None),
     )

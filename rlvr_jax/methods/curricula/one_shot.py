@@ -23,7 +23,7 @@ import numpy as np
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
+from rlvr_jax.objectives import entropy_bonus, kl_penalty
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -88,10 +88,7 @@ def one_shot(
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=[*kl, *bonus],
+            clip_low, clip_high, epsilon=epsilon, regularizers=[*kl, *bonus]
         ),
         experience=experience(
             chosen_prompts([int(number) for number in prompts]), plain(temperature=temperature)

@@ -25,7 +25,6 @@ import numpy as np
 from rlvr_jax.experience import experience, shuffled_epochs
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
@@ -206,9 +205,7 @@ def prompt_augmentation(
 ) -> Recipe:
     """Clip-higher GRPO without KL on prompts in random templates."""
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             [shuffled_epochs(), random_templates(templates)], stages=[reward_template(templates)]
         ),

@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
@@ -221,12 +220,7 @@ def d3s(
         batch_share=batch_share,
     )
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[sampled],
-        )
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=[sampled])
     )
 
 

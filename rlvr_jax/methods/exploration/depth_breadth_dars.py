@@ -147,9 +147,7 @@ def depth_breadth_dars(
       most: largest number of rollouts of a prompt, as a multiple of the first ones (N_max / N).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_centered()
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_centered()),
         experience=experience(
             stages=[
                 draw_more(budget_for_hard(by_hardness), most),

@@ -22,6 +22,8 @@ responses, the script at 4 of 4. The reverse KL on fresh rollouts, which the pap
 `kl_penalty` with `k3`. JS by its definition, on own and rehearsed rows, is not implemented.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,6 +52,7 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
 )
 from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.passing import arguments_of
 
 
 @part
@@ -119,8 +122,8 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
     """Adds c · mean of a divergence over the tokens that another policy wrote; 0 without any.
 
     Args:
-      coefficient: c.
-      divergence: a generator of this module.
+      coefficient: weight of the divergence (c).
+      divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
     Metrics: off_policy_divergence/<divergence>, the mean.
     """
 
@@ -177,9 +180,8 @@ def _clamped(log_ratio):
     return jnp.where(inside, log_ratio, jax.lax.stop_gradient(jnp.clip(log_ratio, -20, 20)))
 
 
+@arguments_of(off_policy_divergence, coefficient=0.01, divergence=forward_kl_generator)
 def dph_rl(
-    coefficient: NonNegative = 0.01,
-    divergence: Divergence = forward_kl_generator,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     dual_clip: DualClip = 3.0,
@@ -187,24 +189,23 @@ def dph_rl(
     rated: Count = 1024,
     rating_samples: Count = 8,
     share: Bound = 0.25,
+    **base: Any,
 ) -> Recipe:
     """Clip-higher on the policy's own rows, a divergence from the base policy on rehearsed ones.
 
     Args:
-      coefficient: weight of the divergence (c).
-      divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
       rated: prompts that the base policy answers before training; in the paper all.
       rating_samples: responses to each, all of which must be correct to set the prompt aside.
       share: rehearsed rows of a batch, as a fraction of its own rows.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=on_policy_normalized(epsilon),
             transforms=[drop_off_policy()],
             dual_clip=dual_clip,
-            regularizers=[off_policy_divergence(coefficient, divergence)],
+            regularizers=[off_policy_divergence(**base)],
         ),
         experience=experience(
             [shuffled_epochs(), set_solved_aside(rated, rating_samples)],

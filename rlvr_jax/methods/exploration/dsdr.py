@@ -28,7 +28,6 @@ from rlvr_jax.experience import embed, experience, shape
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.rewards.composition import total
 from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import (
@@ -221,9 +220,9 @@ def dsdr(
     )
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
         ),
         experience=experience(stages=[embed("current"), find_formulas(), shape(reward)]),

@@ -14,6 +14,7 @@ leaves them unchanged.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -27,6 +28,7 @@ from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 from rlvr_jax.types.rollouts import Rollouts
 
 
@@ -52,7 +54,8 @@ def credit_unlikely(
     Args:
       coefficient: α.
       share: fraction of the tokens in a confidence.
-      where: (reward [B], group [B]) -> bool [B], the groups that are shifted.
+      where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
+        `mixed_reward`.
     Metrics: confidence, its mean over the rollouts with tokens.
     """
 
@@ -103,26 +106,21 @@ def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
     return low_probability_confidence(logp, measured, share)
 
 
+@arguments_of(credit_unlikely, "share", "where", share=0.2)
 def progrpo(
     shift_coefficient: Finite = 0.3,
-    share: Share = 0.2,
-    where: Callable[[Array, Array], Array] = any_reward,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
+    **own: Any,
 ) -> Recipe:
     """GRPO's advantages, shifted by the confidence of prompt and response, on DAPO's loss.
 
     Args:
       shift_coefficient: weight of the shift (α).
-      share: fraction of the tokens in a confidence.
-      where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
-        `mixed_reward`.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[credit_unlikely(shift_coefficient, share, where)],
+            clip_low, clip_high, transforms=[credit_unlikely(shift_coefficient, **own)]
         )
     )
 

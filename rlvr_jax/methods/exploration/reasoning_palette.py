@@ -15,6 +15,7 @@ late phase without any.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,12 +23,12 @@ import numpy as np
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.keys import named_key
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 @part(writes=frozenset({"soft_prompt", "soft_length"}))
@@ -46,7 +47,7 @@ def soft_prefixes(
 
     Args:
       latent: size of z.
-      prefix: number of vectors.
+      prefix: vectors of a prefix (P).
       until: fraction of the run's steps over which prefixes are withdrawn.
       decode: (z [n, Z]) -> [n, P, D], such as a trained decoder. None: a random one of
         `new_prefix_vae`, of the embeddings' size, by the run's seed.
@@ -107,26 +108,17 @@ def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
     return found
 
 
+@arguments_of(soft_prefixes, "latent", "prefix", "until")
 def reasoning_palette(
-    latent: Count = 32,
-    prefix: Count = 4,
-    until: Positive = 0.5,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **prefixes: Any,
 ) -> Recipe:
-    """GRPO on rows of which fewer and fewer have a random soft prefix.
-
-    Args:
-      latent: size of z.
-      prefix: vectors of a prefix (P).
-      until: fraction of the run's steps over which prefixes are withdrawn.
-    """
+    """GRPO on rows of which fewer and fewer have a random soft prefix."""
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
-        experience=experience(draw=soft_prefixes(latent, prefix, until)),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        experience=experience(draw=soft_prefixes(**prefixes)),
     )
 
 

@@ -17,7 +17,7 @@ clip is that of DAPO.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,7 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 from rlvr_jax.types.rollouts import Rollouts
 
 TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
@@ -162,17 +163,18 @@ def risk_sensitive(
 
     Args:
       num_prompts: prompts per bundle (K).
-      low, high: α_low < α_high.
-      tail_weight: w.
+      low, high: levels of the quantiles, ascending (α_d, α_u).
+      tail_weight: weight of the tail (w).
       tail: `lower_tail` (risk-averse) or `upper_tail` (risk-seeking).
       natural_baseline: whether q_low - q_high is part of the range term, which is then ≤ 0.
-      credit: how a value is distributed to rollouts.
+      credit: how the value of a score is distributed: `spread_credit`, `uniform_credit`,
+        `outcome_credit` or `relative_credit`.
       track_rate: step of the tracked quantiles (η).
       epsilon: added to denominators (ε).
-      max_value: bound of |A| before it is distributed.
-      min_spread: standard deviations of scores below it count as 1; with 0 equal scores are divided
-        by ε.
-      own_share: weight of the bundle's own quantiles (s).
+      max_value: bound of |A| before it is distributed (ours).
+      min_spread: standard deviations of scores below it count as 1 (ours); with 0 equal scores are
+        divided by ε.
+      own_share: weight of the bundle's own quantiles (s); the tracked ones have the rest.
     Raises:
       ValueError: levels that do not ascend.
     """
@@ -239,57 +241,13 @@ def _track(state, bundles, rate):
     return TrackedQuantiles(quantiles, jnp.ones((), bool))
 
 
+@arguments_of(risk_sensitive, credit=spread_credit)
 def riskpo(
-    num_prompts: Count = 5,
-    low: OpenUnit = 0.2,
-    high: OpenUnit = 0.9,
-    tail_weight: NonNegative = 1.5,
-    tail: Tail = lower_tail,
-    natural_baseline: bool = True,
-    credit: Credit = spread_credit,
-    track_rate: NonNegative = 0.1,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
-    max_value: Bound = 1e3,
-    min_spread: NonNegative = 1e-3,
-    own_share: Unit = 0.0,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, epsilon: Epsilon = 1e-6, **risk: Any
 ) -> Recipe:
-    """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean.
-
-    Args:
-      num_prompts: prompts per bundle (K).
-      low, high: levels of the quantiles (α_d, α_u).
-      tail_weight: weight of the tail (w).
-      tail: `lower_tail` (risk-averse) or `upper_tail` (risk-seeking).
-      natural_baseline: whether q_d - q_u is part of the range term.
-      credit: how the value of a score is distributed: `spread_credit`, `uniform_credit`,
-        `outcome_credit` or `relative_credit`.
-      track_rate: step of the tracked quantiles (η).
-      max_value: bound of a value before it is distributed (ours).
-      min_spread: std of a bundle's scores below which it counts as 1 (ours).
-      own_share: weight of the bundle's own quantiles; the tracked ones have the rest.
-    """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=risk_sensitive(
-                num_prompts,
-                low,
-                high,
-                tail_weight,
-                tail,
-                natural_baseline,
-                credit,
-                track_rate,
-                epsilon,
-                max_value,
-                min_spread,
-                own_share,
-            ),
-        )
-    )
+    """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean."""
+    advantage = risk_sensitive(epsilon=epsilon, **risk)
+    return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
 METHOD = Method(

@@ -174,7 +174,7 @@ def rorecomp(
     """
     advantage = group_normalized(epsilon)
     return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage),
+        objective=clipped_objective(clip_low, clip_high, advantage=advantage),
         experience=experience(stages=[recompose(advantage, fraction)]),
     )
 

@@ -18,6 +18,7 @@ with one program and without seed batches.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -54,6 +55,7 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 BYTES = 2048
 """Size of a stored triplet; longer ones are not stored."""
@@ -306,14 +308,14 @@ def _whitened(
     return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
 
 
+@arguments_of(earn_learnability, "wrong", "malformed")
 def absolute_zero(
     references: Count = 6,
     capacity: Count = 16384,
     solver_samples: Count = 8,
-    wrong: Finite = -0.5,
-    malformed: Finite = -1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
+    **rewards: Any,
 ) -> Recipe:
     """REINFORCE++ by kind and role on questions that the policy writes.
 
@@ -321,18 +323,16 @@ def absolute_zero(
       references: earlier triplets that a proposer sees at most (K).
       capacity: triplets of each buffer.
       solver_samples: solutions of a proposal, from which its learnability is estimated.
-      wrong: reward of incorrect answers, and of proposals that are never or always solved.
-      malformed: reward of responses without an answer or without a valid proposal.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=whitened_by_cell(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0),
         ),
         experience=experience(
             propose_and_solve(references, capacity),
-            stages=[earn_learnability(solver_samples, wrong, malformed)],
+            stages=[earn_learnability(solver_samples, **rewards)],
         ),
     )
 

@@ -338,8 +338,8 @@ def ssp(
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=advantage_by_cell({WRITE: asked}, other=group_normalized(epsilon)),
             regularizers=kl,
         ),

@@ -19,6 +19,7 @@ must use are not separated.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -46,6 +47,7 @@ from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 from rlvr_jax.types.rollouts import Rollouts
 
 REQUEST = (
@@ -303,15 +305,13 @@ def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
     return rollouts.reward[:, None]
 
 
+@arguments_of(imitate_proofs, most=0.5, length_cost=0.001, time_cost=0.01, cap=4.0)
 def stp(
     hard: Unit = 0.25,
     margin: Unit = 0.1,
     redo: Unit = 0.05,
-    most: Unit = 0.5,
-    length_cost: NonNegative = 0.001,
-    time_cost: NonNegative = 0.01,
-    cap: Positive = 4.0,
     weight: NonNegative = 1.0,
+    **costs: Any,
 ) -> Recipe:
     """Weighted imitation of the policy's own proofs and of conjectures that are hard to prove.
 
@@ -319,16 +319,13 @@ def stp(
       hard: success below which a conjecture is imitated (θ).
       margin: statements with success above θ + margin are easy.
       redo: chance that an easy statement is proved again.
-      most: success up to which proofs are imitated.
-      length_cost, time_cost: per character, and per second of checking.
-      cap: of a conjecture's weight (k).
       weight: of the imitation.
     """
     return Recipe(
         objective=objective_of_terms([imitate(weight, factor=by_reward)]),
         experience=experience(
             prove_hard_ones(hard + margin, redo),
-            stages=[imitate_proofs(hard, margin, most, length_cost, time_cost, cap)],
+            stages=[imitate_proofs(hard, margin, **costs)],
         ),
     )
 

@@ -68,12 +68,11 @@ class Right(numpy_actor.NumpyActor):
 
 
 def test_a_history_remembers_visits_rates_and_their_average():
-    history = visited(no_history(3, kept=2), 4, [1, 1, 1, 2], [1.0, 0.0, 0.5, 0.25], decay=0.5)
+    rates = [(1, 1.0), (1, 0.0), (1, 0.5), (2, 0.25)]
+    history = visited(no_history(3), 4, rates, decay=0.5)
     np.testing.assert_array_equal(history.visits, [0, 3, 1])
     np.testing.assert_array_equal(history.last, [-1, 4, 4])
     np.testing.assert_allclose(history.mean, [0.5, 0.4375, 0.375], rtol=FLOAT32)
-    # The third visit stands in the place of the first.
-    np.testing.assert_array_equal(history.rates, [[np.nan] * 2, [0.5, 0.0], [0.25, np.nan]])
     np.testing.assert_array_equal(history.latest, [np.nan, 0.5, 0.25])
 
 

@@ -1,4 +1,4 @@
-"""The plain curriculum: whole epochs over the train prompts, kinds in the shares of the task."""
+"""The plain curriculum: shuffled epochs over the train prompts, kinds in the task's fractions."""
 
 import functools
 from collections.abc import Iterable
@@ -22,11 +22,7 @@ def shuffled_epochs() -> Curriculum:
 
 
 def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
-    """One ask for each of some train prompts, of the turn's round.
-
-    Args:
-      numbers: positions in the task's train prompts.
-    """
+    """One request in the current round for each of some positions in the train prompts."""
     setting = turn.setting
     return [
         Ask(setting.task.train[number], int(number), setting.drawn_samples, round=turn.round)

@@ -8,10 +8,9 @@ from rlvr_jax.types.parts import part
 
 @part
 def cells_by_kind() -> Curriculum:
-    """Labels rows by the kind of their prompt, `Rollouts.cell`: its place among the task's kinds.
+    """Labels rows by the kind of their prompt: its position among the sorted kinds of train prompts.
 
-    Kinds are those of the train prompts, sorted; it changes the asks of the curricula before it.
-    A prompt of another kind has no label.
+    The label is `Rollouts.cell`; a prompt of another kind has none.
     """
 
     def propose(asks, state, turn):

@@ -92,12 +92,10 @@ def prioritized(
 
     def observe(state, turn, seen, learned):
         del learned
-        visits = visits_of(seen, len(state.solved))
-        numbers = [visit.number for visit in visits]
-        rates = [visit.rate for visit in visits]
-        history = visited(state.history, turn.step, numbers, rates, decay)
+        rates = [(visit.number, visit.rate) for visit in visits_of(seen, len(state.solved))]
+        history = visited(state.history, turn.step, rates, decay)
         done = state.solved.copy()
-        done[np.array(numbers, int)[np.asarray(rates) >= resample_below]] = True
+        done[[number for number, rate in rates if rate >= resample_below]] = True
         metrics = {"solved_share": float(done.mean()), "mean_history": float(history.mean.mean())}
         return _State(history, done), metrics
 

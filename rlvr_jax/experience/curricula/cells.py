@@ -6,9 +6,9 @@ from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.types.parts import part
 
 
-@part
+@part(writes={"cell"})
 def cells_by_kind() -> Curriculum:
-    """Labels rows by the kind of their prompt: its position among the sorted kinds of train prompts.
+    """Labels rows by the position of their prompt's kind among the sorted kinds of train prompts.
 
     The label is `Rollouts.cell`; a prompt of another kind has none.
     """
@@ -19,4 +19,4 @@ def cells_by_kind() -> Curriculum:
         number = {kind: place for place, kind in enumerate(kinds)}
         return [replace(ask, cell=number.get(ask.prompt.kind, -1)) for ask in asks]
 
-    return Curriculum(propose, writes=frozenset({"cell"}))
+    return propose

@@ -17,7 +17,7 @@ groups are not compared, and a multiple of six prompts. Values are compared as v
 with one program and without seed batches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,7 +29,16 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.parts import Curriculum, Setting, Stage
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import pass_rates
-from rlvr_jax.experience.store import Store, empty_store, oldest, push, taken, uniform_places
+from rlvr_jax.experience.store import (
+    Store,
+    as_bytes,
+    as_texts,
+    empty_store,
+    oldest,
+    push,
+    taken,
+    uniform_places,
+)
 from rlvr_jax.objectives import plain_reward
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform
@@ -85,7 +94,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     """
 
     def init(setting):
-        first = as_bytes([_world(setting).first])
+        first = _stored([_world(setting).first])
         empty = empty_store(capacity, triplet=((BYTES,), np.uint8))
         return tuple(push(empty, {"triplet": first}, -1) for _ in KINDS)
 
@@ -129,7 +138,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
                         continue
                     if triplet.text() not in known:
                         new[triplet.text()] = triplet
-            rows = as_bytes(list(new.values()))
+            rows = _stored(new.values())
             if len(rows):
                 state[number] = push(state[number], {"triplet": rows}, turn.step)
             metrics[f"known/{kind}"] = float(state[number].held)
@@ -162,18 +171,14 @@ def to_solve(store: Store, number: int, step: int, random: np.random.Generator) 
     return np.array([*fresh, *rest], int)
 
 
-def as_bytes(triplets: Sequence[Triplet]) -> np.ndarray:
+def _stored(triplets: Iterable[Triplet]) -> np.ndarray:
     """Triplets as rows of bytes, uint8 [n, BYTES]; longer ones are left out."""
-    lines = [line for t in triplets if len(line := t.text().encode()) <= BYTES]
-    rows = np.zeros((len(lines), BYTES), np.uint8)
-    for row, line in zip(rows, lines, strict=True):
-        row[: len(line)] = np.frombuffer(line, np.uint8)
-    return rows
+    rows = as_bytes([triplet.text() for triplet in triplets], BYTES)
+    return rows[rows.any(axis=1)]
 
 
 def _triplets(store: Store, places: np.ndarray) -> list[Triplet]:
-    rows = taken(store, np.asarray(places, int))["triplet"]
-    return [Triplet.of(bytes(row).rstrip(b"\0").decode()) for row in rows]
+    return list(map(Triplet.of, as_texts(taken(store, np.asarray(places, int))["triplet"])))
 
 
 @part(by_row=True)

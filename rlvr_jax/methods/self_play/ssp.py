@@ -40,7 +40,14 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.experience.store import (
+    as_bytes,
+    as_texts,
+    empty_store,
+    push,
+    taken,
+    uniform_places,
+)
 from rlvr_jax.objectives import (
     group_normalized,
     kl_penalty,
@@ -239,18 +246,12 @@ def parabola(rate: Rate) -> Rate:
 
 def stored(problems: Sequence[Prompt]) -> np.ndarray:
     """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if too long."""
-    rows = np.zeros((len(problems), BYTES), np.uint8)
-    for row, problem in zip(rows, problems, strict=True):
-        line = json.dumps([problem.text, problem.answer, problem.kind]).encode()
-        if len(line) <= BYTES:
-            row[: len(line)] = np.frombuffer(line, np.uint8)
-    return rows
+    return as_bytes([json.dumps([p.text, p.answer, p.kind]) for p in problems], BYTES)
 
 
 def read_stored(rows: np.ndarray) -> list[Prompt]:
     """The problems of `stored`."""
-    lines = (bytes(row).rstrip(b"\0") for row in rows)
-    return [Prompt(*json.loads(line)) for line in lines]
+    return [Prompt(*json.loads(line)) for line in as_texts(rows)]
 
 
 @part(writes={"advantage"})

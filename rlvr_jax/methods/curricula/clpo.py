@@ -15,6 +15,7 @@ known.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -37,6 +38,7 @@ from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 HARD, MEDIUM, EASY = 0, 1, 2
 
@@ -58,6 +60,8 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
     mixed outcomes stay, of originals and of rewritten prompts. `Rollouts.cell` is the band of the
     prompt. If the rows exceed the batch, originals are left out first, then medium prompts.
 
+    Args:
+      hard, medium: largest accuracy of a hard prompt, and of a medium one.
     Samples: one response per hard or medium prompt, and one group per rewritten prompt.
     Metrics: hard_prompts, medium_prompts (fractions), rewritten (prompts), rewritten_kept (groups
       of rewritten prompts), kept_groups.
@@ -118,20 +122,19 @@ def _asking(request: str) -> View:
     return View(show)
 
 
+@arguments_of(rewrite_prompts, hard=0.3, medium=0.7)
 def clpo(
-    hard: Unit = 0.3,
-    medium: Unit = 0.7,
     kl_coefficient: KLCoefficient = 0.001,
     hard_scale: float = 0.5,
     other_scale: float = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **bands: Any,
 ) -> Recipe:
     """GRPO on prompts and their rewritten versions, with a weaker KL on hard ones.
 
     Args:
-      hard, medium: largest accuracy of a hard prompt, and of a medium one.
       hard_scale, other_scale: factor on the KL for rows of hard prompts, and for other rows (s).
     """
     scale = scale_of_cell({HARD: hard_scale}, other_scale)
@@ -142,7 +145,7 @@ def clpo(
             epsilon=epsilon,
             regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, reads={"cell"})],
         ),
-        experience=experience(stages=[rewrite_prompts(hard, medium)]),
+        experience=experience(stages=[rewrite_prompts(**bands)]),
     )
 
 

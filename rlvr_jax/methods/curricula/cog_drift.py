@@ -118,7 +118,6 @@ def easiest(available: np.ndarray, window: int) -> Climb:
 
     Args:
       available: bool [P, L], the forms of each prompt; the last form is the prompt itself.
-      window: w, number of rewards in a decision.
     """
     prompts = len(available)
     return Climb(
@@ -138,11 +137,8 @@ def climbed(
 ) -> Climb:
     """The state after visits, in order: up if the mean of the window is above the threshold.
 
-    Up is the next available form, and its window starts empty. A prompt never goes down.
-
-    Args:
-      numbers, rewards: prompt and mean reward of each visited group.
-      threshold: τ.
+    Up is the next available form, and its window starts empty. A prompt never goes down. `numbers`
+    and `rewards` are the prompt and the mean reward of each visited group.
     """
     level, window, count, visits = (array.copy() for array in state)
     width = window.shape[1]

@@ -132,13 +132,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
 
 
 def stages_by_difficulty(difficulty: np.ndarray, pending: float, discard: float) -> np.ndarray:
-    """The first stage of each prompt: 0 discarded, 1 in the first set, 2 in the queue; int [P].
-
-    Args:
-      difficulty: pass rate of the reference model, larger is easier.
-      pending: pass rate up to which a prompt waits.
-      discard: pass rate from which on a prompt is discarded.
-    """
+    """The first stage of each prompt: 0 discarded, 1 in the first set, 2 in the queue; int [P]."""
     return np.where(
         difficulty >= discard, DISCARDED, np.where(difficulty <= pending, WAITING, ACTIVE)
     )
@@ -153,13 +147,12 @@ def exchanged(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Set and queue after mastered prompts have left and as many waiting ones have entered.
 
-    The easiest waiting prompts enter first. If fewer wait, the last mastered prompts stay.
+    The easiest waiting prompts enter first, ties by index. If fewer wait, the last mastered prompts
+    stay.
 
     Args:
-      active, waiting: bool [P].
       accuracy: [P] of the epoch; NaN is not mastered.
-      difficulty: [P], larger is easier; ties go to the lower index.
-      mastered: accuracy above which a prompt leaves.
+      difficulty: [P], larger is easier.
     """
     leaving = np.flatnonzero(active & (np.nan_to_num(accuracy) > mastered + ROUNDING))
     queue = np.flatnonzero(waiting)

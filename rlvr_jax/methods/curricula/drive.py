@@ -63,11 +63,7 @@ def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculu
 def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
     """The `number` prompts of a pool with the lowest pass rates, or all if it has fewer; bool [P].
 
-    Ties go to the lower index.
-
-    Args:
-      pool: bool [P].
-      rates: [P]; unknown ones (NaN) leave the pool first.
+    Ties go to the lower index; prompts of unknown rate (NaN) leave first.
     """
     members = np.flatnonzero(pool)
     left = np.zeros_like(pool)

@@ -19,7 +19,9 @@ correct ones with probability 0.37, and is excluded. `refill(outside(low, high),
 OpenRLHF's form of the filter, on the mean outcome.
 """
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,15 +123,17 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
         return KeepRate(np.array(1, np.int32), np.array(1, np.int32))
 
     def apply(batch, actor, state, turn):
-        rate = KeepRate(*state)
+        rate = Fraction(*map(int, state))
 
         def pool(missing, kept, drawn):
             nonlocal rate
-            rate = lower_rate(rate, kept, drawn)
-            return next_pool(missing, rate)
+            # No group that stayed counts as one.
+            rate = min(rate, Fraction(max(kept, 1), drawn))
+            return math.ceil(missing / rate)
 
         batch, metrics = refilled(batch, actor, turn, when, rounds, pool)
-        return batch, rate, {**metrics, "refill/keep_rate": int(rate.kept) / int(rate.drawn)}
+        state = KeepRate(*(np.array(part, np.int32) for part in rate.as_integer_ratio()))
+        return batch, state, {**metrics, "refill/keep_rate": float(rate)}
 
     return Stage(apply, init, rounds=rounds - 1)
 
@@ -139,19 +143,6 @@ class KeepRate(NamedTuple):
 
     kept: np.ndarray
     drawn: np.ndarray
-
-
-def lower_rate(rate: KeepRate, kept: int, drawn: int) -> KeepRate:
-    """min(ρ̂, kept / sampled groups); no such group counts as one."""
-    kept = max(kept, 1)
-    if kept * int(rate.drawn) >= int(rate.kept) * drawn:
-        return rate
-    return KeepRate(np.array(kept, np.int32), np.array(drawn, np.int32))
-
-
-def next_pool(missing: int, rate: KeepRate) -> int:
-    """⌈missing / ρ̂⌉, prompts that are likely to fill the batch."""
-    return -(-missing * int(rate.drawn) // int(rate.kept))
 
 
 @arguments_of(prioritized, weight=hard_first, explore=0.1, decay=0.7, resample_below=0.875)

@@ -101,8 +101,6 @@ def difficulty_bins(
     """The bin of an accuracy, from 0 (hardest) to the number of edges; an edge is in the upper bin.
 
     Args:
-      accuracy: fraction of correct responses.
-      edges: ascending.
       previous: the current bin. It changes only if the accuracy is at least `margin` away from the
         edge with number min(previous, new).
       margin: minimum distance from that edge.
@@ -123,13 +121,9 @@ def bin_losses(
     num_bins: int,
     by_share: bool = False,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
-    """Mean loss of the rollouts of each bin, and which bins occur.
+    """Mean loss of the rollouts of each bin that count (`where`), and which bins occur.
 
     Args:
-      loss: of each rollout.
-      bins: bin of each rollout's prompt.
-      where: rollouts that count.
-      num_bins: K.
       by_share: also divide by the bin's fraction of the batch, which makes rare bins extreme.
     """
     counted = where.astype(loss.dtype)
@@ -142,18 +136,12 @@ def bin_losses(
 
 
 def adversarial_shares(
-    scores: Float[Array, "K"],
-    present: Bool[Array, "K"],
-    temperature: float = 0.65,
-    mixing: float = 0.01,
+    scores: Float[Array, "K"], present: Bool[Array, "K"], temperature: float, mixing: float
 ) -> Float[Array, "K"]:
     """q = (1 - γ) softmax(η S) + γ / K over the K bins that are present; 0 for the others.
 
     Args:
-      scores: S.
-      present: bins that occur in the batch.
-      temperature: η.
-      mixing: γ, the fraction that is spread evenly.
+      temperature, mixing: η and γ.
     """
     share = jax.nn.softmax(jnp.where(present, temperature * scores, -jnp.inf))
     even = mixing / jnp.maximum(jnp.sum(present.astype(scores.dtype)), 1)
@@ -161,7 +149,7 @@ def adversarial_shares(
 
 
 def proportional_weights(
-    share: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float = 15.0
+    share: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float
 ) -> Float[Array, "B"]:
     """q divided by its mean over the rollouts that count, then capped, as in the authors' code."""
     mean = masked_mean(share, where)
@@ -173,7 +161,7 @@ def updated_scores(
     seen: Bool[Array, "K"],
     losses: Float[Array, "K"],
     present: Bool[Array, "K"],
-    rate: float = 0.12,
+    rate: float,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
     """S ← ℓ for a bin seen first, (1 - β) S + β ℓ for one seen again; absent bins keep their S."""
     moved = jnp.where(seen, (1 - rate) * scores + rate * losses, losses)

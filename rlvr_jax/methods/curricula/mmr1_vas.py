@@ -49,13 +49,7 @@ Diversity = Callable[[np.ndarray, np.ndarray], float]
 
 
 def distinct_ngrams(tokens: np.ndarray, mask: np.ndarray, n: int = 3) -> float:
-    """Distinct n-grams of all responses over their number, in [0, 1]; 0 if there are none.
-
-    Args:
-      tokens: int [N, T].
-      mask: bool [N, T].
-      n: tokens of an n-gram.
-    """
+    """Distinct n-grams of all responses over their number, in [0, 1]; 0 if there are none."""
     grams = [
         np.lib.stride_tricks.sliding_window_view(row[there], n)
         for row, there in zip(tokens, mask, strict=True)
@@ -68,12 +62,7 @@ def distinct_ngrams(tokens: np.ndarray, mask: np.ndarray, n: int = 3) -> float:
 
 
 def edit_distance(tokens: np.ndarray, mask: np.ndarray) -> float:
-    """Mean Levenshtein distance of all pairs of responses, in tokens; 0 for a single response.
-
-    Args:
-      tokens: int [N, T].
-      mask: bool [N, T].
-    """
+    """Mean Levenshtein distance of all pairs of responses, in tokens; 0 for a single response."""
     rows = [row[there] for row, there in zip(tokens, mask, strict=True)]
     pairs = list(itertools.combinations(rows, 2))
     return float(np.mean([_levenshtein(*pair) for pair in pairs])) if pairs else 0.0
@@ -223,7 +212,7 @@ def mmr1_vas(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 0.01,
-    **promotion: Any,
+    **sampling: Any,
 ) -> Recipe:
     """GRPO on prompts that are sampled by the variance of their responses."""
     return Recipe(
@@ -233,7 +222,7 @@ def mmr1_vas(
             kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
-        experience=experience(curriculum=variance_promotion(**promotion)),
+        experience=experience(curriculum=variance_promotion(**sampling)),
     )
 
 

@@ -67,7 +67,7 @@ def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
 
 
 def one_shot(
-    prompts: Sequence[float] = (0,),
+    prompts: Sequence[NonNegativeInt] = (0,),
     temperature: Temperature = 0.6,
     kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: EntropyCoefficient = 0.001,
@@ -78,21 +78,15 @@ def one_shot(
     """GRPO with a KL and an entropy bonus, on copies of a few prompts.
 
     Args:
-      prompts: positions in the task's train prompts, whole numbers. The default is arbitrary.
-    Raises:
-      ValueError: a position that is not a whole number.
+      prompts: positions in the task's train prompts. The default is arbitrary.
     """
-    if fractions := [number for number in prompts if not float(number).is_integer()]:
-        raise ValueError(f"one_shot: prompts must be whole numbers, got {fractions[0]}")
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
         objective=clipped_objective(
             clip_low, clip_high, epsilon=epsilon, regularizers=[*kl, *bonus]
         ),
-        experience=experience(
-            chosen_prompts([int(number) for number in prompts]), plain(temperature=temperature)
-        ),
+        experience=experience(chosen_prompts(prompts), plain(temperature=temperature)),
     )
 
 

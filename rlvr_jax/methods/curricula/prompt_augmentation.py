@@ -142,12 +142,9 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
 
 
 def template_of(seed: int, epoch: int, index: int, number: int) -> int:
-    """The template of a prompt, uniform over `number` of them, independent of other random choices.
+    """The template of prompt `index` after `epoch` visits, uniform over `number` of them.
 
-    Args:
-      seed: of the run.
-      epoch: number of earlier visits of the prompt.
-      index: of the prompt.
+    It is independent of other random choices.
     """
     name = zlib.crc32(b"template_of")
     return int(np.random.default_rng([seed, name, epoch, index]).integers(number))

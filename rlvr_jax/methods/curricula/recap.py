@@ -97,11 +97,7 @@ class CellWindows(NamedTuple):
 
 
 def pushed(windows: CellWindows, loss: Float[Array, "K"], there: Array) -> CellWindows:
-    """The windows with one more loss for the objectives that the batch has.
-
-    Args:
-      there: bool [K].
-    """
+    """The windows with one more loss for the objectives that are `there`, bool [K]."""
     moved = jnp.concatenate([windows.losses[:, 1:], loss[:, None].astype(windows.losses.dtype)], 1)
     return CellWindows(
         jnp.where(there[:, None], moved, windows.losses),
@@ -114,9 +110,7 @@ def objective_weights(
 ) -> Float[Array, "K"]:
     """λ_k = K softmax(s / T)_k over the objectives with 2W losses, with mean 1; 1 for others.
 
-    Args:
-      temperature: T.
-      mix: α of the priority s = α c + (1 - α) i; None: s = c + i.
+    The priority is s = α c + (1 - α) i with α = `mix`; None: s = c + i.
     """
     convergence, instability = window_progress(windows)
     if mix is None:
@@ -144,10 +138,7 @@ def window_progress(windows: CellWindows) -> tuple[Float[Array, "K"], Float[Arra
 
 @arguments_of(reweight_cells, "window", "temperature", "mix", window=10, temperature=5.0)
 def recap(
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-    **windows: Any,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **windows: Any
 ) -> Recipe:
     """GRPO without KL in which the kinds of prompts are weighted by how their rewards change."""
     return Recipe(

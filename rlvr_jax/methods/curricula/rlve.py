@@ -133,12 +133,7 @@ def adaptive_levels(
 def counted(
     levels: Levels, environment: np.ndarray, level: np.ndarray, correct: np.ndarray
 ) -> Levels:
-    """The levels after counting responses at level h; responses at other levels do not count.
-
-    Args:
-      environment, level: int [n], of each response.
-      correct: bool [n].
-    """
+    """The levels after counting n responses; those at other levels than h do not count."""
     there = level == levels.highest[environment]
     number = len(levels.highest)
     num_correct = np.bincount(environment[there & correct], minlength=number)
@@ -152,12 +147,8 @@ def counted(
 def raised(levels: Levels, least: int, threshold: float, last: np.ndarray) -> Levels:
     """The levels after a decision: h rises by 1 where enough responses at h are correct.
 
-    With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not.
-
-    Args:
-      least: responses that a decision needs.
-      threshold: τ.
-      last: int [E], the last level of each environment.
+    With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not. h
+    stays at the last level of its environment (`last`, int [E]).
     """
     ready = levels.answers >= least
     up = ready & (levels.accuracy >= threshold)

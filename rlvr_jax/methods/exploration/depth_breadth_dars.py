@@ -94,20 +94,14 @@ def budget_for_hard(by_hardness: bool = False) -> Function:
 def extra_rollouts(
     num_right: np.ndarray, group_size: int, max_rollouts: int, *, by_hardness: bool = False
 ) -> np.ndarray:
-    """Rollouts to sample in addition to the first N, by how many of those are correct.
+    """ΔN, the rollouts to sample in addition to the first N (`group_size`).
 
-    With u the fraction of correct ones (0.5 / N for none), S = 2 u (1 - u) is the mean |A| of
-    centered advantages and N / 2 their largest sum. For u < ½
-
-        equal treatment   ⌈(N / 2 - N S) / S⌉             every prompt reaches that sum
-        by hardness       ⌈(2 (1 - u) N / 2 - N S) / S⌉   up to twice that
-
-    and 0 for u ≥ ½; at most max_rollouts - N. Computed in integers, because quotients of floats may
-    round up.
+    S is the mean |A| of centered advantages and N / 2 their largest sum, which every prompt reaches
+    with equal treatment; by hardness, up to twice that. ΔN is 0 for u ≥ ½. It is computed in
+    integers, because quotients of floats may round up.
 
     Args:
       num_right: of the first N rollouts, in [0, N].
-      group_size: N.
       max_rollouts: largest number of rollouts of a prompt, at least N.
     Raises:
       ValueError: group_size not positive, or max_rollouts below it.

@@ -90,9 +90,8 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
         del learned, turn
         solved = solved.copy()
         for batch in seen:
-            for ask, outcomes in zip(
-                (batch.asks[rows[0]] for rows in batch.groups), batch.outcomes(), strict=True
-            ):
+            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
+                ask = batch.asks[rows[0]]
                 if ask.rating and ask.number < len(solved):
                     solved[ask.number] = bool((outcomes == 1).all())
         return solved, {"solved_prompts": float(solved.sum())}

@@ -90,10 +90,8 @@ def formula_uniqueness(
 ) -> Float[Array, "B"]:
     """Fraction of a row's distinct formulas that no other correct row of its group has.
 
-    0 on incorrect rows, on rows without formulas, and without another correct row.
-
-    Args:
-      formulas: ids, padded with -1; repeated ids count once.
+    0 on incorrect rows, on rows without formulas, and without another correct row. Ids of formulas
+    are padded with -1; repeated ids count once.
     """
     rows, width = formulas.shape
     ids = jnp.sort(formulas, axis=1)

@@ -59,18 +59,18 @@ def soft_prefixes(
         rows = [prefixed_rows(share, ask.samples) for ask in asks]
         z = turn.random().normal(size=(sum(rows), latent)).astype(np.float32)
         vectors = _decoded(decode, z, prefix, actor, turn) if len(z) else z
-        split, group, used = [], [], 0
-        for place, (ask, number) in enumerate(zip(asks, rows, strict=True)):
-            for sample in range(number):
-                one = {"samples": 1, "first_sample": ask.first_sample + sample}
-                split.append(replace(ask, **one, prefix=vectors[used]))
-                used += 1
-            if number < ask.samples:
-                rest = {"samples": ask.samples - number, "first_sample": ask.first_sample + number}
-                split.append(replace(ask, **rest))
-            group += [place] * ask.samples
+        split, prefixes = [], iter(vectors)
+        for ask, number in zip(asks, rows, strict=True):
+            first = ask.first_sample
+            split += [
+                replace(ask, samples=1, first_sample=first + sample, prefix=next(prefixes))
+                for sample in range(number)
+            ]
+            if rest := ask.samples - number:
+                split.append(replace(ask, samples=rest, first_sample=first + number))
         batch = actor.draw(split, turn.key)
-        group = np.array(group, np.int32)
+        sizes = [ask.samples for ask in asks]
+        group = np.repeat(np.arange(len(asks), dtype=np.int32), sizes)
         batch = replace(
             batch.with_rollouts(group=group).renumbered(),
             asks=[ask for ask in asks for _ in range(ask.samples)],
@@ -110,10 +110,7 @@ def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
 
 @arguments_of(soft_prefixes, "latent", "prefix", "until")
 def reasoning_palette(
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-    **prefixes: Any,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **prefixes: Any
 ) -> Recipe:
     """GRPO on rows of which fewer and fewer have a random soft prefix."""
     return Recipe(

@@ -16,7 +16,7 @@ the scores of a bundle are equal, the authors divide by 1e-6; we take a std belo
 clip is that of DAPO.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -54,8 +54,9 @@ TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
 """Levels of the tracked quantiles."""
 
 Scores = Float[Array, "B"]
-Level = Float[Array, ""]
-Tail = Callable[[Scores, Level, Level, float, float, float], Scores]
+Pair = Sequence[Float[Array, ""] | float]
+Tail = Callable[[Scores, Pair, Pair, float], Scores]
+"""(scores, quantiles at α_low and α_high, these levels, ε) -> value of each score."""
 Ids = Int[Array, "B"]
 Credit = Callable[[Scores, Scores, Ids, Ids, float], Scores]
 
@@ -83,30 +84,14 @@ class TrackedQuantiles(NamedTuple):
     seen: Bool[Array, ""]
 
 
-def lower_tail(
-    score: Scores,
-    low_quantile: Level,
-    high_quantile: Level,
-    low: float,
-    high: float,
-    epsilon: float,
-) -> Scores:
+def lower_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> Scores:
     """-(q_low - x)⁺ / (α_low + ε): depth of a score in the lower tail."""
-    del high_quantile, high
-    return -jnp.maximum(low_quantile - score, 0) / (low + epsilon)
+    return -jnp.maximum(quantiles[0] - score, 0) / (levels[0] + epsilon)
 
 
-def upper_tail(
-    score: Scores,
-    low_quantile: Level,
-    high_quantile: Level,
-    low: float,
-    high: float,
-    epsilon: float,
-) -> Scores:
+def upper_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> Scores:
     """(x - q_high)⁺ / (1 - α_high + ε): height of a score in the upper tail."""
-    del low_quantile, low
-    return jnp.maximum(score - high_quantile, 0) / (1 - high + epsilon)
+    return jnp.maximum(score - quantiles[1], 0) / (1 - levels[1] + epsilon)
 
 
 def uniform_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
@@ -202,7 +187,7 @@ def risk_sensitive(
         if natural_baseline:
             middle = middle + pair[0] - pair[1]
         middle = middle / (high - low + epsilon)
-        outer = tail(score, *pair, low, high, epsilon)
+        outer = tail(score, pair, (low, high), epsilon)
         value = (tail_weight * outer + middle) / (tail_weight + 1)
         spread = group_std(score, bundles.bundle, where=bundles.counted)
         spread = jnp.where(spread < min_spread, 1, spread)

@@ -104,9 +104,6 @@ def priority_rows(
     """The ⌈α n⌉ shortest correct and the ⌈α n⌉ longest incorrect rows of each group, bool [B].
 
     n is the number of correct, or of incorrect, rows of the group; equal lengths keep their order.
-
-    Args:
-      fraction: α.
     """
     right = is_correct(outcome)
     chosen = np.zeros(len(outcome), bool)

@@ -40,6 +40,7 @@ from rlvr_jax.types.hyperparameters import (
     Share,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 RECORDS = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
 
@@ -126,6 +127,7 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     )
 
 
+@arguments_of(soft_thinking, "end", "candidates", "top_p", "mixing_temperature")
 def soft_grpo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -135,10 +137,7 @@ def soft_grpo(
     floor: Finite = -3.0,
     noise_epsilon: Epsilon = 1e-6,
     epsilon: Epsilon = 1e-6,
-    end: str = "</think>",
-    candidates: Count = 5,
-    top_p: Share = 0.95,
-    mixing_temperature: Positive = 0.1,
+    **mixtures: Any,
 ) -> Recipe:
     """A clipped ratio on the token mean, of noise densities at mixtures.
 
@@ -146,10 +145,6 @@ def soft_grpo(
       noise_low, noise_high: bounds of the noise.
       floor: candidates at or below this log-prob do not enter the density, nats; negative.
       noise_epsilon: added to a candidate's probability before its logarithm.
-      end: text of the token that ends the thinking; "": the whole response is thinking.
-      candidates: tokens of a mixture (k).
-      top_p: mass of their nucleus.
-      mixing_temperature: of the mixture (τ).
     """
     bounds = GumbelNoise(noise_low, noise_high, floor, noise_epsilon)
     return Recipe(
@@ -159,9 +154,7 @@ def soft_grpo(
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
         ),
-        experience=experience(
-            draw=soft_thinking(end, candidates, top_p, mixing_temperature, bounds)
-        ),
+        experience=experience(draw=soft_thinking(noise=bounds, **mixtures)),
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.asks import Ask
@@ -39,12 +39,10 @@ from rlvr_jax.experience.store import (
     taken,
     uniform_places,
 )
-from rlvr_jax.objectives import plain_reward
-from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.methods.self_play.ssp import advantage_by_cell
+from rlvr_jax.objectives import plain_reward, whitened
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_max, group_mean, group_sum, has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
@@ -54,7 +52,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -252,65 +250,16 @@ def composed_proposer_reward(
     return jnp.where(well_formed, value, malformed)
 
 
-@part(writes={"advantage"})
+@part
 def whitened_by_cell(
     estimator: Transform,
     ddof: NonNegativeInt = 0,
     epsilon: NonNegative = 0.0,
     floor: NonNegative = 1e-8,
 ) -> Transform:
-    """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)) over the tokens of the same cell.
-
-    `whitened` with a mean and a variance for each cell.
-
-    Args:
-      estimator, ddof, epsilon, floor: as for `whitened`.
-    Metrics: those of the estimator.
-    Raises:
-      ValueError: epsilon and floor are both 0.
-    """
-    if not (epsilon or floor):
-        raise ValueError(
-            f"whitened_by_cell: epsilon or floor must be positive, got {epsilon} and {floor}"
-        )
-
-    def apply(signals, context, state):
-        signals, state, metrics = estimator.apply(signals, context, state)
-        scaled = _whitened(
-            signals.advantage, signals.mask, context.rollouts.cell, ddof, epsilon, floor
-        )
-        return replace(signals, advantage=scaled), state, metrics
-
-    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
-    return Transform(
-        apply,
-        init=estimator.init,
-        reads=reads | {"cell"},
-        remark=estimator.remark,
-        options=estimator.options,
-        once=estimator.once or not estimator.reads & MEASURED,
-    )
-
-
-def _whitened(
-    values: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    cell: Int[Array, "B"],
-    ddof: int,
-    epsilon: float,
-    floor: float,
-) -> Float[Array, "B T"]:
-    there = has_tokens(mask)
-    count = masked_count(mask, axis=1).astype(values.dtype)
-    rows = masked_sum(values, mask, axis=1) / jnp.maximum(count, 1)
-    centered = values - group_mean(rows, cell, there, weights=count)[:, None]
-    squares = group_sum(masked_sum(centered**2, mask, axis=1), cell, there)
-    variance = squares / jnp.maximum(group_sum(count, cell, there) - ddof, 1)
-    scaled = centered / jnp.sqrt(jnp.maximum(variance + epsilon, floor))[:, None]
-    # The mean of equal numbers may differ from them by rounding.
-    lowest = -group_max(-jnp.min(jnp.where(mask, values, jnp.inf), axis=1), cell, there)
-    highest = group_max(jnp.max(jnp.where(mask, values, -jnp.inf), axis=1), cell, there)
-    return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
+    """`whitened` with a mean and a variance for each kind and role (`Rollouts.cell`)."""
+    own = whitened(estimator, ddof, epsilon, floor)
+    return advantage_by_cell(dict.fromkeys(range(2 * len(KINDS)), own), other=own)
 
 
 @arguments_of(earn_learnability, "wrong", "malformed")

@@ -130,12 +130,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
 
 
 def adversarial(rate: Rate, altered: Rate) -> Rate:
-    """(1 - p) (1 - m), 0 where no proof is correct.
-
-    Args:
-      rate: p.
-      altered: m, fraction of the proofs of another statement.
-    """
+    """(1 - p) (1 - m), 0 where no proof is correct; m is the fraction of altered statements."""
     return jnp.where(rate > 0, (1 - rate) * (1 - altered), 0)
 
 

@@ -111,12 +111,7 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
 
 
 def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
-    """Mean outcome of the solutions with each abstraction, 0 if it contains the answer, [X, m].
-
-    Args:
-      outcome: [X, m, n], NaN if ungraded.
-      leaks: bool [X, m].
-    """
+    """Mean graded outcome [X, m, n] of each abstraction's solutions; 0 if it leaks, [X, m]."""
     known = ~np.isnan(outcome)
     mean = np.nansum(outcome, axis=-1) / np.maximum(known.sum(axis=-1), 1)
     return np.where(leaks, 0, mean)

@@ -244,13 +244,11 @@ def proof_weights(
 ) -> np.ndarray:
     """exp(-a · characters - b · seconds) / correct proofs of the statement, [B].
 
-    0 for incorrect proofs and for statements with a rate above `most`.
+    0 for incorrect proofs and for statements with a rate above `most`; a and b are the costs.
 
     Args:
-      right: whether a proof is correct, bool [B].
-      group: statement of each, int [B].
-      rates: success rate of its statement, [B].
-      length_cost, time_cost: a and b.
+      group: statement of each proof, int [B].
+      rates: success rate of the statement of each proof, [B].
     """
     number = np.bincount(group, weights=right)[group]
     weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)

@@ -54,7 +54,6 @@ class View(Part):
 
 def plain(prompt: Prompt, task: Task) -> Shown:
     """An unchanged prompt."""
-    del task
     return Shown(prompt.text)
 
 

@@ -166,7 +166,6 @@ class Actor(Protocol):
 
 def no_state(setting: Setting) -> tuple[()]:
     """The state of a part without state."""
-    del setting
     return ()
 
 
@@ -176,12 +175,10 @@ def same_size(samples: int) -> int:
 
 
 def _observe_nothing(state, turn, seen, learned):
-    del turn, seen, learned
     return state, {}
 
 
 def _no_events(state, step) -> frozenset[str]:
-    del state, step
     return frozenset()
 
 

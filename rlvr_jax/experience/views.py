@@ -60,7 +60,6 @@ def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False)
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
-        del task
         steps = prompt.solution
         if whole_steps:
             return Shown(prompt.text, "".join(steps[: round(fraction * len(steps))]), trained)

@@ -14,7 +14,6 @@ def shuffled_epochs() -> Curriculum:
     """Prompts in shuffled epochs, a pure function of the seed and the step; see `Batches`."""
 
     def propose(asks, state, turn):
-        del asks, state
         order = order_of(turn.setting)
         return asks_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
 

@@ -14,7 +14,6 @@ def cells_by_kind() -> Curriculum:
     """
 
     def propose(asks, state, turn):
-        del state
         kinds = sorted({prompt.kind for prompt in turn.setting.task.train})
         number = {kind: place for place, kind in enumerate(kinds)}
         return [replace(ask, cell=number.get(ask.prompt.kind, -1)) for ask in asks]

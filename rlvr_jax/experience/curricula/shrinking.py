@@ -28,7 +28,6 @@ def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Cu
         return _State(no_history(prompts), np.ones(prompts, bool))
 
     def propose(asks, state, turn):
-        del asks
         members = np.flatnonzero(state.pool)
         order = members[rarest_order(turn.random(), state.history.visits[members])]
         short = len(order) < turn.setting.prompts
@@ -37,7 +36,6 @@ def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Cu
         )
 
     def observe(state, turn, seen, learned):
-        del learned
         rates = [(v.number, v.rate) for v in visits_of(seen, len(state.pool), undecided=True)]
         history = visited(state.history, turn.step, rates)
         pool = cut(turn.step + 1, state.pool, history)

@@ -20,10 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Shown, Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import (
     WRITTEN,
     asks_of_problems,
@@ -32,8 +29,7 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import k3_clamped, kl_penalty, scale_of_cell
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit

@@ -21,10 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, shape, shuffled_epochs, weighted
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.rewards.outcomes import weighted
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.reformulations import reformulated
 from rlvr_jax.types import Method, Recipe
@@ -93,7 +91,6 @@ def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) 
         return [shown(ask, state, turn) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del seen
         numbers, rewards = [], []
         for rows in learned.groups:
             number = learned.asks[rows[0]].number

@@ -22,13 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Curriculum, by_rubric, experience, shape
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.rewards.rubrics import by_rubric
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient, Unit
@@ -94,7 +92,6 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
         return first_set(difficulty, setting.prompts)
 
     def propose(asks, state, turn):
-        del asks
         members = np.flatnonzero(state.active)
         order = members[rarest_order(turn.random(), state.visits[members])]
         wanted = turn.setting.prompts
@@ -106,7 +103,6 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
         return [*(replace(ask, samples=samples, rating=True) for ask in ratings), *asked]
 
     def observe(state, turn, seen, learned):
-        del learned
         if turn.step == 0 and np.isnan(state.difficulty).any():
             # Ungraded prompts wait after all others.
             difficulty = np.zeros(len(state.active), np.float32)

@@ -22,11 +22,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Share
 from rlvr_jax.types.parts import part

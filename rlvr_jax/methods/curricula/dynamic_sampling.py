@@ -26,12 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, uniform
+from rlvr_jax.experience import Curriculum, Stage, experience, uniform
 from rlvr_jax.experience.batch import GroupTest
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
-from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.rounds.redraw import refilled
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
@@ -84,7 +83,6 @@ def prioritized(
         return _State(no_history(prompts, prior=prior), np.zeros(prompts, bool))
 
     def propose(asks, state, turn):
-        del asks
         left = ~state.solved
         if left.sum() < turn.setting.prompts:
             left = np.ones_like(left)
@@ -93,7 +91,6 @@ def prioritized(
         return asks_for(turn, of_round(weighted_order(turn.random(), chances), turn))
 
     def observe(state, turn, seen, learned):
-        del learned
         rates = [(visit.number, visit.rate) for visit in visits_of(seen, len(state.solved))]
         history = visited(state.history, turn.step, rates, decay)
         done = state.solved.copy()
@@ -119,7 +116,6 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
     """
 
     def init(setting):
-        del setting
         return KeepRate(np.array(1, np.int32), np.array(1, np.int32))
 
     def apply(batch, actor, state, turn):

@@ -71,7 +71,6 @@ def hard_bins_first(
     num_bins = len(edges) + 1
 
     def init(spec):
-        del spec
         return jnp.zeros(num_bins, float), jnp.zeros(num_bins, bool)
 
     def apply(signals, context, state):

@@ -24,13 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -157,7 +155,6 @@ def variance_promotion(
         return _State(*none, np.full(prompts, -1, np.int32))
 
     def propose(asks, state, turn):
-        del asks
         setting, random = turn.setting, turn.random()
         weighted = int(share * setting.prompts)
         chances = mixed(state.weight.astype(float), 0.0)
@@ -177,7 +174,6 @@ def variance_promotion(
         return [replace(ask, rating=True, samples=rating_samples) for ask in asks_for(turn, chosen)]
 
     def observe(state, turn, seen, learned):
-        del learned
         score, last = state.score.copy(), state.last.copy()
         for visit in visits_of(seen, len(score), undecided=True):
             last[visit.number] = turn.step

@@ -18,9 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -65,7 +64,6 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         return np.int32(len(np.unique(level_of(setting))))
 
     def propose(asks, state, turn):
-        del asks, state
         setting = turn.setting
         values = level_of(setting)
         levels = np.unique(values).tolist()
@@ -83,7 +81,6 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         return asks_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
-        del seen, learned
         levels = np.unique(level_of(turn.setting)).tolist()
         return state, {"level": float(level_stage(turn.step, per_level, levels)[0])}
 

@@ -20,11 +20,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience, plain
+from rlvr_jax.experience import Curriculum, experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import entropy_bonus, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -60,7 +58,6 @@ def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
         return ()
 
     def propose(asks, state, turn):
-        del asks, state
         return asks_for(turn, np.resize(np.array(numbers), turn.setting.prompts))
 
     return Curriculum(propose, init)

@@ -22,9 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.parts import Curriculum, Stage
+from rlvr_jax.experience import Curriculum, Shown, Stage, View, experience, shuffled_epochs
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
@@ -132,7 +130,6 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
         return [replace(ask, view=view(ask)) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del turn
         numbers = {batch.asks[rows[0]].number for batch in seen for rows in batch.groups}
         state = state.copy()
         state[[number for number in numbers if number < len(state)]] += 1
@@ -155,7 +152,6 @@ def template_view(template: Template) -> View:
     """Shows a prompt in a template."""
 
     def show(prompt, task):
-        del task
         return Shown(template.text.replace(QUESTION, prompt.text), template.opening)
 
     return View(show)
@@ -178,7 +174,6 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
         return 0.0 if template is None else format_score(template, response.text)
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         scores = np.array(list(map(score, batch.asks, batch.responses)))
         reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
         return batch.with_rollouts(reward=reward), state, {"template_score": float(scores.mean())}

@@ -54,7 +54,6 @@ def reweight_cells(
     """
 
     def init(spec):
-        del spec
         return CellWindows(jnp.zeros((most, 2 * window), float), jnp.zeros(most, jnp.int32))
 
     def apply(signals, context, state):

@@ -21,12 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, refill, shape, uniform
+from rlvr_jax.experience import Curriculum, Setting, experience, refill, shape, uniform
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
-from rlvr_jax.experience.parts import Curriculum, Setting
-from rlvr_jax.objectives import truncate_importance
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,
@@ -97,7 +95,6 @@ def adaptive_levels(
         return Levels(np.full(number, start, np.int32), none, none)
 
     def propose(asks, state, turn):
-        del asks
         atlas, random = _atlas(turn.setting), turn.random()
         low = np.maximum(0, state.highest - window + 1)
         queues: dict[tuple[int, int], np.ndarray] = {}
@@ -113,7 +110,6 @@ def adaptive_levels(
         return asks_for(turn, order[turn.round * turn.setting.prompts :])
 
     def observe(state, turn, seen, learned):
-        del learned
         atlas = _atlas(turn.setting)
         for visit in visits_of(seen, len(atlas.kind)):
             correct = visit.outcomes >= CORRECT

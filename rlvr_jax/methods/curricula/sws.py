@@ -19,12 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, outside, refill
+from rlvr_jax.experience import Curriculum, experience, outside, refill
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import budgets, failed
 from rlvr_jax.types import Method, Recipe
@@ -83,7 +82,6 @@ def shift_to_weaknesses(
         )
 
     def propose(asks, state, turn):
-        del asks
         setting, wanted = turn.setting, turn.setting.prompts
         _, kind, made = of_task(setting)
         originals = np.flatnonzero(~made)
@@ -109,7 +107,6 @@ def shift_to_weaknesses(
         return asks_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
-        del learned
         kinds, kind, made = of_task(turn.setting)
         metrics = {"failed_prompts": float(state.fail.sum()), "weak_asks": 0.0}
         if turn.step >= state.shift:

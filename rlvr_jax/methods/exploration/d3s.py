@@ -22,17 +22,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives import masked_count, masked_max, masked_mean, masked_min, masked_sum
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
-from rlvr_jax.objectives.statistics.masked import (
-    masked_count,
-    masked_max,
-    masked_mean,
-    masked_min,
-    masked_sum,
-)
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
 from rlvr_jax.types.parts import part
@@ -98,7 +92,6 @@ def down_sample(
         return replace(signals, mask=kept), state, metrics
 
     def init(spec):
-        del spec
         return DownSamplingState(jnp.zeros((), jnp.int32))
 
     return Transform(apply, init=init, reads={"sampled_entropy"}, once=True)

@@ -23,8 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience, refill, uniform
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct

@@ -29,9 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, rehearse, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -87,7 +86,6 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
         return [*ratings, *left]
 
     def observe(solved, turn, seen, learned):
-        del learned, turn
         solved = solved.copy()
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
@@ -144,7 +142,6 @@ Values = Float[Array, "..."]
 
 def forward_kl_generator(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     """min(u - log u - 1, 10), of KL(π_ref ‖ π): grows like -log u where the policy loses mass."""
-    del old_logp
     log_u = _clamped(logp - reference_logp)
     value = jnp.expm1(log_u) - log_u
     return jnp.where(value <= 10, value, 10)
@@ -155,7 +152,6 @@ def jensen_shannon_generator(logp: Values, reference_logp: Values, old_logp: Val
 
     It saturates at log 2 for u → 0, so lost mass is not recovered.
     """
-    del old_logp
     log_u = _clamped(logp - reference_logp)
     u = jnp.exp(log_u)
     return u * log_u - (u + 1) * (jnp.logaddexp(log_u, 0) - jnp.log(jnp.asarray(2, u.dtype)))
@@ -166,7 +162,6 @@ def alpha_generator(alpha: OpenUnit) -> Function:
     """(u^(1 - α) - (1 - α) u - α) / (α (α - 1)): forward KL for α → 1, reverse KL for α → 0."""
 
     def divergence(logp, reference_logp, old_logp):
-        del old_logp
         log_u = _clamped(logp - reference_logp)
         power, linear = jnp.exp((1 - alpha) * log_u), (1 - alpha) * jnp.exp(log_u)
         return (power - linear - alpha) / (alpha * (alpha - 1))

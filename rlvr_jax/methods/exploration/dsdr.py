@@ -24,21 +24,12 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import embed, experience, shape
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.rewards.composition import total
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
+from rlvr_jax.experience import Stage, embed, experience, plain_outcome, shape, total
+from rlvr_jax.objectives import group_count, group_has_tokens, group_max, group_sum, has_tokens
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import (
-    group_count,
-    group_has_tokens,
-    group_max,
-    group_sum,
-    has_tokens,
-)
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -50,7 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
 )
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 _SIGNS = frozenset("0123456789=+*/^<>≤≥")
 _ENDS = ".,;:!?"
@@ -147,7 +137,6 @@ def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count 
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         if batch.rollouts.formulas is not None:
             return batch, state, {}
         known: dict[str, int] = {}

@@ -25,11 +25,10 @@ from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.transforms.confidence import Mask, Tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
-from rlvr_jax.types.rollouts import Rollouts
 
 
 def any_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Array, "B"]:

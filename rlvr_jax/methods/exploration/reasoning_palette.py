@@ -20,8 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.keys import named_key
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae

@@ -20,8 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.experience import embed, experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
+from rlvr_jax.experience import Shaping, embed, experience, judged_mean, judged_rows, shape
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.types import Method, Recipe, is_correct
@@ -47,7 +46,6 @@ def novelty_bonus(
     """
 
     def apply(rollouts, state, moment):
-        del moment
         features = rollouts.embedding.astype(rollouts.outcome.dtype)
         counted = judged_rows(rollouts)
         bonus = leverage(features, rollouts.group, ridge, counted)

@@ -23,18 +23,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives import group_count, group_deviation, group_has_tokens, group_std, group_sum
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
-from rlvr_jax.objectives.statistics.groups import (
-    group_count,
-    group_deviation,
-    group_has_tokens,
-    group_std,
-    group_sum,
-)
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -48,7 +42,6 @@ from rlvr_jax.types.hyperparameters import (
 )
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
-from rlvr_jax.types.rollouts import Rollouts
 
 TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
 """Levels of the tracked quantiles."""
@@ -96,20 +89,17 @@ def upper_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> 
 
 def uniform_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """The value itself."""
-    del reward, group, unit, epsilon
     return value
 
 
 def spread_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """value / (std of the prompt's rewards + ε); a std of 1e-3 or less is replaced by 1."""
-    del unit
     std = group_std(reward, group)
     return value / (jnp.where(std <= 1e-3, 1, std) + epsilon)
 
 
 def outcome_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """Half the value for rewards above 0, one and a half for the others."""
-    del group, unit, epsilon
     return jnp.where(reward > 0, 0.5, 1.5).astype(value.dtype) * value
 
 
@@ -173,7 +163,6 @@ def risk_sensitive(
     ]
 
     def init(spec):
-        del spec
         return TrackedQuantiles(jnp.zeros(len(TRACKED_LEVELS), float), jnp.zeros((), bool))
 
     def apply(signals, context, state):

@@ -21,21 +21,14 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Batch, Stage, experience
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
-from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
-from rlvr_jax.types.signals import Signals
-from rlvr_jax.types.token_stats import TokenStats
 
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
 PER_ROW = ("outcome", "reward")

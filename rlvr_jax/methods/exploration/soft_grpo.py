@@ -17,8 +17,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate

@@ -24,9 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.parts import Curriculum, Setting, Stage
+from rlvr_jax.experience import Ask, Curriculum, Setting, Stage, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.experience.store import (
@@ -40,9 +38,7 @@ from rlvr_jax.experience.store import (
     uniform_places,
 )
 from rlvr_jax.methods.self_play.ssp import advantage_by_cell
-from rlvr_jax.objectives import plain_reward, whitened
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, plain_reward, whitened
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
@@ -97,7 +93,6 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
         return tuple(push(empty, {"triplet": first}, -1) for _ in KINDS)
 
     def propose(asks, state, turn):
-        del asks
         setting, random = turn.setting, turn.random().spawn(turn.round + 1)[-1]
         world = _world(setting)
         # Steps of a size that is not a multiple of six continue the cycle of the step before.
@@ -124,7 +119,6 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
         return found
 
     def observe(state, turn, seen, learned):
-        del learned
         state, metrics = list(state), {}
         for number, kind in enumerate(KINDS):
             known = {triplet.text() for triplet in _triplets(state[number], oldest(state[number]))}

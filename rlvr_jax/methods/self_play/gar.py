@@ -25,10 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, View, concatenate, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,

@@ -21,9 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives.compositions import clipped_objective

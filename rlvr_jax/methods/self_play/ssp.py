@@ -25,10 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, turns
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Shown, Stage, View, concatenate, experience, turns
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
@@ -40,21 +37,8 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.experience.store import (
-    as_bytes,
-    as_texts,
-    empty_store,
-    push,
-    taken,
-    uniform_places,
-)
-from rlvr_jax.objectives import (
-    group_normalized,
-    kl_penalty,
-    plain_reward,
-    scale_of_cell,
-    whitened,
-)
+from rlvr_jax.experience.store import as_bytes, as_texts, empty_store, push, taken, uniform_places
+from rlvr_jax.objectives import group_normalized, kl_penalty, plain_reward, scale_of_cell, whitened
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform, no_state
 from rlvr_jax.objectives.compositions import clipped_objective

@@ -25,12 +25,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience import Batch, Curriculum, Stage, concatenate, experience
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import of_round, weighted_order
-from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
@@ -42,13 +40,11 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import imitate, objective_of_terms
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
-from rlvr_jax.types.rollouts import Rollouts
 
 REQUEST = (
     "This has been proved as shown. State another problem of the same kind that is somewhat harder,"
@@ -79,7 +75,6 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
         return np.full(len(setting.task.train), -1, np.float32)
 
     def propose(asks, state, turn):
-        del asks
         random, wanted = turn.random(), turn.setting.prompts
         order = weighted_order(random, reprove_chance(state, hard, redo))
         if len(order) < wanted * (turn.round + 1):
@@ -88,7 +83,6 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
         return asks_for(turn, of_round(order, turn))
 
     def observe(state, turn, seen, learned):
-        del turn, learned
         state = state.copy()
         for visit in visits_of(seen, len(state)):
             state[visit.number] = max(state[visit.number], visit.rate)

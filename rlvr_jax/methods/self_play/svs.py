@@ -22,9 +22,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Batch, Stage, concatenate, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     REQUEST,
@@ -41,14 +39,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import (
-    AtLeastOne,
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-    Unit,
-)
+from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import inspect
 import re
+import typing
 from typing import Any
 
 import golden_vectors as golden
@@ -18,6 +20,7 @@ from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import (
     Transform,
+    clipped_objective,
     group_normalized,
     keep_top_entropy,
     objective,
@@ -29,6 +32,8 @@ from rlvr_jax.parallel import make_mesh
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import jitted
 from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types.hyperparameters import ClipLow
+from rlvr_jax.types.passing import arguments_of
 
 
 def made(name):
@@ -228,3 +233,30 @@ def test_parts_are_equal_to_themselves_whatever_order_their_arguments_had():
     assert keep_top_entropy(fraction=0.2) == keep_top_entropy(0.2) != keep_top_entropy(0.3)
     assert ppo_clip(low=0.2, high=0.3) == ppo_clip(high=0.3, low=0.2)
     assert len({token_mean(), token_mean()}) == 1
+
+
+@arguments_of(keep_top_entropy, fraction=0.5)
+def selecting(low: ClipLow = 0.2, **selection: Any) -> Recipe:
+    """Selects tokens.
+
+    Args:
+      low: of the clip.
+    """
+    return Recipe(clipped_objective(low, transforms=[keep_top_entropy(**selection)]))
+
+
+def test_a_recipe_takes_the_arguments_of_a_part():
+    wanted = ", ".join(f"{name}={default}" for name, default in defaults_of(selecting).items())
+    assert wanted.startswith("fraction=0.5, ") and wanted.endswith("low=0.2")
+    entries = re.findall(r"^  (\w+):", selecting.__doc__, re.MULTILINE)
+    assert entries[0] in defaults_of(keep_top_entropy) and entries[-1] == "low"
+    assert typing.get_type_hints(selecting)["fraction"] is float
+    assert selecting() == selecting(fraction=0.5) != selecting(0.4)
+    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\], got 2"):
+        selecting(fraction=2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'share'"):
+        selecting(share=0.5)
+
+
+def defaults_of(function):
+    return {each.name: each.default for each in inspect.signature(function).parameters.values()}

@@ -24,27 +24,25 @@ from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.types import Rollouts
 
-__all__ = ["RunActor", "calls_of"]
-
 SMALLEST = 8
-"""A call draws at least this part of a wave: programs for 1, 1/2, 1/4 and 1/8 of it are made."""
+"""A call samples at least this part of a sampling batch: 1, 1/2, 1/4 and 1/8 are compiled."""
 
 QUARTERS = 4
-"""Given tokens are padded to so many quarters of the budget, for as many programs at most."""
+"""Given tokens are padded to a multiple of this part of the budget, so that few sizes compile."""
 
 Scorer = Callable[[Rollouts, Iterable[str], str], dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class RunActor:
-    """A policy at work, see `Actor`.
+    """The actor of a run; see `Actor`.
 
     Fields:
-      sampler: of the run; its samples per prompt are those of first draws.
+      sampler: of the run, with the samples per prompt of first requests.
       params: as the sampler reads them.
-      tables: prompts of the task by the label of the view that they are shown in.
-      weight_version: updates that the weights have seen.
-      scorer: (rollouts, needs, of whom) -> token statistics.
+      tables: prompts of the task by the label of their view.
+      weight_version: number of updates of the weights.
+      scorer: (rollouts, needs, name of the policy) -> token statistics.
     """
 
     sampler: Sampler
@@ -60,12 +58,13 @@ class RunActor:
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        """Samples all asks; see `Actor`. Asks that differ in round, samples, limit or the
-        length of a prefix, or in whether they have a temperature or given tokens are drawn by calls
-        of their own.
+        """Samples the responses to all requests; see `Actor`.
+
+        Requests are sampled in separate calls if they differ in round, samples, limit, the length
+        of the prefix, or in whether they have a temperature or given tokens.
 
         Raises:
-          ValueError: as `prompts`; given tokens that leave no room for a response.
+          ValueError: as `prompts`; given tokens that fill the budget of a response.
         """
         started = time.perf_counter()
         sampler = self.sampler
@@ -83,7 +82,7 @@ class RunActor:
             kind += (0 if ask.prefix is None else len(ask.prefix),)
             calls.setdefault(kind, []).append(place)
         first = np.array([ask.first_sample for ask in asks])
-        # Asks that say themselves which samples they are need no other numbers.
+        # Requests with numbers of their own for their samples need no others.
         known: dict[tuple[int, int], int] = {}
         same = np.array([known.setdefault((a.number, a.first_sample), len(known)) for a in asks])
         for places in calls.values():
@@ -128,7 +127,7 @@ class RunActor:
         return self._batch(rollouts, asks)
 
     def grade(self, batch: Batch) -> Batch:
-        """The batch with the grades of the task's verifier."""
+        """The batch with the verifier's grades."""
         return grades.grade(self.sampler.task, batch)
 
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
@@ -142,11 +141,10 @@ class RunActor:
         attempts: Sequence[int],
         sampling: Mapping[str, Any] | None = None,
     ) -> list[Written | None]:
-        """Free texts; see `Actor`. Without a chat template the contents stand behind each other,
-        empty lines between them."""
+        """Replies to chats; see `Actor`. Without a chat template, empty lines join the contents."""
         how = dict(sampling or {})
         budget = how.pop("tokens", self.sampler.response_tokens)
-        # Free texts do not begin as the task's prompts do.
+        # Chats do not share the opening of the task's prompts.
         writer = replace(self, sampler=replace(self.sampler, opening=0, response_tokens=budget))
         room = self.sampler.model.config.max_positions - budget
         asks = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
@@ -162,7 +160,7 @@ class RunActor:
         return [next(told) if there else None for there in fits]
 
     def _free(self, chat: Sequence[Mapping[str, str]], attempt: int) -> Ask:
-        """An ask that no task knows, with a number that the chat gives it."""
+        """A request for a reply to a chat, whose hash is its number."""
         number = zlib.crc32(json.dumps([dict(message) for message in chat]).encode()) >> 1
         *before, last = chat
         prompt = Prompt(last["content"], messages=before)
@@ -179,7 +177,7 @@ class RunActor:
         return np.asarray(fetch(self.params["embedding"]))
 
     def stop_token(self) -> int:
-        """The first of the sampler's stop tokens, which is the tokenizer's end of sequence."""
+        """The tokenizer's end of sequence, which is the first of the sampler's stop tokens."""
         return self.sampler.stop_tokens[0]
 
     def _batch(self, rollouts: Rollouts, asks: Sequence[Ask]) -> Batch:
@@ -190,7 +188,7 @@ class RunActor:
         return Batch(rollouts, rows, (), self.sampler.tokenizer)
 
     def _given(self, ask: Ask) -> tuple[list[int], bool]:
-        """What a response begins with, and whether that is trained."""
+        """The given first tokens of a response, and whether they are trained."""
         shown = ask.view.show(ask.prompt, self.sampler.task)
         tokens = [*shown.begun(self.encode), *ask.given]
         room = self.sampler.response_tokens
@@ -202,13 +200,13 @@ class RunActor:
         return tokens, shown.trained
 
     def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens [n, P] and lengths [n] of what is shown; see `Actor`. P is the width of the task's
-        prompts, and grows by quarters of the budget of a response where a view is longer, as one
-        that shows a response is.
+        """Tokens [n, P] and lengths [n] of the shown prompts; see `Actor`.
+
+        P is the width of the task's prompts; for longer views it grows by quarters of the budget.
 
         Raises:
-          ValueError: a view that leaves no room for a response in the model's positions, or that
-            begins otherwise than the tokens which are computed once for all prompts.
+          ValueError: a view that leaves too few positions for a response, or that lacks the shared
+            opening, which is computed once for all prompts.
         """
         rows = [self._prompt(ask) for ask in asks]
         length = np.array(list(map(len, rows)), np.int32)
@@ -238,7 +236,7 @@ class RunActor:
         return tokens, length
 
     def _prompt(self, ask: Ask) -> Sequence[int]:
-        """The tokens of what an ask shows."""
+        """The tokens of the shown prompt."""
         table, shown = self.tables.get(ask.view.label), None
         if table is None:
             shown = ask.view.show(ask.prompt, self.sampler.task)
@@ -249,22 +247,21 @@ class RunActor:
         return self.tables["plain"].encode(shown.text, ask.prompt.messages)
 
     def _called(self, sampler, asks, given, first, key, constants) -> Rollouts:
-        """Rollouts of asks of one kind, in as few calls as the sizes of programs allow."""
+        """Rollouts of requests of one kind, in as few calls as the compiled sizes allow."""
         tokens, length = self.prompts(asks)
+        # Arguments of the sampler by prompt.
+        by_prompt: dict[str, np.ndarray] = {}
         vectors = None
         if asks[0].prefix is not None:
-            vectors = np.stack([ask.prefix for ask in asks])
+            vectors = by_prompt["soft_prompt"] = np.stack([ask.prefix for ask in asks])
             tokens, length = self._behind(vectors, tokens, length)
             sampler = replace(sampler, opening=0)
-        numbers = np.array([ask.number for ask in asks], np.int32)
-        temperature = None
         if asks[0].temperature is not None:
-            temperature = np.array([ask.temperature for ask in asks], np.float32)
+            by_prompt["temperature"] = np.array([ask.temperature for ask in asks], np.float32)
         samples = asks[0].samples
         begun = [ids for ids, _ in given]
         prompts = tokens, length
-        stop_state = None
-        # What is drawn may be less than a response: then it is spread over one.
+        # Otherwise the sampled segment is placed in a whole response.
         whole = not any(begun) and asks[0].limit is None
         if any(begun):
             quarter = -(-sampler.response_tokens // QUARTERS)
@@ -274,25 +271,22 @@ class RunActor:
             prompts = with_given(tokens, length, begun, most)
             if (watch := sampler.sampling.stops) is not None:
                 ends = [ids[len(ids) - a.unanswered :] for a, ids in zip(asks, begun, strict=True)]
-                stop_state = np.array([watch.after(ids) for ids in ends], np.int32)
+                by_prompt["stop_state"] = np.array([watch.after(ids) for ids in ends], np.int32)
         if asks[0].limit is not None:
             room = min(asks[0].limit, sampler.response_tokens)
             sampler = replace(sampler, response_tokens=room)
 
+        numbers = np.array([ask.number for ask in asks], np.int32)
+
         def call(sampler, part):
-            heat = None if temperature is None else temperature[part]
             return sampler.draw(
                 self.params,
-                prompts[0][part],
-                prompts[1][part],
-                numbers[part],
+                *(array[part] for array in (*prompts, numbers)),
                 key,
                 first_sample=first[part].astype(np.int32),
                 weight_version=self.weight_version,
-                temperature=heat,
                 constants=constants,
-                soft_prompt=None if vectors is None else vectors[part],
-                stop_state=None if stop_state is None else stop_state[part],
+                **{name: array[part] for name, array in by_prompt.items()},
             )
 
         if (len(asks), samples) == (sampler.num_prompts, sampler.samples):
@@ -300,12 +294,12 @@ class RunActor:
         else:
             parts = []
             for start, count, size in calls_of(len(asks), samples, sampler):
-                # Padding asks the first one again.
+                # Padding repeats the first request.
                 part = np.arange(start, start + size)
                 part = np.where(part < start + count, part, start)
                 own = replace(sampler, num_prompts=size, samples=samples, wave=(size, samples))
                 if sampler.model.mesh is not None and size % sampler.model.mesh.size:
-                    # Devices that compute the same prompts together all go on to the longest.
+                    # Devices that share prompts all compute up to the longest response.
                     own = replace(own, at_once=None)
                 found = call(own, part)
                 parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))
@@ -326,10 +320,10 @@ class RunActor:
         return drawn
 
     def _behind(self, vectors, tokens, length) -> tuple[np.ndarray, np.ndarray]:
-        """Prompts with places for vectors before them.
+        """Prompts with positions for vectors before them.
 
         Raises:
-          ValueError: more places than the model has positions.
+          ValueError: more positions than the model has.
         """
         number = vectors.shape[1]
         width = number + tokens.shape[1] + self.sampler.response_tokens
@@ -343,9 +337,10 @@ class RunActor:
 
 
 def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int, int]]:
-    """Calls that draw some asks: (first ask, asks, prompts of the program).
+    """Calls that sample `count` requests: (first request, requests, prompts that are computed).
 
-    Programs have 1, 1/2, 1/4 or 1/8 of the rows of a wave, in whole groups that its devices divide.
+    A call has 1, 1/2, 1/4 or 1/8 of the rows of a sampling batch, in whole groups that are divided
+    by its devices.
     """
     prompts, wave_samples = sampler.wave
     devices = sampler.model.mesh.size if sampler.model.mesh is not None else 1

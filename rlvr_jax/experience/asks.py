@@ -1,4 +1,4 @@
-"""What is asked of the policy: a prompt, what is shown of it, and how often."""
+"""Prompt requests: a prompt, the view of it, and the number of responses."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,18 +8,15 @@ from typing import Any, NamedTuple
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.parts import Part
 
-__all__ = ["PLAIN", "Ask", "Shown", "View", "numbered_answers", "shows_nothing"]
-
 
 class Shown(NamedTuple):
-    """What the policy sees of a prompt, and what its response begins with.
+    """The text that the policy sees of a prompt, and the beginning of its response.
 
     Fields:
-      text: in the place of the prompt's own text.
-      opening: text that the response begins with; it is graded with the rest and counts in the
-        budget of the response.
-      trained: the opening is learned from as if the policy had drawn it.
-      share: of the opening's tokens, how many are given, rounded; the first ones.
+      text: instead of the prompt's own text.
+      opening: text that begins the response; graded with it, and part of its token budget.
+      trained: the opening is trained like sampled tokens.
+      share: fraction of the opening's tokens that are given, first ones first; rounded.
     """
 
     text: str
@@ -28,7 +25,7 @@ class Shown(NamedTuple):
     share: float = 1.0
 
     def begun(self, encode: Callable[[str], Sequence[int]]) -> list[int]:
-        """The tokens that a response begins with.
+        """The given first tokens of a response.
 
         Args:
           encode: the tokens of a text, without a template.
@@ -43,10 +40,10 @@ class View(Part):
 
     Fields:
       show: (prompt, task) -> `Shown`, pure.
-      reads: fields of the task's prompts that it reads ("solution", "hints") beside their text.
-      fraction: how much of a worked solution it gives away, in [0, 1].
-      responses: answers that a run puts into it, each of a response's budget at most; room for them
-        is asked for before weights are read.
+      reads: fields of the prompts that it reads in addition to their text ("solution", "hints").
+      fraction: fraction of a worked solution that it reveals.
+      responses: number of responses that it shows, each of a response's budget at most; a run
+        reserves positions for them before it reads weights.
     """
 
     show: Callable[[Prompt, Task], Shown]
@@ -56,38 +53,37 @@ class View(Part):
 
 
 def plain(prompt: Prompt, task: Task) -> Shown:
-    """A prompt as it is."""
-    del task
+    """An unchanged prompt."""
     return Shown(prompt.text)
 
 
 PLAIN = View(plain)
-"""A prompt as it is."""
+"""An unchanged prompt."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One prompt, asked some times; its responses are a group.
+    """A request for responses to one prompt, which form a group.
 
-    A response is drawn with a random key of (seed, part, step, round, number, sample): it does not
-    depend on what else is asked.
+    A response is sampled with a random key of (seed, part, step, round, number, sample), and does
+    not depend on other requests.
 
     Fields:
-      prompt: what is answered and graded.
-      number: its identity: the position in `task.train`, or behind it for prompts that a run makes.
+      prompt: answered and graded.
+      number: position in `task.train`, or a later number for prompts that a run makes.
       samples: responses.
       view: how it is shown.
       round: of the step; further prompts of a step have later ones.
-      first_sample: number of its first sample, for one that is asked again under the same key.
+      first_sample: number of the first sample, for a prompt that is sampled again under one key.
       temperature: of the sampler; None: the run's.
-      rating: drawn, graded and counted, never trained; apart from the others, under another key.
-      cell: label that its rows carry (role, domain); -1: none.
-      given: tokens that every response begins with, not drawn and not trained.
-      unanswered: so many last ones of them belong to the turn that goes on; a text that pauses a
-        response may begin in them.
-      prefix: [E, D], vectors that stand before the prompt in every response; None: none.
-      limit: tokens that are drawn at most, where a response is written piece by piece; None: what
-        is left of its budget.
+      rating: sampled, graded and counted, but not trained; under a key of its own.
+      cell: label of its rows (role, domain); -1: none.
+      given: first tokens of every response, neither sampled nor trained.
+      unanswered: number of the last given tokens that belong to the current turn; a stop text may
+        begin in them.
+      limit: tokens that are sampled at most, for a response in segments; None: the rest of the
+        budget.
+      prefix: [E, D], vectors before the prompt in every response; None: none.
     """
 
     prompt: Prompt
@@ -106,14 +102,13 @@ class Ask:
 
 
 def shows_nothing(ask: Ask, task: Task) -> bool:
-    """Whether the view of an ask shows its prompt as it is, as where a hint says the answer; white
-    space around it aside."""
+    """Whether the view of a request leaves its prompt unchanged, except for outer white space."""
     shown = ask.view.show(ask.prompt, task)
     return shown.text.strip() == ask.prompt.text.strip() and not shown.opening
 
 
 def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
-    """The ask of each answer, and its number among all answers to the prompt."""
+    """The request of each response, and the response's number among those to the prompt."""
     found, before = [], Counter[int]()
     for ask in asks:
         first = ask.first_sample + before[ask.number]

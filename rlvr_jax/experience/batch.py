@@ -1,4 +1,4 @@
-"""Rollouts with what was asked and the grades they got."""
+"""Rollouts with their prompt requests and grades."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["GIVEN", "ROUNDING", "Batch", "concatenate", "decided", "given_tokens"]
-
 ROUNDING = 1e-6
-"""A mean of outcomes or rewards so near to a threshold is at it: they are stored in float32."""
+"""A mean of outcomes or rewards (float32) this close to a threshold counts as equal to it."""
 
 
 def decided(grades: Sequence[Grade]) -> np.ndarray:
-    """Which grades are a verdict, bool [B]."""
+    """Whether each grade has an outcome, bool [B]."""
     return np.array([grade.outcome is not None for grade in grades], bool)
 
 
 def given_tokens(rollouts: Rollouts) -> np.ndarray:
-    """How many tokens each response was given, of the context that it goes on from; int [B]."""
+    """Number of given tokens of each response, int [B]."""
     if rollouts.origin is None:
         return np.zeros(len(rollouts.group), int)
     return np.sum(rollouts.origin == GIVEN, axis=1)
@@ -36,20 +34,19 @@ def given_tokens(rollouts: Rollouts) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rollouts as numpy arrays with what was asked and the grades, row by row.
+    """Rollouts as numpy arrays, with the request and the grade of each row.
 
-    Rows of a group follow one another; every process has all.
+    Rows of a group are consecutive; every process has all rows.
 
     Fields:
       rollouts: their `group` numbers the groups.
-      asks: of each row the ask that it answers.
-      grades: of each row; none before it is graded.
-      further: batches that are learned from after this one, in updates of their own; they bring
-        their advantages.
-      tokenizer: that makes text of tokens; None where nobody needs text.
-      brought: grades that the draw brings, an environment's word about each row; the verifier is
-        asked about those that are None. Empty: about all.
-      sample_seconds, verify_seconds: wall times, of a batch as it was drawn.
+      asks: request of each row.
+      grades: of each row; empty before grading.
+      further: batches with advantages that are trained on after this one, in updates of their own.
+      tokenizer: decodes tokens; None where no part reads text.
+      brought: grades by an environment, with None for rows that the verifier grades. Empty: the
+        verifier grades all rows.
+      sample_seconds, verify_seconds: wall times of a sampled batch.
     """
 
     rollouts: Rollouts
@@ -71,12 +68,12 @@ class Batch:
 
     @property
     def responses(self) -> list[Response]:
-        """All responses as text, decoded when asked for: a process reads its own rows only."""
+        """All responses as text; decoded at each access, as a process reads its own rows only."""
         return responses(self.tokenizer, self.rollouts)
 
     @property
     def decided(self) -> np.ndarray:
-        """Which rows have a verdict, bool [B]; the outcome and reward of the others are 0."""
+        """Whether each row is graded, bool [B]; ungraded rows have outcome and reward 0."""
         return decided(self.grades)
 
     @cached_property
@@ -88,7 +85,7 @@ class Batch:
 
     @property
     def last_of_trace(self) -> np.ndarray:
-        """For each row the last row of its trace, itself where it is an answer alone; int [B]."""
+        """The last row of each row's trace, int [B]; the row itself if it is a whole response."""
         own = np.arange(len(self))
         trace = self.rollouts.trace
         if trace is None:
@@ -98,18 +95,17 @@ class Batch:
 
     @property
     def answers(self) -> Batch:
-        """Of each answer its last row, where it ends."""
+        """The last row of each response."""
         return self if self.rollouts.trace is None else self.take(np.unique(self.last_of_trace))
 
     def outcomes(self) -> np.ndarray:
-        """[G, N] outcomes of the answers, NaN without a verdict and where a group has fewer answers
-        than another."""
+        """Outcomes of the responses, [G, N]; NaN if ungraded, and after the end of a group."""
         answers = self.answers
         known = np.where(answers.decided, answers.rollouts.outcome, np.nan)
         return answers.by_group(known, np.nan)
 
     def by_group(self, values: np.ndarray, filling: Any) -> np.ndarray:
-        """Numbers of rows [B] as [G, N], filled up where a group has fewer rows than another."""
+        """Numbers of rows [B] as [G, N], filled up after the end of a group."""
         most = max(map(len, self.groups), default=0)
         table = np.full((len(self.groups), most), filling, np.asarray(values).dtype)
         for place, rows in zip(table, self.groups, strict=True):
@@ -117,17 +113,13 @@ class Batch:
         return table
 
     def asks_of(self, groups: np.ndarray) -> list[Ask]:
-        """The ask of each of some groups.
-
-        Args:
-          groups: bool [G].
-        """
+        """The request of each group that is True in `groups`, bool [G]."""
         return [
             self.asks[rows[0]] for rows, there in zip(self.groups, groups, strict=True) if there
         ]
 
     def take(self, rows: np.ndarray) -> Batch:
-        """These rows, in this order; their groups keep their numbers."""
+        """These rows, in this order, with unchanged numbers of their groups."""
         rows = np.asarray(rows, int)
         return Batch(
             jax.tree.map(lambda x: x[rows], self.rollouts),
@@ -143,11 +135,9 @@ class Batch:
         return replace(self, rollouts=replace(self.rollouts, **changes))
 
     def without(self, rows: np.ndarray) -> Batch:
-        """The same rows, of which some teach nothing: their mask is cleared, and nobody imitates
-        them.
+        """The same rows, without training on those that are True in `rows`, bool [B].
 
-        Args:
-          rows: bool [B].
+        Their mask is cleared, and they are not imitated.
         """
         rows, supervised = np.asarray(rows), self.rollouts.supervised
         return self.with_rollouts(
@@ -159,8 +149,8 @@ class Batch:
         """The batch with other rows in some groups.
 
         Args:
-          groups: bool [G], as many as `drawn` has groups.
-          drawn: one group for each, in order.
+          groups: bool [G].
+          drawn: one group for each True, in order.
           place: "replace" the rows, "append" to them, or "prepend".
         Raises:
           ValueError: another number of groups, or another place.
@@ -187,7 +177,7 @@ class Batch:
         return taken.with_rollouts(group=np.array(group, np.int32)).renumbered()
 
     def renumbered(self) -> Batch:
-        """Groups and rows numbered anew, in order; a row whose parent is gone has none."""
+        """The batch with new numbers of groups and rows; a row without its parent has none."""
         sizes = [len(rows) for rows in self.groups]
         return self.with_rollouts(
             group=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
@@ -197,9 +187,9 @@ class Batch:
 
 
 def concatenate(parts: Sequence[Batch]) -> Batch:
-    """One batch of several; rows, groups and traces are numbered anew, in order.
+    """One batch of several, with new numbers of rows, groups and traces, in order.
 
-    Optional records that one part lacks are filled with 0 there (False, nothing decided).
+    Optional records that one part lacks are filled with 0 there (False, ungraded).
     """
     if len(parts) == 1:
         return parts[0]
@@ -223,18 +213,14 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
         [grade for part in parts for grade in part.grades],
         parts[0].tokenizer,
         [more for part in parts for more in part.further],
-        _brought(parts),
+        [grade for part in parts for grade in part.brought or [None] * len(part)]
+        if any(part.brought for part in parts)
+        else (),
     )
 
 
-def _brought(parts: Sequence[Batch]) -> Sequence[Grade | None]:
-    if not any(part.brought for part in parts):
-        return ()
-    return [grade for part in parts for grade in part.brought or [None] * len(part)]
-
-
 def _parents(rollouts: Rollouts) -> np.ndarray:
-    """The place of each row's parent, -1 for a row without one or whose parent is not there."""
+    """The position of each row's parent; -1 without one, or if it is not in the batch."""
     if np.all(rollouts.parent < 0):
         return rollouts.parent
     place = {number: row for row, number in enumerate(np.asarray(rollouts.rollout_id).tolist())}
@@ -242,7 +228,7 @@ def _parents(rollouts: Rollouts) -> np.ndarray:
 
 
 def _with_own_traces(parts: Sequence[Rollouts]) -> list[Rollouts]:
-    """Records in which no two parts have a trace of one number."""
+    """Records in which no two parts have a trace of the same number."""
     found, start = [], 0
     for part in parts:
         if part.trace is not None:
@@ -253,9 +239,11 @@ def _with_own_traces(parts: Sequence[Rollouts]) -> list[Rollouts]:
     return found
 
 
+_OF_PROMPTS = ("prompt_tokens", "prompt_logp", "shown_tokens", "second_tokens", "asked_tokens")
+
+
 def _joined(parts: Sequence[Rollouts]) -> Rollouts:
-    """Rows of several records; prompts of fewer tokens are padded."""
-    width = max(part.prompt_tokens.shape[1] for part in parts)
+    """Rows of several records; shorter prompts are padded."""
     known = {}
     for field in fields(Rollouts):
         arrays = [getattr(part, field.name) for part in parts]
@@ -263,39 +251,33 @@ def _joined(parts: Sequence[Rollouts]) -> Rollouts:
         if not there:
             known[field.name] = None
             continue
-        if field.name in ("shown_tokens", "second_tokens", "asked_tokens"):
-            arrays = [_padded(array, max(x.shape[1] for x in there)) for array in arrays]
-        if field.name in ("prompt_tokens", "prompt_logp"):
-            arrays = [_padded(array, width) for array in arrays]
         filled = [
             _blank(field.name, there[0], len(part.group)) if array is None else array
             for part, array in zip(parts, arrays, strict=True)
         ]
+        if field.name in _OF_PROMPTS:
+            like = [part.prompt_tokens for part in parts] if field.name == "prompt_logp" else filled
+            width = max(array.shape[1] for array in like)
+            filled = [np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in filled]
         known[field.name] = np.concatenate(filled)
     return Rollouts(**known)
 
 
-def _padded(array: np.ndarray | None, width: int) -> np.ndarray | None:
-    if array is None:
-        return None
-    return np.pad(array, ((0, 0), (0, width - array.shape[1])))
-
-
 def _blank(name: str, like: np.ndarray, rows: int) -> np.ndarray:
-    """What a record says of rows that have none: the number 0, the label -1."""
+    """A record of rows without one: the number 0, or the label -1."""
     nothing = -1 if name in ("cell", "trace", "step", "turn") else 0
     return np.full((rows, *like.shape[1:]), nothing, like.dtype)
 
 
 GroupTest = Callable[[np.ndarray], np.ndarray]
-"""(outcomes [G, N], NaN without a verdict) -> bool [G]."""
+"""(outcomes [G, N], NaN if ungraded) -> bool [G]."""
 
 
 def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
-    """The chunks of each answer after one another, answers in the order of the asks.
+    """The chunks of each response in order, responses in the order of the requests.
 
     Args:
-      traces: number of the answer of each row of the parts.
+      traces: number of the response of each row of the parts.
     """
     order = np.argsort(traces, kind="stable")
     trace = traces[order].astype(np.int32)

@@ -1,10 +1,10 @@
-"""The chain: how parts make a batch.
+"""The chain of parts that makes a batch.
 
     curriculum → draw → stages                     before the update
     observe of every part, with all that was seen  after it
 
-Parts are pure functions of their state, the step and what they are given. State is keyed by the
-name of the part, so that a checkpoint survives another part being inserted.
+Parts are pure functions of their state, the step and their inputs. State is keyed by the part's
+name, so that checkpoints stay valid when a part is inserted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,23 +25,20 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.tools.slips import names_own
 from rlvr_jax.types.parts import Part, named_parts, part
 
-__all__ = ["Collected", "Experience", "experience"]
-
 Member = Curriculum | Draw | Stage
 
 
 @dataclass(frozen=True)
 class Collected:
-    """What a step's experience is.
+    """The experience of a step.
 
     Fields:
-      batch: that is trained on.
+      batch: for training.
       state: of the parts, before they observe.
-      seen: all graded batches of the step, in order, before any filter; what was only rated is
-        batches of its own.
-      metrics: of the parts, and counts: drawn_tokens (that the sampler produced, whatever became
-        of them), given_tokens (that it was fed behind prompts) and scored_tokens (that parts had
-        scored).
+      seen: all graded batches of the step, in order, before any filter; rated prompts are batches
+        of their own.
+      metrics: of the parts, and counts: drawn_tokens (all generated tokens), given_tokens (given
+        first tokens of responses) and scored_tokens (of rows that parts had scored).
     """
 
     batch: Batch
@@ -52,11 +49,7 @@ class Collected:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Experience(Part):
-    """How a batch comes to be; made by `experience`.
-
-    Fields:
-      curricula, draw, stages: its parts, by name, in order.
-    """
+    """The parts that make a batch, by name, in order; see `experience`."""
 
     curricula: Mapping[str, Curriculum]
     draw: tuple[str, Draw]
@@ -83,12 +76,12 @@ class Experience(Part):
 
     @property
     def writes(self) -> frozenset[str]:
-        """Records of `Rollouts` that curricula, the draw and the stages fill."""
+        """Records of `Rollouts` that the parts fill."""
         return frozenset().union(*(one.writes for one in self.parts.values()))
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Other views than the plain one that prompts may be shown in."""
+        """Views in which prompts may be shown, except the plain one."""
         parts = self.parts.values()
         return tuple({view.label: view for one in parts for view in one.views}.values())
 
@@ -99,14 +92,14 @@ class Experience(Part):
 
     @property
     def rounds(self) -> int:
-        """Batches of prompts that a step may take at most."""
+        """Batches of prompts that a step may request at most."""
         return 1 + sum(stage.rounds for stage in self.stages.values())
 
     def graded(self, task: Task) -> Task:
-        """The task with the rewards that stages add to its grades, these first.
+        """The task with the rewards that stages add to its grades, before its own.
 
         Raises:
-          ValueError: a name that the task's own rewards have, or two stages.
+          ValueError: a name of the task's own rewards, or of two stages.
         """
         more = [name for stage in self.stages.values() for name in stage.rewards]
         every = [*more, *task.rewards]
@@ -118,18 +111,18 @@ class Experience(Part):
         return replace(task, rewards=every) if more else task
 
     def verified(self, task: Task) -> Task:
-        """The task of `graded` with the rewards that its own verifier gives."""
+        """The task of `graded` with the rewards of its own verifier only."""
         more = {name for stage in self.stages.values() for name in stage.rewards}
         return replace(task, rewards=[name for name in task.rewards if name not in more])
 
     def drawn_samples(self, samples: int) -> int:
-        """Rollouts of a group that are drawn first, for so many to be trained on."""
+        """Rollouts of a group that are sampled first, for a number of trained ones."""
         for stage in reversed(self.stages.values()):
             samples = stage.size(samples)
         return samples
 
     def init(self, setting: Setting) -> dict[str, Any]:
-        """The state before the first step; parts without any have no entry."""
+        """The state before the first step; parts without state have no entry."""
         states = {}
         for name, one in self.parts.items():
             with names_own(f"{one.label}: init"):
@@ -138,7 +131,7 @@ class Experience(Part):
         return {name: state for name, state in states.items() if jax.tree.leaves(state)}
 
     def events(self, state: Mapping[str, Any], step: int) -> frozenset[str]:
-        """What the loop does before a step; see `Curriculum`."""
+        """The loop's actions before a step; see `Curriculum`."""
         asked: frozenset[str] = frozenset()
         for name, one in self.curricula.items():
             with names_own(f"{one.label}: events"):
@@ -154,7 +147,7 @@ class Experience(Part):
           state: of `init` or the last `observe`.
           setting: as for `init`.
         Raises:
-          ValueError: a curriculum that proposes nothing, or a stage that gives no rows.
+          ValueError: no request by the curricula, or no row by a stage.
         """
         return _Step(self, actor, dict(state), step, setting).run()
 
@@ -177,7 +170,7 @@ class Experience(Part):
         return state, metrics
 
     def at_evaluation(self, state: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, Any]:
-        """The state once the held-out numbers are known."""
+        """The state after the held-out metrics `found`."""
         told = dict(state)
         for name, one in self.curricula.items():
             if one.at_evaluation is not None and name in told:
@@ -196,24 +189,24 @@ def experience(
     """Composes parts into an experience.
 
     Args:
-      curriculum: one, or several: the first picks prompts, the others say how they are asked. None:
-        whole epochs over the task's train prompts.
+      curriculum: one, or several: the first picks prompts, the others change their requests. None:
+        shuffled epochs over the task's train prompts.
       draw: None: plain sampling.
-      stages: act on the drawn batch, in the given order.
+      stages: act on the sampled batch, in order.
     Raises:
-      ValueError: what is no part; a stage that takes rows for answers behind a draw that splits
-        them, or one that counts on its rows behind a draw that may give fewer.
+      ValueError: an object that is not a part; a stage with `by_row` after a draw with `splits`, or
+        with `counts` after a draw with `fewer`.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
     for stage in stages:
         if draw is not None and draw.splits and stage.by_row:
             raise ValueError(
-                f"experience: draw must give each answer as one row for {stage.label}, got"
+                f"experience: draw must return each response as one row for {stage.label}, got"
                 f" {draw.label}"
             )
         if draw is not None and draw.fewer and stage.counts:
             raise ValueError(
-                f"experience: draw must give all rows that {stage.label} asks for, got {draw.label}"
+                f"experience: draw must return all rows that {stage.label} needs, got {draw.label}"
             )
     named = named_parts([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
     names = list(named)
@@ -226,7 +219,7 @@ def experience(
 
 
 class _Step:
-    """One step of a chain: the actor that its stages see, and what it has seen."""
+    """One step of a chain, and the actor of its stages."""
 
     def __init__(self, chain, actor, state, step, setting):
         self.chain, self.state = chain, state
@@ -252,19 +245,23 @@ class _Step:
 
     def _staged(self, name: str, stage: Stage, batch: Batch, more, sums: bool = False) -> Batch:
         key = _key(self.setting, name, self.step)
-        turn = Turn(self.step, key, self.setting, more)
-        # What adds to grades is told the verifier's: whoever had it grade would be asked again.
+        # A stage that adds to grades sees the verifier's only; otherwise it would call itself.
         actor = self.actor if stage.at_grading else self
-        with names_own(f"{stage.label}: apply"):
-            answer = stage.apply(batch, actor, self.state.get(name, ()), turn)
-        batch, state, told = answer_of(f"{stage.label}: apply", answer, OF_APPLY)
-        check_batch(stage.label, batch)
-        keep_state(self.state, name, stage.label, state)
+        return self._applied(name, stage, batch, actor, key, more, sums)
+
+    def _applied(self, name, one, given, actor, key, more, sums, graded=True) -> Batch:
+        """The batch that a draw or a stage makes of its first argument."""
+        turn = Turn(self.step, key, self.setting, more)
+        with names_own(f"{one.label}: apply"):
+            answer = one.apply(given, actor, self.state.get(name, ()), turn)
+        batch, state, told = answer_of(f"{one.label}: apply", answer, OF_APPLY)
+        check_batch(one.label, batch, graded)
+        keep_state(self.state, name, one.label, state)
         _add(self.metrics, told, name, sums)
         return batch
 
     def _propose(self) -> list[Ask]:
-        """The asks of a round that are trained; those that only rate are drawn and graded here."""
+        """The requests of a round for training; ratings are sampled and graded here."""
         asks: list[Ask] = []
         for name, one in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
@@ -280,28 +277,21 @@ class _Step:
             self.grade(self.draw(ratings, _key(self.setting, "ratings", self.step)))
         return [ask for ask in asks if not ask.rating]
 
-    # What stages call: the recipe's own draw, and the actor.
+    # The actor of stages: the recipe's own draw, and the grades that observers see.
 
     def draw(self, asks: Sequence[Ask], key: jax.Array | None = None) -> Batch:
-        """Responses, drawn as the recipe draws.
+        """Responses by the recipe's own draw.
 
         Args:
-          key: of the stage; None: that of first draws, for prompts of a round of their own.
+          key: of the stage; None: that of first responses, for prompts of a new round.
         """
-        name, one = self.chain.draw
         key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
-        turn = Turn(self.step, key, self.setting, _no_more)
-        with names_own(f"{one.label}: apply"):
-            answer = one.apply(asks, self.actor, self.state.get(name, ()), turn)
-        batch, state, told = answer_of(f"{one.label}: apply", answer, OF_APPLY)
-        check_batch(one.label, batch, graded=False)
-        keep_state(self.state, name, one.label, state)
-        _add(self.metrics, told, name, sums=True)
-        return batch
+        how = {"more": _no_more, "sums": True, "graded": False}
+        return self._applied(*self.chain.draw, asks, self.actor, key, **how)
 
     def grade(self, batch: Batch) -> Batch:
-        """The batch with grades, rows of one trace with that of its last one; it is among what is
-        seen, unless another policy wrote all of it."""
+        """The batch with grades, rows of a trace with that of its last one. Observers see it unless
+        another policy wrote all of it."""
         graded = grade_answers(self.actor.grade, batch)
         for name, stage in self.chain.stages.items():
             if stage.at_grading:
@@ -312,9 +302,9 @@ class _Step:
         return graded
 
     def more(self, count: int) -> list[Ask]:
-        """Further asks of the curriculum, or none when the rounds are used up."""
+        """Further requests of the curriculum; none when the rounds are used up."""
         if self.setting.rounds < 2:
-            raise ValueError("more: a stage that asks for prompts must declare rounds, got 0")
+            raise ValueError("more: a stage that requests prompts must declare rounds, got 0")
         asks: list[Ask] = []
         while len(asks) < count and self.rounds < self.setting.rounds:
             asks += self._propose()
@@ -325,7 +315,7 @@ class _Step:
 
 
 class _Counting:
-    """An actor that counts the tokens that it draws, is given and scores."""
+    """An actor that counts generated, given and scored tokens."""
 
     def __init__(self, actor, metrics):
         self.actor, self.metrics = actor, metrics
@@ -355,7 +345,7 @@ def _key(setting: Setting, name: str, step: int) -> jax.Array:
 
 
 def _no_more(count: int) -> list[Ask]:
-    raise ValueError(f"more: only stages may ask for further prompts, got {count}")
+    raise ValueError(f"more: only stages may request further prompts, got {count}")
 
 
 def _add(metrics: dict[str, float], told: Mapping[str, float], name: str, sums: bool = False):

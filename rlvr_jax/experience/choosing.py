@@ -1,7 +1,7 @@
-"""Choosing one of N answers at test time, by scores that are not the verifier's.
+"""Choosing one of N responses at test time, by scores other than the verifier's.
 
-Answers of an evaluation are recorded (`Recorder`) with a score each; `chosen_rates` says how often
-the answer that a rule chooses is right, against the number of answers that it chooses from.
+`Recorder` records the responses of an evaluation with scores; `chosen_rates` measures how often the
+chosen response is correct, by rule and number of responses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,23 +26,11 @@ from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import check_each
 
-__all__ = [
-    "RULES",
-    "Answered",
-    "Recorder",
-    "by_implicit_reward",
-    "by_judge",
-    "by_likelihood",
-    "by_verdict",
-    "chosen_rates",
-    "sizes_up_to",
-]
-
 Score = Callable[[Batch], tuple[np.ndarray, float]]
-"""(answers) -> a score of each in [0, 1], NaN where there is none; and tokens that it took."""
+"""(responses) -> a score of each in [0, 1], NaN without one; and the tokens that scoring took."""
 
 MOST_ROWS = 8192
-"""Answers that a rule looks at together: ids of clusters are products of their numbers."""
+"""Responses that a rule reads at once: ids of clusters are products of their numbers."""
 
 RULES: dict[str, Callable[..., Any]] = {
     "majority": vote_count,
@@ -50,17 +38,17 @@ RULES: dict[str, Callable[..., Any]] = {
     "best_of_n": own_score,
     "lower_bound": lower_bound,
 }
-"""By what one of N answers is chosen; all but `best_of_n` ask which answers agree."""
+"""Rules by which one of N responses is chosen; all except `best_of_n` compare final answers."""
 
 
 class Answered(NamedTuple):
-    """What was answered, prompt by prompt.
+    """Responses to P prompts.
 
     Fields:
-      right: bool [P, N], by the task's verifier.
+      right: bool [P, N], correct by the task's verifier.
       answer: int [P, N], class of the final answer among those of its prompt; negative: none.
-      score: [P, N], 0 where there is none.
-      unscored: answers without a score.
+      score: [P, N], 0 without a score.
+      unscored: number of responses without a score.
       tokens: that scoring took.
     """
 
@@ -72,11 +60,11 @@ class Answered(NamedTuple):
 
 
 class Recorder:
-    """Scores the answers of an evaluation as they come, each once.
+    """Scores each response of an evaluation once, call by call.
 
     Args:
-      answer: gives the answers of a call.
-      score: of them.
+      answer: the responses of a call.
+      score: of responses.
     """
 
     def __init__(self, answer: Answer, score: Score):
@@ -85,7 +73,7 @@ class Recorder:
         self.tokens: float = 0.0
 
     def __call__(self, indices: np.ndarray, key: jax.Array, first_sample: np.ndarray) -> Batch:
-        """The answers of a call; what a call is filled up with was known before."""
+        """The responses of a call; padding was recorded before."""
         batch = self._answer(indices, key, first_sample)
         new, places = [], []
         for rows, index, first in zip(batch.groups, indices, first_sample, strict=True):
@@ -103,7 +91,7 @@ class Recorder:
         return batch
 
     def answered(self) -> Answered:
-        """All that was recorded, prompts in the order of their numbers."""
+        """All recorded responses, prompts by number."""
         table = [
             [told for first in sorted(own) for told in own[first]]
             for _, own in sorted(self._known.items())
@@ -123,17 +111,17 @@ class Recorder:
 
 
 def sizes_up_to(samples: int) -> list[int]:
-    """1, 2, 4, … up to the number of answers."""
+    """1, 2, 4, … up to the number of responses."""
     return [2**power for power in range(samples.bit_length()) if 2**power <= samples]
 
 
 def chosen_rates(
     answered: Answered, rules: Sequence[str], strength: float = 0.1
 ) -> dict[str, dict[int, np.ndarray]]:
-    """How often the chosen one of n answers is right, by rule and n, of each prompt [P].
+    """Fraction of sets of n responses whose chosen one is correct, [P], by rule and n.
 
-    The answers to a prompt are split into as many sets of n as there are, over which it is a mean;
-    a set without any answer is wrong where the rule asks which agree.
+    The responses to a prompt are split into as many sets of n as possible. A set without a final
+    answer is incorrect if the rule compares answers.
 
     Args:
       rules: of `RULES`.
@@ -175,7 +163,7 @@ def _rates(answered: Answered, n: int, rule, parsed: bool) -> np.ndarray:
 
 
 def by_likelihood(batch: Batch) -> tuple[np.ndarray, float]:
-    """The geometric mean of the probabilities of an answer's tokens when they were drawn."""
+    """The geometric mean of the probabilities of a response's tokens when they were sampled."""
     rollouts = batch.rollouts
     count = np.maximum(rollouts.mask.sum(axis=1), 1)
     return np.exp(np.where(rollouts.mask, rollouts.behaviour_logp, 0).sum(axis=1) / count), 0.0
@@ -185,9 +173,8 @@ def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, 
     """The mean of a judge's numbers, NaN without any.
 
     Args:
-      asked: whose call, if it has none, is the policy itself.
-      actor: the policy.
-      key, sampling: of its words.
+      asked: the judge; without a call of its own it is the policy of `actor`.
+      key, sampling: of its replies.
     """
 
     def score(batch):
@@ -204,12 +191,12 @@ def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, 
 def by_verdict(
     actor: Actor, model: Model, params: Params, question: str, answers: Sequence[str]
 ) -> Score:
-    """p(yes) / (p(yes) + p(no)) of a policy that is asked behind each answer; 0 for cut ones.
+    """p(yes) / (p(yes) + p(no)) of a policy after each response; 0 for truncated ones.
 
     Args:
-      actor: that knows the tokens.
+      actor: with the same tokens.
       model, params: of the policy.
-      question: behind an answer.
+      question: after a response.
       answers: yes and no, texts of one token each.
     Source: RL^V, https://arxiv.org/abs/2505.04842.
     """
@@ -231,7 +218,7 @@ def by_implicit_reward(
     """σ(β Σ log π / π_ref) of a reward model that is a policy, and its reference.
 
     Args:
-      reward, reference: of the same tokens as the answers.
+      reward, reference: with the tokens of the responses.
       scale: β.
     Raises:
       ValueError: a scale that is not positive.
@@ -254,7 +241,7 @@ def by_implicit_reward(
 
 
 def _program(function: Callable[..., jax.Array], model: Model) -> Callable[..., jax.Array]:
-    """A function of a policy that computes, weights and rollouts, compiled for the policy."""
+    """A function of (model, weights, rollouts), compiled for the model."""
     options = products.compiler_options(model.config.compute_dtype)
     return jax.jit(partial(function, model), compiler_options=options)
 

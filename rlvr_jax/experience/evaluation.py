@@ -1,4 +1,4 @@
-"""Held-out evaluation: the same prompts through the run, many samples each."""
+"""Held-out evaluation: many responses to the same prompts throughout the run."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,37 +22,25 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = [
-    "answered",
-    "answered_by",
-    "evaluate",
-    "evaluation_sampler",
-    "held_out_indices",
-    "ks_for",
-    "prompt_weights",
-]
-
 Answer = Callable[[np.ndarray, jax.Array, np.ndarray], Batch]
-"""(positions of prompts [n], key, number of the first sample of each [n]) -> graded responses,
-prompt by prompt."""
+"""(positions of prompts [n], key, numbers of their first samples [n]) -> graded responses."""
 
 KS = (1, 8, 32)
 LEAST_TURNS, MOST_TURNS = 8, 32
-"""How many rows an evaluation has for each that is drawn at once: one with fewer than these has no
-program of its own, more than those are drawn in several calls. Chosen, not measured."""
+"""Rows of an evaluation per row that is computed at once. Below the first number, the run's
+sampler is used; above the second, several calls. Chosen, not measured."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found.
+    """The result of `evaluate`.
 
     Fields:
       metrics: numbers over all prompts, by name.
-      n: samples of each prompt.
-      prompts: positions of the prompts in the test split.
-      correct: of each prompt, how many of its samples are correct. An ungraded sample is not.
-      ungraded: of each prompt, how many of its samples have no grade.
-      weights: of each prompt in the mean over all of them; they sum to 1.
+      n: samples per prompt.
+      prompts: positions in the test split.
+      correct, ungraded: numbers of correct and ungraded samples of each prompt.
+      weights: of the prompts in a mean over all of them; they sum to 1.
     """
 
     metrics: dict[str, float]
@@ -68,12 +56,12 @@ class Evaluation:
 
 
 def held_out_indices(task: Task, count: int) -> np.ndarray:
-    """Positions of at most `count` test prompts, kinds in the shares of the task's mixture.
+    """Positions of at most `count` test prompts, kinds in the fractions of the task's mixture.
 
-    The choice is the same for every seed, so runs can be compared prompt by prompt.
+    The choice does not depend on the seed, so runs can be compared prompt by prompt.
 
     Raises:
-      ValueError: the mixture leaves no test prompt.
+      ValueError: a mixture without a kind of the test prompts.
     """
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
@@ -82,7 +70,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
-        # Differences of rounded sums: the sizes add up to `count`, whatever each one rounds to.
+        # Differences of rounded sums add up to `count`.
         after = before + count * shares[kind]
         chosen.extend(order[: round(after) - round(before)])
         before = after
@@ -90,7 +78,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
 
 
 def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> dict[str, float]:
-    """Shares of the kinds of test prompts: those of the mixture, else of these prompts."""
+    """Fractions of the kinds of test prompts: of the mixture, otherwise of these prompts."""
     counts = Counter(kinds)
     weights = {kind: mixture.get(kind, 0.0) for kind in counts} if mixture else counts
     total = sum(weights.values())
@@ -103,38 +91,36 @@ def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> d
 
 
 def prompt_weights(task: Task, indices: np.ndarray) -> np.ndarray:
-    """Weights of test prompts in a mean over all of them, [P]: kinds have the shares of the task's
-    mixture; they sum to 1.
+    """Weights of the test prompts at `indices` in a mean, [P]; they sum to 1.
 
-    Args:
-      indices: positions of the prompts.
+    Kinds have the fractions of the task's mixture.
+
     Raises:
-      ValueError: no prompt is of a kind that the mixture gives a share.
+      ValueError: as `held_out_indices`.
     """
     kinds = np.array([task.test[i].kind for i in indices])
     return dict(_splits(kinds, task.mixture))["held_out"]
 
 
 def ks_for(samples: int) -> list[int]:
-    """The k of pass@k that n samples are enough for: n ≥ 2k, and always 1."""
+    """The k of pass@k for n samples: those with n ≥ 2k, and always 1."""
     return [k for k in KS if k == 1 or samples >= 2 * k]
 
 
 def evaluation_sampler(
     sampler: Sampler, prompts: int, samples: int, *, waves: int = 1, mesh_given: bool = False
 ) -> Sampler:
-    """The sampler for evaluations: one that draws many more rows than fit at once, in turn.
+    """The sampler for evaluations, with continuous batching of many more rows than fit at once.
 
-    Rows that end make room for the next ones, where a run's own sampler waits for the longest, and
-    what responses to a prompt share is computed once. It is the run's own for an evaluation of few
-    rows, with waves, for memory is short then, and on a mesh whose devices do not draw by
-    themselves.
+    A finished row is replaced by the next one, whereas the run's sampler waits for the longest; the
+    prompt of several responses is computed once. The run's sampler is used for evaluations of few
+    rows, with several sampling batches (memory is short), and on a mesh that is not split by data.
 
     Args:
       sampler: the run's.
       prompts, samples: of an evaluation.
-      waves: in which the run draws a batch.
-      mesh_given: the user said which devices sample.
+      waves: sampling batches of a step.
+      mesh_given: the user chose the devices that sample.
     """
     mesh = sampler.model.mesh
     if waves > 1 or mesh.shape["data"] < mesh.size:
@@ -167,28 +153,28 @@ def evaluate(
     kl: Callable[[Rollouts], float] | None = None,
     answer: Answer | None = None,
 ) -> Evaluation:
-    """Pass rates and entropy on held-out prompts, with the sampler's own compiled program.
+    """Pass rates and entropy on held-out prompts, with the sampler's compiled function.
 
     Args:
       params: as the sampler reads them.
       samples: rollouts per prompt; rounded up to whole calls of the sampler.
-      kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
-      answer: gives the responses of a call; None: they are sampled as a whole.
+      kl: mean log-ratio of rollouts to the initial policy, for the first call.
+      answer: the responses of a call; None: by the sampler.
     Returns:
-      Among its metrics: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
-      held_out/entropy (nats per token), held_out/truncated_share, held_out/verifier_no_verdict (a
-      number, not counted as right), held_out/info/<name>, held_out/<kind>/info/<name> and, with
-      `kl`, held_out/kl_to_start/k1 (nats per token). pass@k and info of all prompts are means in
-      which each kind has its share of the task's mixture.
+      Its metrics include: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
+      held_out/entropy (nats per token), held_out/truncated_share, held_out/verifier_no_verdict
+      (number of ungraded responses, which are not correct), held_out/info/<name>,
+      held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start/k1 (nats per token). Kinds
+      have the fractions of the task's mixture in pass@k and info of all prompts.
     Raises:
-      ValueError: no prompt is of a kind that the mixture gives a share.
+      ValueError: as `held_out_indices`.
     """
     answer = answer or partial(answered, sampler, params, table)
     kinds = np.array([table.prompts[i].kind for i in indices])
     splits = list(_splits(kinds, sampler.task.mixture))
     calls = -(-samples // sampler.samples)
     n, count = calls * sampler.samples, calls * len(indices)
-    # Prompt by prompt, then all again: only the last call is filled up, with what was asked before.
+    # All prompts, then all again; only the last call is padded, with prompts of earlier calls.
     padded = -(-count // sampler.num_prompts) * sampler.num_prompts
     places = np.resize(np.arange(len(indices)), padded)
     first = np.resize(np.repeat(np.arange(calls) * sampler.samples, len(indices)), padded)
@@ -244,12 +230,7 @@ def answered(
     key: jax.Array,
     first_sample: int | np.ndarray = 0,
 ) -> Batch:
-    """Graded responses to prompts of a table, with the sampler's own program.
-
-    Args:
-      indices: positions in the table, [num_prompts].
-      key, first_sample: as for `Sampler.draw`.
-    """
+    """Graded responses to the prompts at `indices` [num_prompts] of a table; see `Sampler.draw`."""
     tokens, length = table.tokens[indices], table.length[indices]
     rollouts = sampler.draw(params, tokens, length, indices, key, first_sample=first_sample)
     asks = [Ask(table.prompts[i], int(i), sampler.samples, rating=True) for i in indices]
@@ -260,11 +241,11 @@ def answered(
 def answered_by(
     draw: Draw, state: Any, actor: RunActor, table: PromptTable, setting: Setting, step: int
 ) -> Answer:
-    """Graded responses as a draw that belongs to the policy gives them; of each its last row.
+    """Graded responses by a draw that belongs to the policy, the last row of each.
 
     Args:
-      state: of the draw; it stays as it is.
-      actor: whose prompts as they are stand in `table`.
+      state: of the draw; it does not change.
+      actor: with the unchanged prompts of `table`.
     """
     samples = actor.sampler.samples
 
@@ -282,9 +263,9 @@ def answered_by(
 
 
 def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[str, np.ndarray]]:
-    """The whole set, then each kind if there is more than one, with the prompts' weights of sum 1.
+    """The whole set and, if there are several, each kind, with weights of the prompts of sum 1.
 
-    In the whole set the kinds have their shares of the mixture, however many prompts there are.
+    In the whole set, kinds have the fractions of the mixture.
     """
     shares = _shares(sorted(kinds.tolist()), mixture, "evaluate")
     rates = {name: (kinds == name) / np.sum(kinds == name) for name in shares}

@@ -1,4 +1,4 @@
-"""Rows of tokens that nobody drew: given responses, and what a response begins with."""
+"""Rows of tokens that were not sampled: given responses, and given beginnings of responses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience.batch import GIVEN
+from rlvr_jax.objectives import GIVEN
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.fields import token_fields, where_tokens
 
@@ -14,7 +14,7 @@ from rlvr_jax.types.fields import token_fields, where_tokens
 def with_given(
     tokens: np.ndarray, length: np.ndarray, given: Sequence[Sequence[int]], most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Prompts with the tokens that a response begins with behind them, at most `most` of them."""
+    """Prompts followed by the given first tokens of their responses, at most `most` of them."""
     whole = np.pad(tokens, ((0, 0), (0, most)))
     for row, ids in enumerate(given):
         whole[row, length[row] : length[row] + len(ids)] = ids
@@ -30,11 +30,11 @@ def rows_of_responses(
     response_tokens: int,
     weight_version: int = 0,
 ) -> Rollouts:
-    """The record of responses that nobody has drawn or scored; none is cut.
+    """Rollouts of unscored responses of at most `response_tokens` tokens, none truncated.
 
     Args:
       prompt_tokens, prompt_length, group, temperature: of the rows.
-      responses: tokens of the rows, `response_tokens` each at most.
+      responses: tokens of the rows.
     """
     count = len(responses)
     length = np.array(list(map(len, responses)), np.int32)
@@ -71,13 +71,14 @@ def behind_given(
     trained: np.ndarray,
     response_tokens: int,
 ) -> Rollouts:
-    """Rollouts whose responses begin with tokens that were drawn behind as part of the prompt.
+    """Rollouts whose responses begin with tokens that the sampler had at the end of the prompt.
 
     Args:
       drawn: rows of the sampler, whose prompts end with the given tokens.
-      prompt_tokens, prompt_length: of the rows, without them.
-      given: the tokens of each row; off the mask, and recorded as given, unless `trained` [B].
-      response_tokens: budget of given and drawn tokens together; what exceeds it is cut.
+      prompt_tokens, prompt_length: of the rows, without the given tokens.
+      given: tokens of each row, recorded as given.
+      trained: bool [B], rows whose given tokens are on the mask.
+      response_tokens: budget of given and sampled tokens; further ones are cut off.
     """
     count = np.array(list(map(len, given)))
     places = np.arange(response_tokens)[None] - count[:, None]
@@ -92,14 +93,13 @@ def behind_given(
     for row, ids in enumerate(given):
         known["tokens"][row, : len(ids)] = ids
     length = count + drawn.length
-    origin = known.get("origin")
-    origin = np.zeros(front.shape, np.int32) if origin is None else origin
+    origin = known.get("origin", np.zeros(front.shape, np.int32))
     return replace(
         drawn,
         **known
         | {
             "mask": known["mask"] | (front & np.asarray(trained)[:, None]),
-            # Rows are scored at their temperature wherever the mask is.
+            # Scores of given tokens on the mask also need the temperature.
             "temperature": np.where(inside, known["temperature"], drawn.temperature[:, :1]),
             "origin": np.where(front, np.int32(GIVEN), origin),
             "prompt_tokens": prompt_tokens,

@@ -1,4 +1,4 @@
-"""What grades say, as arrays beside rollouts."""
+"""Grades of a batch, and their numbers as arrays."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,21 +13,11 @@ from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade, GradingError, Prompt, Response, Task, grades_of
 from rlvr_jax.types import replace
 
-__all__ = [
-    "check_grades_suffice",
-    "component_rewards",
-    "grade",
-    "grade_answers",
-    "numbers_told",
-    "unsaid",
-    "with_grades",
-]
-
 LARGEST = float(np.finfo(np.float32).max)
 
 
 def grade(task: Task, batch: Batch) -> Batch:
-    """The batch with the verifier's grades; every process grades its share of the rows.
+    """The batch with the verifier's grades; every process grades a part of the rows.
 
     Raises:
       GradingError: a verifier that fails; a reward or outcome that is not finite.
@@ -43,19 +33,24 @@ def grade(task: Task, batch: Batch) -> Batch:
     own = {int(row): vars(one) for row, one in zip(rows, grades, strict=True)}
     known = {int(row): told for part in gather(own) for row, told in part.items()}
     grades = [Grade(**known[row]) for row in range(len(prompts))]
-    graded = batch.with_rollouts(
-        outcome=np.array([g.outcome or 0 for g in grades], rollouts.outcome.dtype),
-        reward=np.array([g.reward or 0 for g in grades], rollouts.reward.dtype),
-    )
-    return replace(graded, grades=grades, verify_seconds=time.perf_counter() - started)
+    return _graded(batch, grades, time.perf_counter() - started)
+
+
+def _graded(batch: Batch, grades: Sequence[Grade], seconds: float) -> Batch:
+    """The batch with these grades, outcomes and rewards; 0 for ungraded rows."""
+    known = {
+        name: np.array([getattr(g, name) or 0 for g in grades], getattr(batch.rollouts, name).dtype)
+        for name in ("outcome", "reward")
+    }
+    return replace(batch.with_rollouts(**known), grades=grades, verify_seconds=seconds)
 
 
 def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
-    """The batch with grades; rows of one trace have that of its last one, which alone is graded.
+    """The batch with grades; only the last row of a trace is graded, for all its rows.
 
     Args:
-      verify: gives a batch its grades, such as an actor's `grade`; it is not asked about rows whose
-        grades the batch brings.
+      verify: (batch) -> the batch with grades, such as an actor's `grade`; it does not get rows
+        whose grades are in `Batch.brought`.
     """
     if batch.brought:
         return _with_brought(verify, batch)
@@ -72,7 +67,7 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
 
 
 def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
-    """The batch with the grades that it brings, and the verifier's for the other rows."""
+    """The batch with the grades of `Batch.brought`, and the verifier's for the other rows."""
     grades, seconds = list(batch.brought), 0.0
     plain = replace(batch, brought=())
     missing = np.array([grade is None for grade in grades])
@@ -81,11 +76,7 @@ def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
         for row, grade in zip(np.flatnonzero(missing), told.grades, strict=True):
             grades[row] = grade
         seconds = told.verify_seconds
-    whole = plain.with_rollouts(
-        outcome=np.array([g.outcome or 0 for g in grades], batch.rollouts.outcome.dtype),
-        reward=np.array([g.reward or 0 for g in grades], batch.rollouts.reward.dtype),
-    )
-    return replace(whole, grades=grades, verify_seconds=seconds)
+    return _graded(plain, grades, seconds)
 
 
 def _check_numbers(
@@ -105,8 +96,7 @@ def _check_numbers(
 
 
 def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
-    """The info of grades by name, grade by grade: 0 where one has no such number, NaN where one
-    has no verdict either."""
+    """The info of grades by name, grade by grade: 0 for a missing number, NaN if ungraded."""
     names = sorted({name for grade in grades for name in grade.info})
     missing = [np.nan if grade.outcome is None else 0.0 for grade in grades]
     return {
@@ -116,16 +106,16 @@ def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
 
 
 def unsaid(task: Task) -> dict[str, float]:
-    """The info of a grade that is an outcome alone: the task's other rewards do not apply (NaN)."""
+    """The info of a grade that is only an outcome: NaN for the task's other rewards."""
     return {name: float("nan") for name in task.rewards if name != "outcome"}
 
 
 def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
-    """Refuses a method that reads of grades what those of the task do not say.
+    """Refuses a method that reads numbers which the task's grades do not have.
 
     Raises:
-      ValueError: `with_grades` could not fill what the objective needs, or it was made for another
-        number of rewards.
+      ValueError: `with_grades` could not fill a record of the objective, or the objective is for
+        another number of rewards.
     """
     for need, given, where in (
         ("answer", task.answers, "Task.answers"),
@@ -152,11 +142,11 @@ def check_task(label: str, needs: Collection[str], task: Task) -> None:
 
 
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
-    """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
+    """The same batch with the records of grades in `needs`: `answer`, `component_rewards`.
 
-    A response without an answer agrees with no other one: its class is negative. One without a
-    verdict, or whose reward is NaN (a stage found none), is taken out of the loss and of its group:
-    its mask is cleared, it is a group of its own, and its reward is the mean of the others.
+    A response without an answer has a negative class of its own. An ungraded response, or one whose
+    reward a stage set to NaN, leaves the loss and its group: its mask is cleared, it is a group of
+    its own, and its reward is the mean of the others.
 
     Raises:
       ValueError: a grade without one of the task's rewards, or with one that is infinite.
@@ -188,7 +178,7 @@ def with_info(batch: Batch, info: Iterable[Mapping[str, float]]) -> Batch:
 
 
 def component_rewards(batch: Batch, task: Task) -> np.ndarray:
-    """The rewards of `Task.rewards` of each row, [B, K]; NaN without a verdict.
+    """The rewards of `Task.rewards` of each row, [B, K]; NaN if ungraded.
 
     Raises:
       ValueError: a grade without one of the task's rewards, or with one that is infinite.

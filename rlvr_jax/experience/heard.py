@@ -1,4 +1,4 @@
-"""What was said of pairs of answers, kept beside each of the two."""
+"""Comparisons of pairs of responses, recorded in the grades of both."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,22 +9,20 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.tasks import Comparison
 from rlvr_jax.types import replace
 
-__all__ = ["Heard", "with_heard"]
-
 MOST = 8
-"""Comparisons that are kept of an answer."""
+"""Comparisons that are recorded per response."""
 
 RESPONSE, WORDS = 200, 400
-"""Characters that are kept of the other answer, and of the words."""
+"""Characters that are recorded of the other response, and of the judge's text."""
 
 
 class Heard(NamedTuple):
-    """What came back when two answers were shown.
+    """The reply of a judge to two responses.
 
     Fields:
       rows: of a batch, in the order in which they were shown.
-      scores: of the two, in that order; None where they could not be read.
-      words: what was said; "" where nothing came.
+      scores: of the two, in that order; None if they could not be read.
+      words: text of the reply; "" without a reply.
     """
 
     rows: tuple[int, int]
@@ -33,9 +31,7 @@ class Heard(NamedTuple):
 
 
 def with_heard(batch: Batch, heard: Sequence[Heard]) -> Batch:
-    """The batch, whose grades hold what was said of each answer beside others (`Grade.compared`);
-    the first few of them, cut to what a reader looks at.
-    """
+    """The batch with the first comparisons of each response, shortened, in `Grade.compared`."""
     said = [one for one in heard if one.words]
     if not said:
         return batch
@@ -49,9 +45,7 @@ def with_heard(batch: Batch, heard: Sequence[Heard]) -> Batch:
             if len(grades[row].compared) >= MOST:
                 continue
             other = one.rows[1 - place]
-            scores = None
-            if one.scores is not None:
-                scores = (float(one.scores[place]), float(one.scores[1 - place]))
+            scores = one.scores and (float(one.scores[place]), float(one.scores[1 - place]))
             comparison = Comparison(
                 int(names[other]), texts[other][:RESPONSE], place == 0, scores, one.words[:WORDS]
             )

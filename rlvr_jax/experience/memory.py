@@ -1,4 +1,4 @@
-"""Insights that are kept across problems, and found again by their words."""
+"""Insights that are stored across problems, and retrieved by their words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rlvr_jax.types.parts import check_each
 
 @dataclass(frozen=True)
 class Insights:
-    """Texts by their number, which no other text ever gets; every change gives a new record.
+    """Texts by their unique number; every change returns a new record.
 
-    Keep insights in it and never solutions, where it is carried from train to held-out problems.
+    Store only insights, never solutions, if it is carried from train to held-out problems.
 
     Fields:
       texts: by number.
-      next_id: of the next text.
+      next_id: number of the next text.
     Source: Empirical-MCTS's memory (the rule of retrieval is ours).
     """
 
@@ -26,24 +26,24 @@ class Insights:
     next_id: int = 0
 
     def add(self, text: str) -> tuple[Insights, int]:
-        """With another text; its number."""
+        """The record with another text, and its number."""
         texts = {**self.texts, self.next_id: text}
         return Insights(texts, self.next_id + 1), self.next_id
 
     def modify(self, number: int, text: str) -> Insights:
-        """With another text under a number.
+        """The record with another text under a number.
 
         Raises:
-          KeyError: there is no such number.
+          KeyError: an unknown number.
         """
         self._check([number])
         return replace(self, texts={**self.texts, number: text})
 
     def merge(self, numbers: Sequence[int], text: str) -> Insights:
-        """With one text in the place of several, under the smallest of their numbers.
+        """The record with one text instead of several, under the smallest of their numbers.
 
         Raises:
-          KeyError: there is no such number, or none is given.
+          KeyError: an unknown number, or none.
         """
         self._check(numbers)
         kept = {n: old for n, old in self.texts.items() if n not in numbers}
@@ -51,22 +51,19 @@ class Insights:
         return replace(self, texts=dict(sorted(kept.items())))
 
     def delete(self, number: int) -> Insights:
-        """Without a text.
+        """The record without a text.
 
         Raises:
-          KeyError: there is no such number.
+          KeyError: an unknown number.
         """
         self._check([number])
         return replace(self, texts={n: old for n, old in self.texts.items() if n != number})
 
     def retrieve(self, query: str, most: int) -> list[int]:
-        """The numbers of the texts that share most with a query, the closest first.
+        """Numbers of at most `most` texts that share words with a query, the most similar first.
 
-        By the Jaccard similarity of their lower-case words; ties: the lower number; without a word
-        in common never.
+        Similarity is Jaccard's, of lower-case words; ties go to the lower number.
 
-        Args:
-          most: numbers at most.
         Raises:
           ValueError: most below 0.
         """

@@ -1,4 +1,4 @@
-"""What the parts of an experience are: curricula, draws, stages, and what they may know."""
+"""The kinds of parts of an experience (curricula, draws, stages), and their actor's protocol."""
 
 from __future__ import annotations
 
@@ -16,36 +16,24 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types.parts import Part
 
-__all__ = [
-    "Actor",
-    "Curriculum",
-    "Draw",
-    "Setting",
-    "Stage",
-    "Turn",
-    "Written",
-    "no_state",
-    "same_size",
-]
-
 Metrics = Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What parts may know of a run before it begins.
+    """The run context of parts.
 
     Fields:
-      task: its train prompts are what is learned from.
-      prompts, samples: groups of a step, and rollouts of each that are trained on.
-      drawn_samples: rollouts of each that are drawn first; stages make the others of them.
+      task: its train prompts are trained on.
+      prompts, samples: groups of a step, and trained rollouts of each.
+      drawn_samples: rollouts of each group that are sampled first; stages make the others.
       response_tokens: budget of a response (T).
-      seed: of everything random.
+      seed: of all randomness.
       steps: of the run.
-      rounds: batches of prompts that a step may take at most.
-      vocabulary: size of the policy's; 0: not known.
-      width: of its hidden states; 0: not known.
-      told: where what environments say is kept; None: nowhere.
+      rounds: batches of prompts that a step may request at most.
+      vocabulary: size of the policy's; 0: unknown.
+      width: of its hidden states; 0: unknown.
+      told: log of the replies of environments; None: no log.
     """
 
     task: Task
@@ -62,14 +50,14 @@ class Setting:
 
 
 class Turn(NamedTuple):
-    """Where a part is called.
+    """The step context of a call of a part.
 
     Fields:
       step: of the run, from 0.
-      key: of jax.random, of (seed, the part, step): all that is random comes from it.
+      key: of jax.random, by (seed, part, step); all randomness comes from it.
       setting: of the run.
-      more: (prompts) -> so many further asks of the curriculum, of rounds that come after those of
-        the step; fewer when the rounds are used up. Raises ValueError where no part was to ask.
+      more: (prompts) -> as many further requests of the curriculum, of later rounds of the step;
+        fewer when the rounds are used up. Raises ValueError where no part may request any.
       round: of the step, in `propose`.
     """
 
@@ -80,27 +68,22 @@ class Turn(NamedTuple):
     round: int = 0
 
     def random(self) -> np.random.Generator:
-        """A generator of numpy, begun by the key: each call gives the same one."""
+        """A generator of numpy that is seeded by the key: each call returns an equal one."""
         return np.random.default_rng(np.asarray(jax.random.key_data(self.key)).tolist())
 
 
 class Written(NamedTuple):
-    """A free text of a policy.
-
-    Fields:
-      text: without the stop token.
-      tokens: that were drawn.
-    """
+    """A free text of a policy, without the stop token, and the number of its generated tokens."""
 
     text: str
     tokens: int
 
 
 class Actor(Protocol):
-    """The current policy at work; parts talk to nothing else.
+    """The current policy; parts use nothing else.
 
-    `RunActor` is the in-process sampler, scorer and verifier of a run. A test's actor may be a page
-    of numpy, and somebody else's engine can be one.
+    `RunActor` is the in-process sampler, scorer and verifier of a run. An actor may also be a page
+    of numpy, or a third-party engine.
     """
 
     def draw(
@@ -110,24 +93,23 @@ class Actor(Protocol):
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        """Samples the responses of all asks, group by group, in the order of the asks.
+        """Samples the responses to all requests, group by group, in the order of the requests.
 
         Args:
-          key: of the part and step; a row is keyed by it, the ask's round and number, and its
-            sample.
-          sampling: settings of the sampler other than the run's, of which "stops" are texts: a
-            response pauses at the token with which it contains one; and "record_top", how many of
-            the most probable tokens are recorded beside each drawn one.
-          constants: what a logits processor reads, traced.
+          key: of the part and step; a row's key also depends on round, number and sample.
+          sampling: settings of the sampler that replace the run's. Also "stops": texts; a response
+            pauses at the token with which it contains one; and "record_top": number of most
+            probable tokens that are recorded with each generated one.
+          constants: inputs of a logits processor, traced.
         """
         ...
 
     def written(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> Batch:
-        """Rows of given responses as if they had been drawn now, on the mask up to their ends; with
-        log-probs and entropies of 0.
+        """Rows of given responses as if they were sampled now, masked to their ends, with log-probs
+        and entropies of 0.
 
         Args:
-          responses: tokens, for each ask as many as it has samples, group by group.
+          responses: tokens, group by group, for each request as many as its samples.
         """
         ...
 
@@ -136,19 +118,18 @@ class Actor(Protocol):
         ...
 
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
-        """Token statistics of rows, in the context that they have, under the policy `of`:
-        "current", "start" or "teacher".
+        """Token statistics of rows in their contexts under the policy `of`: "current", "start" or
+        "teacher".
 
         Args:
-          needs: of "logp" and "entropy", [B, T], and one of "all_logp", log-probs of the vocabulary
-            [B, T, V]; "mean_hidden", the mean last hidden state of the tokens on the mask [B, D];
-            "max_id", the likeliest token int [B, T]; and "verdict_logp" [B, K], for rows that say
-            what is asked about them.
+          needs: of "logp" and "entropy" [B, T]; "all_logp", log-probs of the vocabulary [B, T, V];
+            "mean_hidden", the mean last hidden state over the mask [B, D]; "max_id", the most
+            probable token int [B, T]; and "verdict_logp" [B, K] for rows with a question.
         """
         ...
 
     def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens [n, P], right-padded, and lengths [n] of what asks show."""
+        """Tokens [n, P] of the shown prompts, right-padded, and their lengths [n]."""
         ...
 
     def write(
@@ -158,15 +139,15 @@ class Actor(Protocol):
         attempts: Sequence[int],
         sampling: Mapping[str, Any] | None = None,
     ) -> list[Written | None]:
-        """Free text: what the policy answers to chats that are no prompts of the task.
+        """Samples replies to chats that are not prompts of the task.
 
         Args:
           chats: messages, each {"role": …, "content": …}; the last one is the user's.
-          key: of the part and step; an answer depends on it, the chat and the attempt.
-          attempts: number of the try at each chat.
-          sampling: as for `draw`; and "tokens", of an answer at most, else those of a response.
+          key: of the part and step; a reply depends on it, the chat and the attempt.
+          attempts: number of the attempt at each chat.
+          sampling: as for `draw`; and "tokens", largest size of a reply; without: a response's.
         Returns:
-          None for a chat that leaves no room for an answer.
+          None for a chat that leaves no positions for a reply.
         """
         ...
 
@@ -184,44 +165,40 @@ class Actor(Protocol):
 
 
 def no_state(setting: Setting) -> tuple[()]:
-    """The state of a part that has none."""
-    del setting
+    """The state of a part without state."""
     return ()
 
 
 def same_size(samples: int) -> int:
-    """The group size before a part that leaves it alone."""
+    """The group size before a part that does not change it."""
     return samples
 
 
 def _observe_nothing(state, turn, seen, learned):
-    del turn, seen, learned
     return state, {}
 
 
 def _no_events(state, step) -> frozenset[str]:
-    del state, step
     return frozenset()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curriculum(Part):
-    """Which prompts a step asks, and how.
+    """The prompts that a step requests.
 
     Fields:
       propose: (asks, state, turn) -> asks. The first curriculum of a chain gets none and picks
-        `setting.prompts` prompts; later ones set views, temperatures, levels of what they get.
-      init: (setting) -> state, a pytree of numpy arrays whose shapes never change.
+        `setting.prompts` prompts; later ones set views, temperatures, levels of the given ones.
+      init: (setting) -> state, a pytree of numpy arrays of constant shapes.
       observe: (state, turn, seen, learned) -> (state, metrics), after the updates. `seen` are all
         graded batches of the step, before any filter; `learned` is the trained one.
-      at_evaluation: (state, found) -> state, told of the held-out metrics; None: it does not ask.
-      events: (state, step) -> what the loop does before the step, of "restart" (the weights the run
-        began with), "reset" (the optimizer) and "refresh" (the weights as they are become the
-        reference of a KL).
+      at_evaluation: (state, found) -> state, after the held-out metrics; None: not called.
+      events: (state, step) -> actions before the step, of "restart" (the initial weights), "reset"
+        (the optimizer) and "refresh" (the current weights become the reference of a KL).
       reads: fields of prompts that it reads, in addition to those of its views.
       views: that it may show.
-      writes: records of `Rollouts` that its asks fill ("cell").
-      refreshes: its events may have "refresh", so that a run keeps a reference of its own.
+      writes: records of `Rollouts` that its requests fill ("cell").
+      refreshes: its events may have "refresh", so that a run has a reference of its own.
     """
 
     propose: Callable[[list[Ask], Any, Turn], list[Ask]]
@@ -237,23 +214,21 @@ class Curriculum(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Draw(Part):
-    """How asks are answered.
+    """The sampler of the requested responses.
 
     Fields:
       apply: (asks, actor, state, turn) -> (batch, state, metrics).
-      init, observe, reads: as in `Curriculum`.
+      init, observe, reads, views: as in `Curriculum`.
       sampling: settings of the sampler that it prescribes, for the whole run.
-      of_policy: it belongs to the policy, so that evaluations draw by it, too (chunks, turns); else
-        to training alone (processors, drafts).
-      evaluation: with `of_policy`, a draw without state that evaluations are drawn by in its place;
-        None: by itself.
-      most: rows that it gives at most, as a multiple of those that are asked for.
-      splits: an answer may be several rows (`Rollouts.trace`).
-      environment: that answers the policy in the middle of a response; "task": that of the task.
-        Its messages at the start of an episode precede each prompt.
+      of_policy: it belongs to the policy, so that evaluations also use it (chunks, turns);
+        otherwise to training only (processors, drafts).
+      evaluation: with `of_policy`, a draw without state that evaluations use instead; None: itself.
+      most: most rows that it returns, as a multiple of the requested ones.
+      splits: a response may be several rows (`Rollouts.trace`).
+      environment: replies to the policy in the middle of a response; "task": that of the task. Its
+        messages at the start of an episode precede each prompt.
       writes: records of `Rollouts` that it fills, for the objective.
-      fewer: it may give fewer rows than are asked for.
-      views: that it may show.
+      fewer: it may return fewer rows than requested.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -273,23 +248,22 @@ class Draw(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stage(Part):
-    """What becomes of the answers.
+    """A transform of the sampled batch.
 
     Fields:
       apply: (batch, actor, state, turn) -> (batch, state, metrics).
       init, observe, reads, views: as in `Curriculum`.
-      size: rollouts of a group behind the stage -> before it, e.g. 16 -> 4 where each of four is
+      size: rollouts of a group after the stage -> before it, such as 16 -> 4 where each of four is
         branched three times.
-      rounds: batches of further prompts that it asks for at most.
+      rounds: batches of further prompts that it requests at most.
       writes: records of `Rollouts` that it fills, for the objective.
-      most: rows behind it at most, as a multiple of those before.
-      updates: batches of `Batch.further` that it gives at most.
-      by_row: it takes each row for an answer, so a draw that splits answers is refused.
-      counts: it counts on groups of all rows that are asked for, so a draw that may give fewer is
-        refused.
-      at_grading: it adds to the grades of all that is graded in the step, whoever had it drawn, and
-        not in its place in the order. What it tells are counts, which are summed. Its actor draws
-        plainly, whatever the chain's draw is, and gives the grades of the verifier alone.
+      most: most rows after it, as a multiple of those before.
+      updates: batches of `Batch.further` that it adds at most.
+      by_row: each row must be a whole response, so a draw that splits responses is refused.
+      counts: groups must have all requested rows, so a draw that may return fewer is refused.
+      at_grading: it adds to the grades of all that is graded in the step, at that time and not in
+        its place in the order. Its metrics are counts, which are summed. Its actor samples without
+        the chain's draw, and returns the verifier's grades only.
       rewards: names of numbers that it adds to grades, further rewards of the task.
       of_task: fields of `Task` that it reads, of "answers", "rewards" and "score_steps".
     """

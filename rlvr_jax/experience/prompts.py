@@ -15,48 +15,23 @@ from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.tasks.base import AFTER
 from rlvr_jax.types import Rollouts
 
-__all__ = [
-    "PromptTable",
-    "as_words",
-    "check_embedded",
-    "check_readable",
-    "continued",
-    "encode_prompts",
-    "encode_text",
-    "prompt_lengths",
-    "responses",
-    "row_texts",
-    "shared_opening",
-    "shown_prompt",
-    "stop_tokens",
-    "token_texts",
-    "tokens_fingerprint",
-    "told_tokens",
-    "unknown_words",
-]
-
 LEAST_OPENING = 16
-"""Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
-a pass reads all weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
-
+"""Smallest opening with a pass of its own through the layers. Chosen, not measured: a pass reads
+all weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
 
 TAIL = 32
-"""Tokens of a prompt's end that verifiers are shown."""
+"""Tokens of a prompt's end that verifiers see."""
 
-_MOST_PIECES = 16
+_MOST_TOKENS = 16
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _NOW = re.compile(r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""")
 _TODAY = datetime(2024, 7, 26)
-"""For templates that put in the date of the day, with which no run could be repeated: that of
-Llama 3.2's where it cannot ask."""
+"""The date in templates that show today's, so that runs can be repeated: Llama 3.2's default."""
 
 
 @dataclass(frozen=True)
 class PromptTable:
-    """Prompts of one split with their tokens: int32 [n, P], right-padded, and lengths [n].
-
-    `tokenizer` makes those of other texts (`encode`).
-    """
+    """Prompts of one split with their tokens, int32 [n, P], right-padded, and lengths [n]."""
 
     prompts: Sequence[Prompt]
     tokens: np.ndarray
@@ -64,13 +39,13 @@ class PromptTable:
     tokenizer: Any = None
 
     def has(self, number: int, prompt: Prompt) -> bool:
-        """Whether a prompt stands at this place."""
+        """Whether the table has this prompt at this position."""
         return number < len(self.prompts) and self.prompts[number] is prompt
 
     def encode(self, text: str, messages: Sequence[Mapping[str, str]] = ()) -> list[int]:
-        """The tokens of another prompt's text behind its messages, as those of the table were made.
+        """The tokens of another text after its messages, encoded like those of the table.
 
-        A view may show what a model wrote: special tokens in it are words (`as_words`).
+        Special tokens become words (`as_words`), because a view may show text of a model.
 
         Raises:
           ValueError: as `encode_prompts`.
@@ -81,21 +56,21 @@ class PromptTable:
 
 
 def shown_prompt(table: PromptTable) -> list[str]:
-    """The first prompt of a table as the policy sees it, a text for each token."""
+    """The texts of the tokens of the first prompt of a table."""
     return token_texts(table.tokenizer, table.tokens[0, : table.length[0]].tolist())
 
 
 def told_tokens(table: PromptTable, most: int = 400) -> str:
-    """The first prompt of a table as the policy sees it, token by token.
+    """The first prompt of a table, token by token, without the middle of a long text.
 
     Args:
-      most: characters; of a longer text the middle is left out.
+      most: characters.
     """
-    pieces = shown_prompt(table)
-    text = "│".join(pieces).replace("\n", "⏎")
+    tokens = shown_prompt(table)
+    text = "│".join(tokens).replace("\n", "⏎")
     if len(text) > most:
         text = f"{text[: most // 2]} … {text[-most // 2 :]}"
-    return f"first prompt, {len(pieces)} tokens: {text}"
+    return f"first prompt, {len(tokens)} tokens: {text}"
 
 
 def encode_prompts(
@@ -105,18 +80,19 @@ def encode_prompts(
     where: str,
     shown: Sequence[str] | None = None,
 ) -> PromptTable:
-    """Tokenizes prompts, by the chat template if the tokenizer has one; else as they are, with the
-    special tokens that the tokenizer puts around any text, but no end of sequence, and nothing
-    before a prompt that begins as texts begin.
+    """Tokenizes prompts with the tokenizer's chat template.
+
+    Without a template, prompts get the tokenizer's special tokens, except an end of sequence and a
+    second beginning of sequence.
 
     Args:
-      budget: longest allowed prompt; 0: the longest there is.
+      budget: longest allowed prompt; 0: that of the longest prompt.
       where: name of the split, for errors.
-      shown: what is shown of each; None: its text.
+      shown: text of each prompt; None: its own.
     Raises:
       ValueError: a prompt is empty, or longer than the budget; messages without a chat template; a
-        chat template that refuses one, cannot be read, or leaves the question or a message before
-        it out; a text with a special token in it, for a chat template.
+        chat template that refuses a chat, is invalid, or leaves out a message; a special token in a
+        text for a chat template.
     """
     shown = [prompt.text for prompt in prompts] if shown is None else shown
     rows = _encoded(tokenizer, shown, [prompt.messages for prompt in prompts])
@@ -136,27 +112,26 @@ def encode_prompts(
 
 
 def prompt_lengths(tokenizer: Any, prompts: Sequence[Prompt]) -> list[int]:
-    """How many tokens each prompt has, as `encode_prompts` makes them."""
+    """The number of tokens of each prompt, by `encode_prompts`."""
     texts = [prompt.text for prompt in prompts]
     return list(map(len, _encoded(tokenizer, texts, [prompt.messages for prompt in prompts])))
 
 
 def encode_text(tokenizer: Any, text: str) -> list[int]:
-    """The tokens of a text as it is, without a template and without special tokens."""
+    """The tokens of a text, without a template and special tokens."""
     return _tokenized(tokenizer, [text])[0]
 
 
 def stop_tokens(
     tokenizer: Any, more: Sequence[int] = (), texts: Sequence[str] = ()
 ) -> tuple[int, ...]:
-    """The tokens that end a response: the tokenizer's end of sequence, which is the first, others.
+    """The tokens that end a response: first the tokenizer's end of sequence, then others.
 
     Args:
       more: such as those of a model (`Model.stop_tokens`).
       texts: of one token each.
     Raises:
-      ValueError: a text of no token or of several: the sampler sees tokens, and a text may be
-        written by other ones.
+      ValueError: a text that is not one token; the sampler compares tokens, not texts.
     """
     ids = [tokenizer.eos_token_id, *more]
     for text in texts:
@@ -194,14 +169,14 @@ def _encoded(
         if tokenizer.bos_token and text.startswith(tokenizer.bos_token):
             rows.append(whole)
             continue
-        # What the tokenizer ends a text with is no part of a question that is to be answered.
+        # The tokenizer's end of a text is not part of a question.
         ended = ids[-1:] == [tokenizer.eos_token_id] and ids[-len(whole) :] != whole
         rows.append(ids[:-1] if ended else ids)
     return rows
 
 
 def _warn_of_reasoning(messages: Sequence[Sequence[Mapping[str, Any]]], shown: Sequence[str]):
-    """Counts prompts with reasoning in earlier turns that is not shown, as many templates do."""
+    """Counts prompts whose template omits reasoning of earlier turns, as many templates do."""
     told = [
         [turn[name] for turn in own for name in _REASONING if turn.get(name)] for own in messages
     ]
@@ -220,15 +195,13 @@ def _warn_of_reasoning(messages: Sequence[Sequence[Mapping[str, Any]]], shown: S
 
 
 def _tokenized(tokenizer: Any, texts: Sequence[str], special: bool = False) -> list[list[int]]:
-    """The tokens of all texts, in one call: 20,000 prompts of SmolLM2 then take 2.9 s of a core in
-    place of 4.7."""
+    """The tokens of all texts, in one call: 20,000 prompts of SmolLM2 take 2.9 s instead of 4.7."""
     return tokenizer(list(texts), add_special_tokens=special)["input_ids"] if len(texts) else []
 
 
 def as_words(tokenizer: Any, text: str) -> str:
-    """What a model or a tool has said, for a chat template, which puts the special tokens: those in
-    the text get a blank behind their first character, so that they are no border between turns.
-    Without a template the text is as it is."""
+    """Text of a model or a tool for a chat template: special tokens get a blank after their first
+    character, so that they do not separate turns. Without a template the text is unchanged."""
     templated = getattr(tokenizer, "chat_template", None)
     for token in tokenizer.all_special_tokens if templated else ():
         text = text.replace(token, f"{token[0]} {token[1:]}")
@@ -236,7 +209,7 @@ def as_words(tokenizer: Any, text: str) -> str:
 
 
 def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]]) -> str:
-    """A question as the chat template shows it among its messages, and how the response begins."""
+    """A question in its chat by the chat template, and the beginning of the response."""
     prompt = Prompt(text, messages=messages)
     chat = prompt.chat[:-1] if prompt.prefill else prompt.chat
     for turn in prompt.chat:
@@ -248,13 +221,13 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]
                     f" template puts them, got {token!r} in {told[:80]!r}"
                 )
     of_tools = _of_tools(tokenizer, chat)
-    # What the assistant has said, some templates shorten.
+    # Some templates shorten messages of the assistant.
     wanted = [t for t in chat if t["role"] != "assistant" and not (of_tools and "tools" in t)]
     chat = [{key: turn[key] for key in turn if key not in ("tools", "marks")} for turn in chat]
     shown = of_tools or _rendered(tokenizer, chat)
     lost = _lost(wanted, shown)
     if lost is not None:
-        # Some templates want the content of a message in parts.
+        # Some templates need the content of a message in parts.
         parts = [{**t, "content": [{"type": "text", "text": t["content"]}]} for t in chat]
         in_parts = _rendered(tokenizer, parts)
         if _lost(wanted, in_parts) is not None:
@@ -271,17 +244,17 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, Any]
                 " into the messages' content"
             )
     begun = prompt.prefill.strip()
-    # A template may begin the response in the same words, such as <think>.
+    # A template may add the same beginning, such as <think>.
     return shown if begun and shown.rstrip().endswith(begun) else shown + prompt.prefill
 
 
 def _lost(turns: Sequence[Mapping[str, Any]], shown: str) -> Mapping[str, Any] | None:
-    """The last message that is not in a rendered chat; None: all are."""
+    """The last message that a rendered chat lacks, or None."""
     return next((t for t in reversed(turns) if t["content"].strip() not in shown), None)
 
 
 def continued(prompt: Prompt, response: Response) -> Response:
-    """A response behind what the prompt begins it with, as a verifier reads it."""
+    """A response with the beginning that its prompt gives, for the verifier."""
     begun, tail = prompt.prefill, response.prompt_tail
     if not begun:
         return response
@@ -290,8 +263,8 @@ def continued(prompt: Prompt, response: Response) -> Response:
 
 
 def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
-    """A chat as text in which the template itself explains the tools; "": it has no words for them,
-    or for another way to call them."""
+    """A chat as text in which the template explains the tools; "" if it does not explain them, or
+    explains another form of calls."""
     told = next((turn for turn in chat if "tools" in turn), None)
     if told is None:
         return ""
@@ -307,7 +280,7 @@ def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
 def _rendered(
     tokenizer: Any, chat: Sequence[Mapping[str, Any]], known: Sequence[Any] | None = None
 ) -> str:
-    """A chat as text, up to where the policy goes on.
+    """A chat as text, up to the response of the policy.
 
     Args:
       known: JSON schemas of tools.
@@ -324,7 +297,7 @@ def _rendered(
             lambda call: repr(_TODAY.strftime(call[2])), tokenizer.get_chat_template()
         )
     failure: Exception | None = None
-    # Some templates count the tools that there are not.
+    # Some templates count tools even if there are none.
     for tools in ({}, {"tools": []}) if known is None else ({"tools": known},):
         try:
             return tokenizer.apply_chat_template(list(chat), **given, **tools)
@@ -341,7 +314,7 @@ def _rendered(
 
 
 def tokens_fingerprint(tables: Sequence[PromptTable]) -> str:
-    """Hash of the tokens of all prompts: a run refuses to resume on others."""
+    """Hash of the tokens of all prompts; a run does not resume with other tokens."""
     digest = hashlib.sha256()
     for table in tables:
         digest.update(repr(table.tokens.shape).encode())
@@ -351,12 +324,12 @@ def tokens_fingerprint(tables: Sequence[PromptTable]) -> str:
 
 
 def check_embedded(table: PromptTable, rows: int) -> None:
-    """Refuses prompts with a token that the model does not embed, as some special tokens are.
+    """Refuses prompts with an id, such as that of a special token, that the model does not embed.
 
     Args:
       rows: of the model's embedding.
     Raises:
-      ValueError: a prompt has an id that is not below `rows`.
+      ValueError: an id of at least `rows`.
     """
     largest = table.tokens.max(axis=1)
     worst = int(largest.argmax())
@@ -368,11 +341,10 @@ def check_embedded(table: PromptTable, rows: int) -> None:
 
 
 def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None:
-    """Refuses what is shown if the tokenizer does not know its words: the policy would read the
-    token of unknown words in their place.
+    """Refuses texts with words that the tokenizer replaces by its token of unknown words.
 
     Args:
-      table: of `shown`.
+      table: of the texts `shown`.
     Raises:
       ValueError: names the words, the first prompt with one and the number of such prompts.
     """
@@ -381,7 +353,7 @@ def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None
         return
     inside = np.arange(table.tokens.shape[1])[None] < table.length[:, None]
     numbers = ((table.tokens == unknown) & inside).sum(axis=1)
-    # The token of unknown words may be a word that the text has.
+    # The text may contain the token of unknown words itself.
     written = known.unk_token
     rows = [row for row in np.flatnonzero(numbers) if numbers[row] > shown[row].count(written)]
     if rows:
@@ -396,14 +368,16 @@ def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None
 
 
 def unknown_words(tokenizer: Any, tokens: Sequence[int]) -> int:
-    """How many of some tokens stand for words that the tokenizer does not know."""
+    """The number of tokens of words that the tokenizer does not know."""
     unknown = getattr(tokenizer, "unk_token_id", None)
     return 0 if unknown is None else sum(token == unknown for token in tokens)
 
 
 def shared_opening(tables: Sequence[PromptTable]) -> int:
-    """How many tokens all prompts begin with, one less than the shortest prompt at most; such as
-    what a chat template puts first. 0 if there are fewer than `LEAST_OPENING`."""
+    """The number of first tokens that all prompts share, such as a template's system message.
+
+    It is below the length of the shortest prompt, and 0 instead of less than `LEAST_OPENING`.
+    """
     first = tables[0].tokens[0]
     opening = min(int(table.length.min()) for table in tables) - 1
     for table in tables:
@@ -413,7 +387,7 @@ def shared_opening(tables: Sequence[PromptTable]) -> int:
 
 
 def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
-    """The responses of rollouts (as numpy arrays) as text, without the stop token."""
+    """The texts of the responses of rollouts (numpy arrays), without the stop token."""
     ends = rollouts.length - ~rollouts.truncated
     texts = row_texts(
         tokenizer, [row[:end] for row, end in zip(rollouts.tokens, ends, strict=True)]
@@ -425,22 +399,22 @@ def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
 
 
 def row_texts(tokenizer: Any, ids: Sequence[np.ndarray]) -> list[str]:
-    """Rows of tokens as text; rows that are equal are decoded once."""
+    """Rows of tokens as text; equal rows are decoded once."""
     rows = [tuple(row.tolist()) for row in ids]
     known = list(dict.fromkeys(rows))
     if not known:
-        return []  # some versions of transformers, as 5.17, say [""]
+        return []  # some versions of transformers, as 5.17, return [""]
     decoded = tokenizer.batch_decode(list(map(list, known)), clean_up_tokenization_spaces=False)
     texts = dict(zip(known, decoded, strict=True))
     return [texts[row] for row in rows]
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """What each token adds to the text; a token that completes no character adds nothing.
+    """The text that each token adds; nothing for a token that completes no character.
 
-    A token is decoded behind the one that completed a character last, which it may depend on (a
-    space at the beginning of a text is dropped by some tokenizers). A character has four bytes at
-    most: what is not complete after `_MOST_PIECES` tokens never will be, and the time is linear.
+    A token is decoded after the last one that completed a character, because some tokenizers drop a
+    space at the beginning of a text. A character has at most four bytes, so `_MOST_TOKENS` tokens
+    without a complete one are not decoded again, and the time is linear.
     """
 
     def decoded(start, end):
@@ -449,7 +423,7 @@ def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     texts, start, complete, before = [], 0, 0, ""
     for end in range(1, len(ids) + 1):
         now = decoded(start, end)
-        whole = now if end - complete >= _MOST_PIECES else now.rstrip("\ufffd")
+        whole = now if end - complete >= _MOST_TOKENS else now.rstrip("\ufffd")
         texts.append(whole[len(before) :])
         before = whole if len(whole) > len(before) else before
         if whole == now:

@@ -1,4 +1,4 @@
-"""Checks of what the parts of an experience return."""
+"""Checks of the values that the parts of an experience return."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,10 @@ OF_APPLY = "batch", "state", "metrics"
 
 
 def answer_of(what: str, answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What a part returned, as many things as it has to.
+    """The values that a part returned, if they are as many as `names`.
 
     Raises:
-      ValueError: anything else, or metrics that are not numbers by name.
+      ValueError: another number of values, or metrics that are not numbers by name.
     """
     wanted = f"{what} must return ({', '.join(names)})"
     if not isinstance(answer, tuple) or len(answer) != len(names):
@@ -39,7 +39,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_batch(label: str, batch: Any, graded: bool = True) -> None:
-    """Raises ValueError for what is not a batch of records that fit each other."""
+    """Raises ValueError unless `batch` is a batch of as many requests (and grades) as rows."""
     if not isinstance(batch, Batch):
         raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
     rows = len(batch.rollouts.group)
@@ -53,14 +53,14 @@ def check_batch(label: str, batch: Any, graded: bool = True) -> None:
 
 
 def keep_state(states: dict[str, Any], name: str, label: str, new: Any) -> None:
-    """Takes the new state of a part; of one that began without any there is none."""
+    """Stores the new state of a part that has a state."""
     state = like(label, states.get(name, ()), new)
     if name in states:
         states[name] = state
 
 
 def like(label: str, before: Any, after: Any) -> Any:
-    """The new state, which must be shaped as the old one: it has a place in checkpoints."""
+    """The new state, which must have the shapes of the old one, as checkpoints store it."""
     after = jax.tree.map(np.asarray, after)
     old, new = (
         [(jax.tree_util.keystr(path), np.shape(x), np.asarray(x).dtype) for path, x in leaves]

@@ -1,4 +1,4 @@
-"""Drawing rollouts with programs of fixed shapes: prompts in, `Rollouts` on the host out."""
+"""Sampling rollouts with compiled functions of fixed shapes, from prompts to host arrays."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +15,14 @@ from rlvr_jax.types import Rollouts, replace
 
 @dataclass(frozen=True)
 class Sampler:
-    """Draws groups of responses with one compiled program of fixed shape.
+    """Samples groups of responses with one compiled function of fixed shape.
 
     Fields:
       num_prompts, samples: of a batch: prompts × samples rows.
-      wave: prompts, and samples of each, that the program draws at a time; they divide a batch's.
-      opening: tokens that all prompts of every table that is drawn from begin with.
-      at_once: rows of a wave that are computed at the same time, see `sample`; None: all.
-      record_top: so many of the most probable tokens are recorded beside each drawn one.
+      wave: prompts, and samples of each, in one call (a sampling batch); divisors of the above.
+      opening: number of first tokens that the prompts of all tables share.
+      at_once: rows of a sampling batch that are computed at the same time, see `sample`; None: all.
+      record_top: number of most probable tokens that are recorded with each generated one.
     """
 
     model: Model
@@ -57,12 +57,12 @@ class Sampler:
 
         Args:
           tokens, length: of the prompts, [num_prompts, P] and [num_prompts].
-          numbers: identities of the prompts, [num_prompts], which key the random numbers.
+          numbers: identities of the prompts, [num_prompts], for the random keys.
           first_sample: number of the first sample of each prompt, [num_prompts]. One number: of
-            each prompt where it comes first; where it comes again, it goes on behind itself.
+            the first occurrence of each prompt; later occurrences continue its samples.
           temperature: of each prompt, [num_prompts]; None: that of `sampling`.
-          constants: what its processor reads, the same for all prompts.
-          soft_prompt: vectors that the prompts begin with, [num_prompts, E, D].
+          constants: inputs of the logits processor, for all prompts.
+          soft_prompt: vectors before the prompts, [num_prompts, E, D].
           stop_state: of `sampling.stops` at the end of each prompt, [num_prompts]; None: 0.
         """
         first = np.asarray(first_sample, np.int32)
@@ -94,8 +94,8 @@ class Sampler:
                     constants=constants,
                     soft_prompt=None if soft_prompt is None else soft_prompt[part],
                     stop_state=None if stop_state is None else stop_state[part],
-                    # A prompt and its budget were asked for when the policy was loaded; what some
-                    # rows draw behind given tokens beyond their budget is cut.
+                    # Loading the policy checked prompts and budgets; tokens beyond the budget of
+                    # rows with given tokens are cut off.
                     beyond=True,
                 )
                 order.append(places[part, number : number + samples].reshape(-1))
@@ -104,11 +104,11 @@ class Sampler:
 
 
 def _one_batch(drawn: list[Rollouts], places: np.ndarray, samples: int) -> Rollouts:
-    """The rollouts of all waves, group by group.
+    """The rollouts of all sampling batches, group by group.
 
     Args:
-      places: row in the batch of each row that was drawn, [B].
-      samples: of each group of the batch.
+      places: row in the whole batch of each sampled row, [B].
+      samples: per group.
     """
     if len(drawn) == 1:
         return drawn[0]
@@ -119,7 +119,7 @@ def _one_batch(drawn: list[Rollouts], places: np.ndarray, samples: int) -> Rollo
 
 
 def occurrences(numbers: np.ndarray) -> np.ndarray:
-    """How often each entry has come before: a prompt asked twice must not be answered alike."""
+    """Number of earlier occurrences of each entry, so that repeated prompts get new samples."""
     seen: dict[int, int] = {}
     counts = np.empty(len(numbers), np.int64)
     for position, number in enumerate(np.asarray(numbers).tolist()):

@@ -14,11 +14,10 @@ _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")  # a byte where a tokenizer falls ba
 
 @functools.lru_cache(maxsize=16)
 def stops_of(tokenizer: Any, texts: tuple[str, ...], size: int) -> Stops | None:
-    """What finds texts in the tokens of a model; None without any text.
+    """The search for non-empty texts in the tokens of a model; None without any text.
 
     Args:
-      texts: empty ones are left out.
-      size: ids of the model, which may have more than the tokenizer.
+      size: number of ids of the model, which may exceed the tokenizer's.
     """
     texts = tuple(dict.fromkeys(filter(None, texts)))
     if not texts:
@@ -31,9 +30,8 @@ def stops_of(tokenizer: Any, texts: tuple[str, ...], size: int) -> Stops | None:
 def token_bytes(tokenizer: Any) -> tuple[bytes, ...]:
     """The bytes that each token adds in the middle of a text, special tokens included.
 
-    A token that is a part of a character has the bytes of that part: with byte-level pieces, and
-    with byte fallback, they are in the tokenizer's own spelling. Other tokens add what the
-    tokenizer decodes behind another token.
+    A token that is part of a character has the bytes of that part, which byte-level tokenizers and
+    those with byte fallback spell. Other tokens add the text that is decoded after another token.
     """
     size = len(tokenizer)
     names = [name or "" for name in tokenizer.convert_ids_to_tokens(list(range(size)))]
@@ -71,7 +69,7 @@ def completes(tokenizer: Any, tokens: Sequence[int], texts: Sequence[str]) -> bo
 
 
 def _decoder(tokenizer: Any) -> set[str]:
-    """The kinds of steps by which a tokenizer makes text of its tokens."""
+    """The kinds of decoding steps of a tokenizer."""
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if decoder is None:
         return set()
@@ -80,8 +78,8 @@ def _decoder(tokenizer: Any) -> set[str]:
 
 
 def _byte_level() -> dict[str, bytes]:
-    """The byte that each letter of a byte-level piece is: those that can be printed are themselves,
-    others follow in order from 256 on."""
+    """The byte of each letter of a byte-level token: printable ones are equal to their letters, the
+    letters of others follow in order from 256 on."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     pairs = [*zip(plain, plain, strict=True), *zip(others, range(256, 512), strict=False)]
@@ -89,8 +87,7 @@ def _byte_level() -> dict[str, bytes]:
 
 
 def _anchor(decode: Callable[..., list[str]], size: int) -> int | None:
-    """A token that others can be decoded behind: the first that a second one of its kind leaves as
-    it is."""
+    """The first token whose text does not change when it is decoded twice in a row."""
     for number in range(size):
         one, two = decode([[number], [number, number]])
         if one.strip() and _UNKNOWN not in one and two.startswith(one) and len(two) > len(one):

@@ -1,11 +1,9 @@
-"""A store of rows: a ring of fixed capacity in numpy, part of a part's state.
+"""A store of rows: a ring of fixed capacity in numpy, in the state of a part.
 
-    store = empty_store(64, tokens=((8,), np.int32), number=((), np.int32))
-    store = push(store, {"tokens": tokens, "number": numbers}, step)
-    rows = taken(store, newest(store, 4))
-    rows, store = pop_oldest(store, 16)
-
-What `oldest`, `newest`, `uniform` and `weighted` give are places, to be read by `taken`.
+store = empty_store(64, tokens=((8,), np.int32), number=((), np.int32))
+store = push(store, {"tokens": tokens, "number": numbers}, step)
+rows = taken(store, oldest(store, 4))
+rows, store = pop_oldest(store, 16)
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,29 +18,17 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import check_each
 
-__all__ = [
-    "Store",
-    "empty_store",
-    "oldest",
-    "pop_oldest",
-    "push",
-    "repeatable",
-    "rewritten",
-    "taken",
-    "uniform_places",
-]
-
 Rows = Mapping[str, np.ndarray]
 
 
 class Store(NamedTuple):
-    """Rows in a ring; a new one takes the place of the oldest where there is no other.
+    """Rows in a ring; in a full one, a new row replaces the oldest.
 
     Fields:
       rows: by name, [capacity, …].
       step: int32 [capacity], when the row was pushed.
       first: int32 [], place of the oldest row.
-      held: int32 [], how many there are.
+      held: int32 [], number of rows.
     """
 
     rows: dict[str, np.ndarray]
@@ -70,11 +56,10 @@ def empty_store(capacity: int, **fields: tuple[Sequence[int], type]) -> Store:
 
 
 def push(store: Store, rows: Rows, step: int) -> Store:
-    """The store with further rows, in order; of more than its capacity the last ones.
+    """The store with further rows, in order; if they exceed its capacity, the last ones.
 
     Args:
-      rows: the same names, [n, …]; they get the store's dtypes.
-      step: of the run.
+      rows: [n, …] by the names of the store; they get its dtypes.
     Raises:
       ValueError: other names.
     """
@@ -94,13 +79,13 @@ def push(store: Store, rows: Rows, step: int) -> Store:
 
 
 def oldest(store: Store, number: int | None = None) -> np.ndarray:
-    """Places of the oldest rows, those first; all of them for None."""
+    """Places of the oldest rows, in order; None: of all rows."""
     held = int(store.held) if number is None else min(number, int(store.held))
     return (int(store.first) + np.arange(held)) % store.capacity
 
 
 def uniform_places(store: Store, number: int, random: np.random.Generator) -> np.ndarray:
-    """Places of rows drawn without replacement, all alike."""
+    """Places of rows that are sampled uniformly, without replacement."""
     held = int(store.held)
     places = random.choice(held, min(number, held), replace=False)
     return (int(store.first) + places) % store.capacity
@@ -119,9 +104,23 @@ def pop_oldest(store: Store, number: int) -> tuple[dict[str, np.ndarray], Store]
     return taken(store, places), rest
 
 
+def as_bytes(lines: Sequence[str], size: int) -> np.ndarray:
+    """Texts as rows of bytes, uint8 [n, size]; zeros for a text that is too long."""
+    rows = np.zeros((len(lines), size), np.uint8)
+    for row, line in zip(rows, map(str.encode, lines), strict=True):
+        if len(line) <= size:
+            row[: len(line)] = np.frombuffer(line, np.uint8)
+    return rows
+
+
+def as_texts(rows: np.ndarray) -> list[str]:
+    """The texts of `as_bytes`."""
+    return [bytes(row).rstrip(b"\0").decode() for row in rows]
+
+
 def repeatable(batch: Batch, setting: Setting) -> np.ndarray:
-    """Rows that can be written again from the number of their prompt and their tokens: answers to
-    train prompts as they are, with nothing given; bool [B]."""
+    """Rows that the number of their prompt and their tokens determine, bool [B]: responses to
+    unchanged train prompts, without given tokens."""
     train = setting.task.train
 
     def plain(ask: Ask) -> bool:
@@ -132,7 +131,7 @@ def repeatable(batch: Batch, setting: Setting) -> np.ndarray:
 
 
 def rewritten(actor: Actor, task: Task, rows: Rows) -> Batch:
-    """Stored answers as rows of a batch, each a group of its own; ungraded.
+    """Stored responses as rows of an ungraded batch, each a group of its own.
 
     Args:
       rows: with number (of the train prompt), tokens and length.

@@ -1,4 +1,4 @@
-"""What a run was told by environments, on disk, so that a resumed step is told the same."""
+"""The log of replies of environments, so that a resumed step gets the same replies."""
 
 import json
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ from typing import Any
 class Told:
     """Replies by (step, key), in memory and in a file of JSON lines.
 
-    A reply may depend on the clock (a time-out) or on what happens elsewhere (a search). Those of
-    the steps since the last checkpoint are kept: a run that is killed in the middle of a step draws
-    it again, and is told what it was told before.
+    A reply may depend on the clock (a time-out) or on another system (a search). The log has the
+    steps since the last checkpoint: a run that is killed in the middle of a step samples it again
+    and gets the same replies.
 
     Args:
-      path: of the file; None: memory alone.
+      path: of the file; None: only in memory.
       writes: False on processes that only read it.
     Raises:
-      ValueError: a whole line that is not of such a file; a last line that was cut off is left out.
+      ValueError: an invalid complete line; an incomplete last line is ignored.
     """
 
     def __init__(self, path: Path | None = None, writes: bool = True):
@@ -29,15 +29,15 @@ class Told:
                 self._rewrite()
 
     def find(self, key: str) -> Mapping[str, Any] | None:
-        """What was told; None: nothing yet."""
+        """A logged reply, or None."""
         known = self._known.get(key)
         return known and known[1]
 
     def keep(self, step: int, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """Remembers replies of a step by their keys, on disk when this returns.
+        """Logs replies of a step by their keys, on disk when this returns.
 
         Args:
-          told: values that JSON can say.
+          told: JSON values.
         """
         new = {key: reply for key, reply in told.items() if key not in self._known}
         self._known |= {key: (step, reply) for key, reply in new.items()}
@@ -46,7 +46,7 @@ class Told:
                 file.writelines(self._line(key, step, reply) for key, reply in new.items())
 
     def forget(self, step: int) -> None:
-        """Forgets what was told before a step, which no resumed run begins before."""
+        """Removes replies of steps before `step`, at which a resumed run begins at the earliest."""
         kept = {key: known for key, known in self._known.items() if known[0] >= step}
         if len(kept) < len(self._known):
             self._known = kept

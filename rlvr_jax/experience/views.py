@@ -1,5 +1,6 @@
-"""Views: what of a prompt the policy is shown."""
+"""Views: the text that the policy sees of a prompt."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from rlvr_jax.experience.asks import Shown, View
@@ -7,148 +8,109 @@ from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types.hyperparameters import Unit
 from rlvr_jax.types.parts import part
 
-__all__ = [
-    "begin_with",
-    "begin_with_most",
-    "hint",
-    "showing",
-    "solution_prefix",
-    "with_answer",
-    "with_note",
-    "with_reference",
-    "with_two_answers",
-]
-
 SOLVED = "\n\nThis is a right answer:\n"
 FAILED = "\n\nThis is a wrong answer:\n"
-# Without it SmolLM2-135M talks about the answer: .10 of its own answers to hard sums are right
-# then, with it .19 (.02 where it sees none; 48 sums, 8 answers to each).
+# Without it SmolLM2-135M comments on the answer: 0.10 of its responses to hard sums are correct,
+# 0.19 with it, and 0.02 without an answer (48 sums, 8 responses each).
 YOUR_TURN = "\n\nNow answer the question yourself."
 NOTE = "\n\nWhat may help:\n"
 SENTENCE = "\n\nThe first part of a solution, which you may use:\n"
 
 
 def solution_prefix(prompt: Prompt, fraction: float, characters: bool = False) -> str:
-    """The first words (or characters) of a prompt's worked solution, their number rounded.
-
-    Args:
-      fraction: of the whole, in [0, 1].
-    """
+    """The first words (or characters) of a prompt's worked solution, a rounded number of them."""
     text = "".join(prompt.solution)
     parts = list(text) if characters else text.split(" ")
     return ("" if characters else " ").join(parts[: round(fraction * len(parts))])
 
 
-@part
-def hint(fraction: Unit, characters: bool = False) -> View:
-    """Shows the first part of the worked solution beside the prompt.
+def _shown(
+    prompt: Prompt, by_task: Callable[[Prompt, str], str] | None, text: str, plainly: str
+) -> Shown:
+    """The prompt with a text in the task's form, or followed by `plainly` if the task has none."""
+    return Shown(by_task(prompt, text) if by_task is not None else f"{prompt.text}{plainly}")
 
-    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text.
+
+@part(reads={"solution"})
+def hint(fraction: Unit, characters: bool = False) -> View:
+    """Shows the first part of the worked solution after the prompt.
+
+    The form is `Task.show_hint`, otherwise a sentence.
 
     Args:
       fraction: of the solution, in (0, 1].
-      characters: cut anywhere, and not between words.
+      characters: cut anywhere, not only between words.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
         text = solution_prefix(prompt, fraction, characters)
-        if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, text))
-        return Shown(f"{prompt.text}{SENTENCE}{text}")
+        return _shown(prompt, task.show_hint, text, SENTENCE + text)
 
-    return View(show, frozenset({"solution"}), fraction)
+    return View(show, fraction=fraction)
 
 
-@part
+@part(reads={"solution"})
 def begin_with(fraction: Unit, trained: bool = False, whole_steps: bool = False) -> View:
-    """Lets the response begin with the first part of the worked solution.
+    """Begins the response with the first part of the worked solution.
 
     Args:
-      fraction: of the solution's tokens, in [0, 1], their number rounded.
-      trained: they are learned from as if the policy had drawn them; else they are context only.
-      whole_steps: of the solution's steps, and not of its tokens.
+      fraction: of the solution's tokens, their number rounded.
+      trained: train these tokens like sampled ones; otherwise they are context only.
+      whole_steps: the fraction is of the solution's steps, not of its tokens.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
-        del task
         steps = prompt.solution
         if whole_steps:
             return Shown(prompt.text, "".join(steps[: round(fraction * len(steps))]), trained)
         return Shown(prompt.text, "".join(steps), trained, fraction)
 
-    return View(show, frozenset({"solution"}), fraction)
+    return View(show, fraction=fraction)
 
 
-@part
+@part(reads={"solution"}, fraction=1.0)
 def begin_with_most(trained: bool = False) -> View:
-    """Lets the response begin with all steps of the worked solution but the last.
+    """Begins the response with all steps of the worked solution except the last.
 
     Args:
-      trained: as of `begin_with`.
+      trained: as for `begin_with`.
     """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        del task
-        return Shown(prompt.text, "".join(prompt.solution[:-1]), trained)
-
-    return View(show, frozenset({"solution"}), 1.0)
+    return lambda prompt, task: Shown(prompt.text, "".join(prompt.solution[:-1]), trained)
 
 
 @part
 def with_answer(answer: str) -> View:
-    """Shows somebody's answer beside the prompt, which is still to be answered.
+    """Shows an answer, called correct, after the prompt that the policy has to answer.
 
-    As the task says (`Task.show_answer`), else in a sentence behind the prompt's text, and one that
-    asks for an answer of the policy's own.
-
-    Args:
-      answer: right, as far as the sentence is concerned.
+    The form is `Task.show_answer`, otherwise a sentence and a request for an own answer.
     """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        if task.show_answer is not None:
-            return Shown(task.show_answer(prompt, answer))
-        return Shown(f"{prompt.text}{SOLVED}{answer}{YOUR_TURN}")
-
-    return View(show)
+    plainly = f"{SOLVED}{answer}{YOUR_TURN}"
+    return lambda prompt, task: _shown(prompt, task.show_answer, answer, plainly)
 
 
-@part
+@part(fraction=1.0)
 def with_reference() -> View:
-    """Shows the prompt's own right answer beside it, as `with_answer`: its gold response, or its
-    answer where there is none."""
+    """Shows the prompt's gold response, or its answer without one, in the form of `with_answer`."""
 
     def show(prompt: Prompt, task: Task) -> Shown:
         answer = str(prompt.answer if prompt.gold is None else prompt.gold)
         return with_answer(answer).show(prompt, task)
 
-    return View(show, fraction=1.0)
+    return show
 
 
 @part
 def with_note(note: str) -> View:
-    """Shows a text that is to help beside the prompt.
-
-    As the task shows hints (`Task.show_hint`), else in a sentence behind the prompt's text.
-    """
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        if task.show_hint is not None:
-            return Shown(task.show_hint(prompt, note))
-        return Shown(f"{prompt.text}{NOTE}{note}")
-
-    return View(show)
+    """Shows a helpful text after the prompt, by `Task.show_hint` or after a sentence."""
+    return lambda prompt, task: _shown(prompt, task.show_hint, note, NOTE + note)
 
 
 @part
 def with_two_answers(right: str, wrong: str, request: str = "") -> View:
-    """Shows a right and a wrong answer beside the prompt, and what is asked about them.
+    """Shows a correct and an incorrect answer after the prompt, and a request about them.
 
-    Where the task shows hints and answers, the right one is the hint and the wrong one the answer,
-    and the request is left out; else they stand in sentences behind the prompt's text.
-
-    Args:
-      request: such as what to write about them.
+    If the task has forms for hints and answers, the correct answer is shown as the hint and the
+    incorrect one as the answer, without the request; otherwise both follow sentences.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
@@ -157,15 +119,10 @@ def with_two_answers(right: str, wrong: str, request: str = "") -> View:
             return Shown(task.show_answer(hinted, wrong))
         return Shown(f"{prompt.text}{SOLVED}{right}{FAILED}{wrong}\n\n{request}".rstrip())
 
-    return View(show)
+    return show
 
 
 @part
 def showing(text: str) -> View:
-    """Shows a text in the place of the prompt."""
-
-    def show(prompt: Prompt, task: Task) -> Shown:
-        del prompt, task
-        return Shown(text)
-
-    return View(show)
+    """Shows a text instead of the prompt."""
+    return lambda prompt, task: Shown(text)

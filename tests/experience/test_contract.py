@@ -56,11 +56,11 @@ def composed(draw, name):
 def test_a_draw_goes_with_a_stage_or_is_refused(draw, name):
     stages = CASES[name]().stages.values()
     if CASES[draw]().draw[1].splits and any(stage.by_row for stage in stages):
-        with pytest.raises(ValueError, match="draw must give each answer as one row for"):
+        with pytest.raises(ValueError, match="draw must return each response as one row for"):
             composed(draw, name)
         return
     if CASES[draw]().draw[1].fewer and any(stage.counts for stage in stages):
-        with pytest.raises(ValueError, match="draw must give all rows that"):
+        with pytest.raises(ValueError, match="draw must return all rows that"):
             composed(draw, name)
         return
     chain = composed(draw, name)

@@ -1,7 +1,9 @@
 """Curricula act as they say, and at the edges that their papers name."""
 
 import itertools
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,11 +19,8 @@ from rlvr_jax.methods.baselines.w_grpo_pairing import choose_pair, rare_event_pa
 from rlvr_jax.methods.curricula.dr_sci import mastery_pool
 from rlvr_jax.methods.curricula.drive import hardest, shrinking_pool
 from rlvr_jax.methods.curricula.dynamic_sampling import (
-    KeepRate,
     adaptive_refill,
     hard_first,
-    lower_rate,
-    next_pool,
     prioritized,
     undecided,
 )
@@ -69,12 +68,11 @@ class Right(numpy_actor.NumpyActor):
 
 
 def test_a_history_remembers_visits_rates_and_their_average():
-    history = visited(no_history(3, kept=2), 4, [1, 1, 1, 2], [1.0, 0.0, 0.5, 0.25], decay=0.5)
+    rates = [(1, 1.0), (1, 0.0), (1, 0.5), (2, 0.25)]
+    history = visited(no_history(3), 4, rates, decay=0.5)
     np.testing.assert_array_equal(history.visits, [0, 3, 1])
     np.testing.assert_array_equal(history.last, [-1, 4, 4])
     np.testing.assert_allclose(history.mean, [0.5, 0.4375, 0.375], rtol=FLOAT32)
-    # The third visit stands in the place of the first.
-    np.testing.assert_array_equal(history.rates, [[np.nan] * 2, [0.5, 0.0], [0.25, np.nan]])
     np.testing.assert_array_equal(history.latest, [np.nan, 0.5, 0.25])
 
 
@@ -155,12 +153,12 @@ def test_shares_out_of_range_are_refused(changed, wanted):
 # adaptive_refill
 
 
-def test_the_keep_rate_only_falls_and_sizes_the_next_pool():
-    rate = lower_rate(KeepRate(np.int32(1), np.int32(1)), 3, 6)
-    assert rate == (3, 6) and lower_rate(rate, 5, 6) == rate
-    assert lower_rate(rate, 0, 6) == (1, 6)
-    assert next_pool(7, KeepRate(np.int32(1), np.int32(3))) == 21
-    assert next_pool(3, rate) == 6
+def test_no_group_that_stays_counts_as_one():
+    chain = experience(stages=[adaptive_refill(uniform, rounds=2)])
+    own = numpy_actor.setting(chain, numpy_actor.numbered_task(prompts=24))
+    ((collected, _, state),) = numpy_actor.walk(chain, Right(lambda number: 1.0), steps=1, own=own)
+    first, *_ = collected.seen
+    assert tuple(state["adaptive_refill"]) == (1, len(first.groups))
 
 
 def test_a_round_asks_as_many_prompts_as_are_likely_to_fill_the_batch():
@@ -168,19 +166,19 @@ def test_a_round_asks_as_many_prompts_as_are_likely_to_fill_the_batch():
     actor = Right(lambda number: 0.5 if number % 3 else 1.0)
     chain = experience(stages=[adaptive_refill(uniform, rounds=6)])
     own = numpy_actor.setting(chain, task)
-    rate, asked = KeepRate(np.int32(1), np.int32(1)), []
+    rate, asked = Fraction(1), []
     for collected, _, state in numpy_actor.walk(chain, actor, steps=6, own=own):
         kept = drawn = 0
         for part, after in zip(collected.seen, [*collected.seen[1:], None], strict=True):
             kept += np.sum(~uniform(part.outcomes()))
             drawn += len(part.groups)
             if after is not None:
-                rate = lower_rate(rate, kept, drawn)
+                rate = min(rate, Fraction(max(int(kept), 1), drawn))
                 asked.append(len(after.groups))
-                assert asked[-1] == next_pool(4 - kept, rate)
+                assert asked[-1] == math.ceil(int(4 - kept) / rate)
         assert kept >= 4 and len(collected.batch.groups) == 4
         assert not uniform(collected.batch.outcomes()).any()
-        assert tuple(state["adaptive_refill"]) == rate
+        assert tuple(state["adaptive_refill"]) == rate.as_integer_ratio()
     assert len(set(asked)) > 1
 
 

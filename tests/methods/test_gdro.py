@@ -40,7 +40,7 @@ def test_absent_bins_keep_their_score_and_have_no_share():
     )
     np.testing.assert_allclose(scores, [0.9 * 0.2 + 0.1, 0.7, 0.5], atol=1e-15)
     np.testing.assert_array_equal(seen, [True, True, True])
-    share = np.asarray(adversarial_shares(scores, present))
+    share = np.asarray(adversarial_shares(scores, present, 0.65, 0.01))
     assert share[1] == 0 and abs(share.sum() - 1) < 1e-15
 
 
@@ -58,7 +58,8 @@ def test_weights_are_1_at_first_and_follow_the_losses_of_earlier_updates():
     # One mixed group (2 of 4 right), one solved, one hopeless: mean losses 0.5, 0 and 1.
     np.testing.assert_allclose(state["hard_bins_first"][0], [1.0, 0.5, 0.0], atol=1e-15)
     second = own.signals(*arguments, state, jax.random.key(0)).advantage
-    share = np.asarray(adversarial_shares(jnp.asarray([1.0, 0.5, 0.0]), jnp.ones(3, bool)))
+    present = jnp.ones(3, bool)
+    share = np.asarray(adversarial_shares(jnp.asarray([1.0, 0.5, 0.0]), present, 0.65, 0.01))
     factor = share[[1, 2, 0]].repeat(4)[:, None] / share.mean()
     np.testing.assert_allclose(second, factor * wanted, atol=1e-14)
 

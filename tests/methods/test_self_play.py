@@ -6,9 +6,9 @@ import training_runs
 
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
-from rlvr_jax.experience.store import empty_store, push
+from rlvr_jax.experience.store import as_bytes, empty_store, push
 from rlvr_jax.methods import recipe
-from rlvr_jax.methods.self_play.absolute_zero import as_bytes, cell_of, to_solve
+from rlvr_jax.methods.self_play.absolute_zero import cell_of, to_solve
 from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS
 from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, is_proposal, verify_in
 from rlvr_jax.types import replace
@@ -45,7 +45,8 @@ def walked(steps, prompts=24, world=EXPRESSIONS, **hyperparameters):
 
 def test_questions_of_the_step_before_are_solved_first():
     def stored(*programs):
-        return {"triplet": as_bytes([Triplet(program, (1,), (1,)) for program in programs])}
+        lines = [Triplet(program, (1,), (1,)).text() for program in programs]
+        return {"triplet": as_bytes(lines, 2048)}
 
     store = push(empty_store(8, triplet=((2048,), np.uint8)), stored("x", "1"), 3)
     store = push(store, stored("2"), 4)

@@ -1,9 +1,9 @@
-"""Curricula: which prompts a step asks, and how.
+"""Curricula: the prompts that a step requests.
 
-The first of a chain picks prompts: `shuffled_epochs` is the default. Later ones set how prompts are
-asked, or what label their rows carry (`cells_by_kind`). What several curricula remember of prompts
-is the `History` of `history.py`, from visits that they observe; `picks.py` orders prompts by
-weights and counts. A curriculum of one paper is in that paper's file.
+The first curriculum of a chain picks prompts; the default is `shuffled_epochs`. Later ones set
+views or temperatures, or label rows (`cells_by_kind`). `history.py` has visits and the `History`
+that curricula store of them, `picks.py` orders prompts by weights and counts. A curriculum of one
+paper is in the paper's file.
 """
 
 from rlvr_jax.experience.curricula.batches import shuffled_epochs

@@ -1,4 +1,4 @@
-"""The plain curriculum: whole epochs over the train prompts, kinds in the shares of the task."""
+"""The plain curriculum: shuffled epochs over the train prompts, kinds in the task's fractions."""
 
 import functools
 from collections.abc import Iterable
@@ -14,7 +14,6 @@ def shuffled_epochs() -> Curriculum:
     """Prompts in shuffled epochs, a pure function of the seed and the step; see `Batches`."""
 
     def propose(asks, state, turn):
-        del asks, state
         order = order_of(turn.setting)
         return asks_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
 
@@ -22,11 +21,7 @@ def shuffled_epochs() -> Curriculum:
 
 
 def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
-    """One ask for each of some train prompts, of the turn's round.
-
-    Args:
-      numbers: positions in the task's train prompts.
-    """
+    """One request in the current round for each of some positions in the train prompts."""
     setting = turn.setting
     return [
         Ask(setting.task.train[number], int(number), setting.drawn_samples, round=turn.round)
@@ -35,6 +30,10 @@ def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
 
 
 @functools.lru_cache(maxsize=4)
-def order_of(setting: Setting) -> Batches:
-    """The order of a run's prompts; it holds caches alone."""
-    return Batches(setting.task, setting.prompts, setting.seed)
+def order_of(setting: Setting, prompts: int | None = None) -> Batches:
+    """The order of a run's prompts; its state is a cache.
+
+    Args:
+      prompts: of a step; None: the run's.
+    """
+    return Batches(setting.task, prompts or setting.prompts, setting.seed)

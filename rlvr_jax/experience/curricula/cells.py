@@ -6,18 +6,16 @@ from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.types.parts import part
 
 
-@part
+@part(writes={"cell"})
 def cells_by_kind() -> Curriculum:
-    """Labels rows by the kind of their prompt, `Rollouts.cell`: its place among the task's kinds.
+    """Labels rows by the position of their prompt's kind among the sorted kinds of train prompts.
 
-    Kinds are those of the train prompts, sorted; it changes the asks of the curricula before it.
-    A prompt of another kind has no label.
+    The label is `Rollouts.cell`; a prompt of another kind has none.
     """
 
     def propose(asks, state, turn):
-        del state
         kinds = sorted({prompt.kind for prompt in turn.setting.task.train})
         number = {kind: place for place, kind in enumerate(kinds)}
         return [replace(ask, cell=number.get(ask.prompt.kind, -1)) for ask in asks]
 
-    return Curriculum(propose, writes=frozenset({"cell"}))
+    return propose

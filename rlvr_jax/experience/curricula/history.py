@@ -1,7 +1,7 @@
-"""What is known of each train prompt from its visits: the state that several curricula share."""
+"""Visits of train prompts, and the history that several curricula store about them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +12,13 @@ from rlvr_jax.experience.batch import Batch
 
 
 class History(NamedTuple):
-    """Of each of P prompts, as arrays of fixed shape.
+    """The history of P prompts.
 
     Fields:
-      visits: int32 [P], groups that were graded.
-      last: int32 [P], step of the last one; -1 before the first.
+      visits: int32 [P], graded groups.
+      last: int32 [P], step of the last visit; -1 before the first.
       mean: float [P], exponential average of the pass rates.
-      rates: float [P, E], pass rates of the last E visits, that of visit v (from 0) at v mod E; NaN
-        where there was none.
+      rates: float [P, 1], pass rate of the last visit; NaN before the first.
     """
 
     visits: np.ndarray
@@ -30,18 +29,17 @@ class History(NamedTuple):
     @property
     def latest(self) -> np.ndarray:
         """Pass rate of the last visit, [P]; NaN before the first."""
-        place = (self.visits - 1) % self.rates.shape[1]
-        return np.take_along_axis(self.rates, place[:, None], axis=1)[:, 0]
+        return self.rates[:, 0]
 
 
 class Visit(NamedTuple):
-    """A group of answers to a train prompt.
+    """A group of responses to a train prompt.
 
     Fields:
       number: of the prompt.
-      outcomes: of the answers that have a verdict.
+      outcomes: of the graded responses.
       rows: of the group, in `batch`.
-      batch: that it was graded in.
+      batch: the graded batch.
     """
 
     number: int
@@ -51,56 +49,49 @@ class Visit(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The pass rate: mean outcome; NaN without a verdict."""
+        """The pass rate: mean outcome; NaN without a graded response."""
         return float(np.mean(self.outcomes)) if len(self.outcomes) else float("nan")
 
 
-def no_history(
-    prompts: int, kept: int = 1, prior: float = 0.5, dtype: DTypeLike = np.float32
-) -> History:
-    """The history before the first visit.
-
-    Args:
-      kept: visits whose rates are remembered one by one (E).
-      prior: of `mean`.
-      dtype: of rates.
-    """
+def no_history(prompts: int, prior: float = 0.5, dtype: DTypeLike = np.float32) -> History:
+    """The history before the first visit, with the value `prior` of `mean`."""
     return History(
         np.zeros(prompts, np.int32),
         np.full(prompts, -1, np.int32),
         np.full(prompts, prior, dtype),
-        np.full((prompts, kept), np.nan, dtype),
+        np.full((prompts, 1), np.nan, dtype),
     )
 
 
 def visited(
-    history: History, step: int, numbers: Sequence[int], rates: Sequence[float], decay: float = 0.0
+    history: History, step: int, rates: Iterable[tuple[int, float]], decay: float = 0.0
 ) -> History:
     """The history after visits, in order: mean' = decay · mean + (1 - decay) · rate.
 
-    A visit without a verdict (NaN) counts; its rate is taken to be that of the one before it.
+    An ungraded visit (NaN) is counted and leaves the rates unchanged.
+
+    Args:
+      rates: number of the prompt and pass rate of each visit.
     """
-    visits, last, mean, kept = (array.copy() for array in history)
-    for number, rate in zip(numbers, rates, strict=True):
-        known = not math.isnan(rate)
-        before = kept[number, (visits[number] - 1) % kept.shape[1]]
-        kept[number, visits[number] % kept.shape[1]] = rate if known else before
-        mean[number] = decay * mean[number] + (1 - decay) * rate if known else mean[number]
+    visits, last, mean, latest = (array.copy() for array in history)
+    for number, rate in rates:
+        if not math.isnan(rate):
+            latest[number] = rate
+            mean[number] = decay * mean[number] + (1 - decay) * rate
         visits[number] += 1
         last[number] = step
-    return History(visits, last, mean, kept)
+    return History(visits, last, mean, latest)
 
 
 def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:
-    """The visits of a step, of the first `prompts` prompts.
+    """The visits of a step to the first `prompts` prompts.
 
-    A prompt counts as it was answered first in a round, with all copies that were asked at once:
-    what a stage draws again, under another view, says nothing about the prompt as it was asked.
-    Groups without any verdict are none.
+    The first request for a prompt in a round counts, with all copies that were requested together.
+    Groups that a stage samples again under another view do not count.
 
     Args:
-      undecided: groups without any verdict are visits, too: what asks the least visited prompts
-        would else ask them again in every step.
+      undecided: also count groups without a graded response. Otherwise a curriculum that requests
+        the least visited prompts would request them again in every step.
     """
     found, known = [], set()
     for batch in seen:
@@ -114,8 +105,7 @@ def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> l
 
 
 def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
-    """Pass rates of the prompts that were rated in a step, by number; without those of which no
-    answer has a verdict, and of the first `prompts` prompts alone."""
+    """Pass rates by number of those of the first `prompts` prompts that a step rated and graded."""
     found = {}
     for batch in seen:
         for rows, told in zip(batch.groups, batch.outcomes(), strict=True):
@@ -137,5 +127,5 @@ def outcomes_by(seen: Sequence[Batch], label: Callable[[Ask], str]) -> dict[str,
 
 
 def _asked(ask: Ask) -> tuple[int, int, bool]:
-    """What asks have in common that a curriculum proposed together for one prompt."""
+    """The key of requests that a curriculum proposes together for one prompt."""
     return ask.number, ask.round, ask.rating

@@ -1,4 +1,4 @@
-"""A pool of prompts that shrinks: to its hardest ones, or to those that are not yet solved."""
+"""A pool of prompts that shrinks: to its hardest ones, or to those that are not solved yet."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,8 +9,6 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
-
-__all__ = []
 
 
 class _State(NamedTuple):
@@ -30,25 +28,21 @@ def picks_from_pool(cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Cu
         return _State(no_history(prompts), np.ones(prompts, bool))
 
     def propose(asks, state, turn):
-        del asks
         members = np.flatnonzero(state.pool)
         order = members[rarest_order(turn.random(), state.history.visits[members])]
-        wanted = turn.setting.prompts
-        if len(order) < wanted:
-            return asks_for(turn, np.resize(order, wanted))
-        return asks_for(turn, of_round(order, turn))
+        short = len(order) < turn.setting.prompts
+        return asks_for(
+            turn, np.resize(order, turn.setting.prompts) if short else of_round(order, turn)
+        )
 
     def observe(state, turn, seen, learned):
-        del learned
-        visits = visits_of(seen, len(state.pool), undecided=True)
-        history = visited(
-            state.history, turn.step, [v.number for v in visits], [v.rate for v in visits]
-        )
+        rates = [(v.number, v.rate) for v in visits_of(seen, len(state.pool), undecided=True)]
+        history = visited(state.history, turn.step, rates)
         pool = cut(turn.step + 1, state.pool, history)
         known = pool & ~np.isnan(history.latest)
-        told = {"pool_prompts": float(pool.sum())}
+        metrics = {"pool_prompts": float(pool.sum())}
         if known.any():
-            told["pool_rate"] = float(history.latest[known].mean())
-        return _State(history, pool), told
+            metrics["pool_rate"] = float(history.latest[known].mean())
+        return _State(history, pool), metrics
 
     return Curriculum(propose, init, observe)

@@ -15,14 +15,12 @@ known.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Shown, Stage, View, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import (
     WRITTEN,
     asks_of_problems,
@@ -31,12 +29,12 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import group_normalized, k3_clamped, kl_penalty, scale_of_cell
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 HARD, MEDIUM, EASY = 0, 1, 2
 
@@ -58,6 +56,8 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
     mixed outcomes stay, of originals and of rewritten prompts. `Rollouts.cell` is the band of the
     prompt. If the rows exceed the batch, originals are left out first, then medium prompts.
 
+    Args:
+      hard, medium: largest accuracy of a hard prompt, and of a medium one.
     Samples: one response per hard or medium prompt, and one group per rewritten prompt.
     Metrics: hard_prompts, medium_prompts (fractions), rewritten (prompts), rewritten_kept (groups
       of rewritten prompts), kept_groups.
@@ -118,31 +118,30 @@ def _asking(request: str) -> View:
     return View(show)
 
 
+@arguments_of(rewrite_prompts, hard=0.3, medium=0.7)
 def clpo(
-    hard: Unit = 0.3,
-    medium: Unit = 0.7,
     kl_coefficient: KLCoefficient = 0.001,
     hard_scale: float = 0.5,
     other_scale: float = 1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **bands: Any,
 ) -> Recipe:
     """GRPO on prompts and their rewritten versions, with a weaker KL on hard ones.
 
     Args:
-      hard, medium: largest accuracy of a hard prompt, and of a medium one.
       hard_scale, other_scale: factor on the KL for rows of hard prompts, and for other rows (s).
     """
     scale = scale_of_cell({HARD: hard_scale}, other_scale)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             regularizers=[kl_penalty(kl_coefficient, k3_clamped, scale, reads={"cell"})],
         ),
-        experience=experience(stages=[rewrite_prompts(hard, medium)]),
+        experience=experience(stages=[rewrite_prompts(**bands)]),
     )
 
 

@@ -17,20 +17,18 @@ above 0.3, and guessing among four options earns 0.45. The variants come with th
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, shape, shuffled_epochs, weighted
 from rlvr_jax.experience.batch import ROUNDING
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.rewards.outcomes import weighted
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.reformulations import reformulated
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, KLCoefficient
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 class Climb(NamedTuple):
@@ -93,7 +91,6 @@ def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) 
         return [shown(ask, state, turn) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del seen
         numbers, rewards = [], []
         for rows in learned.groups:
             number = learned.asks[rows[0]].number
@@ -118,7 +115,6 @@ def easiest(available: np.ndarray, window: int) -> Climb:
 
     Args:
       available: bool [P, L], the forms of each prompt; the last form is the prompt itself.
-      window: w, number of rewards in a decision.
     """
     prompts = len(available)
     return Climb(
@@ -138,11 +134,8 @@ def climbed(
 ) -> Climb:
     """The state after visits, in order: up if the mean of the window is above the threshold.
 
-    Up is the next available form, and its window starts empty. A prompt never goes down.
-
-    Args:
-      numbers, rewards: prompt and mean reward of each visited group.
-      threshold: τ.
+    Up is the next available form, and its window starts empty. A prompt never goes down. `numbers`
+    and `rewards` are the prompt and the mean reward of each visited group.
     """
     level, window, count, visits = (array.copy() for array in state)
     width = window.shape[1]
@@ -158,33 +151,28 @@ def climbed(
     return Climb(level, window, count, visits)
 
 
+@arguments_of(
+    climb_formats, formats=("four_choice", "ten_choice", "fill_in"), threshold=0.5, window=1
+)
 def cog_drift(
-    formats: Sequence[str] = ("four_choice", "ten_choice", "fill_in"),
-    threshold: Finite = 0.5,
-    window: Count = 1,
     weights: Sequence[float] = (1.0, 0.2),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     kl_coefficient: KLCoefficient = 0.01,
     epsilon: Epsilon = 1e-6,
+    **forms: Any,
 ) -> Recipe:
     """GRPO on every prompt in the form that it has reached.
 
     Args:
-      formats: names of the variants, the easiest first.
-      threshold: mean reward above which a prompt goes up (τ).
-      window: visits that the mean is over (w).
       weights: of the task's rewards: accuracy, format.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(
-            [shuffled_epochs(), climb_formats(formats, threshold, window)],
+            [shuffled_epochs(), climb_formats(**forms)],
             stages=[shape(weighted(weights), rewards=len(weights))],
         ),
     )

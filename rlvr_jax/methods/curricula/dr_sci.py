@@ -18,22 +18,20 @@ follow the text. Without `meta["difficulty"]`, the initial policy is the referen
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Curriculum, by_rubric, experience, shape
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.rewards.rubrics import by_rubric
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Criterion, Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 DISCARDED, ACTIVE, WAITING = 0, 1, 2
 
@@ -66,7 +64,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
 
     Args:
       mastered: accuracy in an epoch above which a prompt leaves.
-      pending: pass rate up to which a prompt waits.
+      pending: pass rate of the reference model up to which a prompt waits.
       discard: pass rate from which on a prompt is discarded.
       samples: responses per rated prompt.
     Metrics: active_prompts, waiting_prompts, mastered_prompts (that left).
@@ -94,7 +92,6 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
         return first_set(difficulty, setting.prompts)
 
     def propose(asks, state, turn):
-        del asks
         members = np.flatnonzero(state.active)
         order = members[rarest_order(turn.random(), state.visits[members])]
         wanted = turn.setting.prompts
@@ -106,7 +103,6 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
         return [*(replace(ask, samples=samples, rating=True) for ask in ratings), *asked]
 
     def observe(state, turn, seen, learned):
-        del learned
         if turn.step == 0 and np.isnan(state.difficulty).any():
             # Ungraded prompts wait after all others.
             difficulty = np.zeros(len(state.active), np.float32)
@@ -132,13 +128,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
 
 
 def stages_by_difficulty(difficulty: np.ndarray, pending: float, discard: float) -> np.ndarray:
-    """The first stage of each prompt: 0 discarded, 1 in the first set, 2 in the queue; int [P].
-
-    Args:
-      difficulty: pass rate of the reference model, larger is easier.
-      pending: pass rate up to which a prompt waits.
-      discard: pass rate from which on a prompt is discarded.
-    """
+    """The first stage of each prompt: 0 discarded, 1 in the first set, 2 in the queue; int [P]."""
     return np.where(
         difficulty >= discard, DISCARDED, np.where(difficulty <= pending, WAITING, ACTIVE)
     )
@@ -153,13 +143,12 @@ def exchanged(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Set and queue after mastered prompts have left and as many waiting ones have entered.
 
-    The easiest waiting prompts enter first. If fewer wait, the last mastered prompts stay.
+    The easiest waiting prompts enter first, ties by index. If fewer wait, the last mastered prompts
+    stay.
 
     Args:
-      active, waiting: bool [P].
       accuracy: [P] of the epoch; NaN is not mastered.
-      difficulty: [P], larger is easier; ties go to the lower index.
-      mastered: accuracy above which a prompt leaves.
+      difficulty: [P], larger is easier.
     """
     leaving = np.flatnonzero(active & (np.nan_to_num(accuracy) > mastered + ROUNDING))
     queue = np.flatnonzero(waiting)
@@ -185,35 +174,30 @@ def _with_metrics(state: Mastery, left: float) -> tuple[Mastery, dict[str, float
     }
 
 
+@arguments_of(
+    mastery_pool, "mastered", "pending", "discard", mastered=0.9, pending=0.625, discard=1.0
+)
 def dr_sci(
-    mastered: Unit = 0.9,
-    pending: Unit = 0.625,
-    discard: Unit = 1.0,
     rating_samples: Count = 8,
     rubric: Sequence[Criterion] = (),
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     kl_coefficient: KLCoefficient = 0.001,
     epsilon: Epsilon = 1e-6,
+    **pool: Any,
 ) -> Recipe:
     """GRPO on a set of prompts that exchanges mastered prompts for harder ones.
 
     Args:
-      mastered: accuracy in an epoch above which a prompt leaves.
-      pending: pass rate of the reference model up to which a prompt waits.
-      discard: pass rate from which on a prompt is discarded.
       rating_samples: responses that estimate the pass rate where the task does not give it.
       rubric: criteria of open answers; none: the outcome is the reward.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(
-            mastery_pool(mastered, pending, discard, rating_samples),
+            mastery_pool(samples=rating_samples, **pool),
             stages=[shape(by_rubric(rubric))] if rubric else [],
         ),
     )

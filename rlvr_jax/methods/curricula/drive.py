@@ -22,11 +22,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized, rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Share
 from rlvr_jax.types.parts import part
@@ -63,11 +61,7 @@ def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculu
 def hardest(pool: np.ndarray, rates: np.ndarray, number: int) -> np.ndarray:
     """The `number` prompts of a pool with the lowest pass rates, or all if it has fewer; bool [P].
 
-    Ties go to the lower index.
-
-    Args:
-      pool: bool [P].
-      rates: [P]; unknown ones (NaN) leave the pool first.
+    Ties go to the lower index; prompts of unknown rate (NaN) leave first.
     """
     members = np.flatnonzero(pool)
     left = np.zeros_like(pool)
@@ -94,10 +88,7 @@ def drive(
     ends = np.ceil(total_steps * np.cumsum(phases) / np.sum(phases)).astype(int)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            aggregation=rollout_mean_token_mean(),
+            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
         ),
         experience=experience(curriculum=shrinking_pool(ends[:-1].tolist(), shares)),
     )

@@ -19,23 +19,24 @@ correct ones with probability 0.37, and is excluded. `refill(outside(low, high),
 OpenRLHF's form of the filter, on the mean outcome.
 """
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, uniform
+from rlvr_jax.experience import Curriculum, Stage, experience, uniform
 from rlvr_jax.experience.batch import GroupTest
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import History, no_history, visited, visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
-from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.rounds.redraw import refilled
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 class _State(NamedTuple):
@@ -64,15 +65,16 @@ def prioritized(
     """Samples prompts without replacement, with probabilities (1 - ε) w(s) / Σ w(s) + ε / P.
 
     s is the exponential average of a prompt's pass rates: s' = d · s + (1 - d) · rate. A prompt
-    whose rate reaches the limit in one visit is excluded. If fewer prompts than a step needs are
+    whose rate reaches r_max in one visit is excluded. If fewer prompts than a step needs are
     left, all are sampled. The fractions of kinds in the task's mixture do not count.
 
     Args:
       weight: (s [P]) -> w [P], at least 0: `hard_first` or `undecided`.
-      explore: ε, fraction of uniform sampling.
-      decay: d.
-      prior: s before the first visit.
-      resample_below: the limit; infinity excludes no prompt.
+      explore: fraction of uniform sampling (ε).
+      decay: of the average pass rate (d).
+      prior: average pass rate before the first visit.
+      resample_below: pass rate of a visit from which on a prompt is excluded (r_max); infinity
+        excludes no prompt.
     Metrics: solved_share (fraction of prompts that are excluded), mean_history (mean s).
     """
 
@@ -81,7 +83,6 @@ def prioritized(
         return _State(no_history(prompts, prior=prior), np.zeros(prompts, bool))
 
     def propose(asks, state, turn):
-        del asks
         left = ~state.solved
         if left.sum() < turn.setting.prompts:
             left = np.ones_like(left)
@@ -90,13 +91,10 @@ def prioritized(
         return asks_for(turn, of_round(weighted_order(turn.random(), chances), turn))
 
     def observe(state, turn, seen, learned):
-        del learned
-        visits = visits_of(seen, len(state.solved))
-        numbers = [visit.number for visit in visits]
-        rates = [visit.rate for visit in visits]
-        history = visited(state.history, turn.step, numbers, rates, decay)
+        rates = [(visit.number, visit.rate) for visit in visits_of(seen, len(state.solved))]
+        history = visited(state.history, turn.step, rates, decay)
         done = state.solved.copy()
-        done[np.array(numbers, int)[np.asarray(rates) >= resample_below]] = True
+        done[[number for number, rate in rates if rate >= resample_below]] = True
         metrics = {"solved_share": float(done.mean()), "mean_history": float(history.mean.mean())}
         return _State(history, done), metrics
 
@@ -118,19 +116,20 @@ def adaptive_refill(when: GroupTest, rounds: Count) -> Stage:
     """
 
     def init(setting):
-        del setting
         return KeepRate(np.array(1, np.int32), np.array(1, np.int32))
 
     def apply(batch, actor, state, turn):
-        rate = KeepRate(*state)
+        rate = Fraction(*map(int, state))
 
         def pool(missing, kept, drawn):
             nonlocal rate
-            rate = lower_rate(rate, kept, drawn)
-            return next_pool(missing, rate)
+            # No group that stayed counts as one.
+            rate = min(rate, Fraction(max(kept, 1), drawn))
+            return math.ceil(missing / rate)
 
         batch, metrics = refilled(batch, actor, turn, when, rounds, pool)
-        return batch, rate, {**metrics, "refill/keep_rate": int(rate.kept) / int(rate.drawn)}
+        state = KeepRate(*(np.array(part, np.int32) for part in rate.as_integer_ratio()))
+        return batch, state, {**metrics, "refill/keep_rate": float(rate)}
 
     return Stage(apply, init, rounds=rounds - 1)
 
@@ -142,47 +141,23 @@ class KeepRate(NamedTuple):
     drawn: np.ndarray
 
 
-def lower_rate(rate: KeepRate, kept: int, drawn: int) -> KeepRate:
-    """min(ρ̂, kept / sampled groups); no such group counts as one."""
-    kept = max(kept, 1)
-    if kept * int(rate.drawn) >= int(rate.kept) * drawn:
-        return rate
-    return KeepRate(np.array(kept, np.int32), np.array(drawn, np.int32))
-
-
-def next_pool(missing: int, rate: KeepRate) -> int:
-    """⌈missing / ρ̂⌉, prompts that are likely to fill the batch."""
-    return -(-missing * int(rate.drawn) // int(rate.kept))
-
-
+@arguments_of(prioritized, weight=hard_first, explore=0.1, decay=0.7, resample_below=0.875)
 def dynamic_sampling(
     max_rounds: Count = 10,
-    weight: Callable[[np.ndarray], np.ndarray] = hard_first,
-    explore: Unit = 0.1,
-    decay: Unit = 0.7,
-    prior: Unit = 0.5,
-    resample_below: Bound = 0.875,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **priority: Any,
 ) -> Recipe:
     """GRPO on the token mean of groups of mixed outcomes, with prompts sampled by their pass rates.
 
     Args:
       max_rounds: maximum number of rounds to fill one update.
-      weight: of a prompt by its average pass rate, `hard_first` or `undecided`.
-      explore: fraction of uniform sampling (ε).
-      decay: of the average pass rate.
-      prior: average pass rate before the first visit.
-      resample_below: pass rate of a visit from which on a prompt is excluded (r_max).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
-            curriculum=prioritized(weight, explore, decay, prior, resample_below),
-            stages=[adaptive_refill(uniform, max_rounds)],
+            prioritized(**priority), stages=[adaptive_refill(uniform, max_rounds)]
         ),
     )
 

@@ -16,12 +16,12 @@ prompts that are always or never solved no bin.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_mean
@@ -37,6 +37,7 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 @part(writes={"advantage"})
@@ -55,12 +56,14 @@ def hard_bins_first(
     response tokens are in no bin.
 
     Args:
-      edges: accuracies between the bins, ascending in (0, 1).
-      rate: β of the moving average of the losses.
-      temperature, mixing, max_weight: η, γ and the cap.
-      by_share: divide the loss of a bin by the bin's fraction of the batch.
-      bins: (rollouts) -> int [B] in 0 … len(edges), for accuracies of a longer history; None: bins
-        by the mean outcome of the group in this batch.
+      edges: pass rates between the bins, ascending in (0, 1).
+      rate: of the moving average of the losses (β).
+      temperature: factor on the scores in the softmax (η).
+      mixing: fraction of the weight that is spread evenly (γ).
+      max_weight: largest weight.
+      by_share: divide the loss of a bin by its fraction of the batch, as the authors' scripts do.
+      bins: (rollouts) -> int [B] in 0 … len(edges), such as `difficulty_bins` of pass rates over a
+        longer history; None: by the pass rate in the batch.
     Metrics: largest_bin_weight.
     """
     if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
@@ -68,7 +71,6 @@ def hard_bins_first(
     num_bins = len(edges) + 1
 
     def init(spec):
-        del spec
         return jnp.zeros(num_bins, float), jnp.zeros(num_bins, bool)
 
     def apply(signals, context, state):
@@ -98,8 +100,6 @@ def difficulty_bins(
     """The bin of an accuracy, from 0 (hardest) to the number of edges; an edge is in the upper bin.
 
     Args:
-      accuracy: fraction of correct responses.
-      edges: ascending.
       previous: the current bin. It changes only if the accuracy is at least `margin` away from the
         edge with number min(previous, new).
       margin: minimum distance from that edge.
@@ -120,13 +120,9 @@ def bin_losses(
     num_bins: int,
     by_share: bool = False,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
-    """Mean loss of the rollouts of each bin, and which bins occur.
+    """Mean loss of the rollouts of each bin that count (`where`), and which bins occur.
 
     Args:
-      loss: of each rollout.
-      bins: bin of each rollout's prompt.
-      where: rollouts that count.
-      num_bins: K.
       by_share: also divide by the bin's fraction of the batch, which makes rare bins extreme.
     """
     counted = where.astype(loss.dtype)
@@ -139,18 +135,12 @@ def bin_losses(
 
 
 def adversarial_shares(
-    scores: Float[Array, "K"],
-    present: Bool[Array, "K"],
-    temperature: float = 0.65,
-    mixing: float = 0.01,
+    scores: Float[Array, "K"], present: Bool[Array, "K"], temperature: float, mixing: float
 ) -> Float[Array, "K"]:
     """q = (1 - γ) softmax(η S) + γ / K over the K bins that are present; 0 for the others.
 
     Args:
-      scores: S.
-      present: bins that occur in the batch.
-      temperature: η.
-      mixing: γ, the fraction that is spread evenly.
+      temperature, mixing: η and γ.
     """
     share = jax.nn.softmax(jnp.where(present, temperature * scores, -jnp.inf))
     even = mixing / jnp.maximum(jnp.sum(present.astype(scores.dtype)), 1)
@@ -158,7 +148,7 @@ def adversarial_shares(
 
 
 def proportional_weights(
-    share: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float = 15.0
+    share: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float
 ) -> Float[Array, "B"]:
     """q divided by its mean over the rollouts that count, then capped, as in the authors' code."""
     mean = masked_mean(share, where)
@@ -170,45 +160,28 @@ def updated_scores(
     seen: Bool[Array, "K"],
     losses: Float[Array, "K"],
     present: Bool[Array, "K"],
-    rate: float = 0.12,
+    rate: float,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
     """S ← ℓ for a bin seen first, (1 - β) S + β ℓ for one seen again; absent bins keep their S."""
     moved = jnp.where(seen, (1 - rate) * scores + rate * losses, losses)
     return jnp.where(present, moved, scores), seen | present
 
 
+@arguments_of(hard_bins_first, by_share=True)
 def gdro(
-    edges: Sequence[float] = (0.4, 0.75),
-    rate: Unit = 0.12,
-    temperature: NonNegative = 0.65,
-    mixing: Unit = 0.01,
-    max_weight: Bound = 15.0,
-    by_share: bool = True,
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
-    bins: Callable[[Rollouts], Array] | None = None,
+    **weights: Any,
 ) -> Recipe:
-    """Group-normalized advantages, weighted by an adversary over bins of difficulty.
-
-    Args:
-      edges: pass rates between the bins, ascending.
-      rate: of the moving average of the losses (β).
-      temperature: factor on the scores in the softmax (η).
-      mixing: fraction of the weight that is spread evenly (γ).
-      max_weight: largest weight.
-      by_share: divide the loss of a bin by its fraction of the batch, as the authors' scripts do.
-      bins: (rollouts) -> bin [B], such as `difficulty_bins` of pass rates over a longer history;
-        None: by the pass rate in the batch.
-    """
-    weights = hard_bins_first(edges, rate, temperature, mixing, max_weight, by_share, bins)
+    """Group-normalized advantages, weighted by an adversary over bins of difficulty."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[weights],
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
+            transforms=[hard_bins_first(**weights)],
             kl_coefficient=kl_coefficient,
         )
     )

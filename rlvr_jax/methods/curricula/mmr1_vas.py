@@ -17,22 +17,18 @@ The weights are the paper's. The authors' code differs in four points: it scales
 (`diversity_weight=0`); N is 8; and its n-grams include padding.
 """
 
-import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience import Curriculum, experience
+from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
-from rlvr_jax.experience.parts import Curriculum, Setting
-from rlvr_jax.objectives import rollout_mean_token_mean
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.tasks.batches import Batches
+from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -44,19 +40,14 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 Diversity = Callable[[np.ndarray, np.ndarray], float]
 """(tokens [N, T], mask [N, T]) -> a number, larger for responses that differ more."""
 
 
 def distinct_ngrams(tokens: np.ndarray, mask: np.ndarray, n: int = 3) -> float:
-    """Distinct n-grams of all responses over their number, in [0, 1]; 0 if there are none.
-
-    Args:
-      tokens: int [N, T].
-      mask: bool [N, T].
-      n: tokens of an n-gram.
-    """
+    """Distinct n-grams of all responses over their number, in [0, 1]; 0 if there are none."""
     grams = [
         np.lib.stride_tricks.sliding_window_view(row[there], n)
         for row, there in zip(tokens, mask, strict=True)
@@ -69,12 +60,7 @@ def distinct_ngrams(tokens: np.ndarray, mask: np.ndarray, n: int = 3) -> float:
 
 
 def edit_distance(tokens: np.ndarray, mask: np.ndarray) -> float:
-    """Mean Levenshtein distance of all pairs of responses, in tokens; 0 for a single response.
-
-    Args:
-      tokens: int [N, T].
-      mask: bool [N, T].
-    """
+    """Mean Levenshtein distance of all pairs of responses, in tokens; 0 for a single response."""
     rows = [row[there] for row, there in zip(tokens, mask, strict=True)]
     pairs = list(itertools.combinations(rows, 2))
     return float(np.mean([_levenshtein(*pair) for pair in pairs])) if pairs else 0.0
@@ -149,12 +135,14 @@ def variance_promotion(
     until there are scores.
 
     Args:
-      share: λ.
-      outcome_weight, diversity_weight: α and β of the score.
-      refresh: steps between two computations of W.
-      rated: prompts that are rated each time; 0: only training responses give scores.
-      rating_samples: responses per rated prompt. They are not trained on.
-      diversity: TDS of a group.
+      share: fraction of the batch that is sampled by weight (λ).
+      outcome_weight, diversity_weight: weights of the two terms of the score (α, β).
+      refresh: steps between two computations of W (T_u).
+      rated: prompts that are rated each time; 0: only training responses give scores. The number
+        is ours; the paper rates all.
+      rating_samples: responses per rated prompt (N). They are not trained on.
+      diversity: of the responses to a prompt (TDS), `distinct_ngrams` or `edit_distance`. The
+        latter is in tokens and needs a smaller β.
       scale: (VPS [P]) -> weights, `as_they_are` or `min_max`.
       momentum: μ in W' = μ W + (1 - μ) scale(VPS); 1 freezes the weights.
     Metrics: scored_share (fraction of the prompts with a score), score (mean of the scores), rated
@@ -167,14 +155,13 @@ def variance_promotion(
         return _State(*none, np.full(prompts, -1, np.int32))
 
     def propose(asks, state, turn):
-        del asks
         setting, random = turn.setting, turn.random()
         weighted = int(share * setting.prompts)
         chances = mixed(state.weight.astype(float), 0.0)
         drawn = random.choice(len(chances), weighted * setting.rounds, p=chances)
         numbers = of_round(drawn, turn, weighted)
         if weighted < setting.prompts:
-            order = _order(setting, setting.prompts - weighted)
+            order = order_of(setting, setting.prompts - weighted)
             passed = order.indices(turn.step, turn.round, setting.rounds)
             numbers = np.concatenate([numbers, passed])
         return [*ratings(state, turn, random, numbers), *asks_for(turn, numbers)]
@@ -187,7 +174,6 @@ def variance_promotion(
         return [replace(ask, rating=True, samples=rating_samples) for ask in asks_for(turn, chosen)]
 
     def observe(state, turn, seen, learned):
-        del learned
         score, last = state.score.copy(), state.last.copy()
         for visit in visits_of(seen, len(score), undecided=True):
             last[visit.number] = turn.step
@@ -209,59 +195,30 @@ def variance_promotion(
     return Curriculum(propose, init, observe)
 
 
-@functools.lru_cache(maxsize=4)
-def _order(setting: Setting, prompts: int) -> Batches:
-    """The shuffled pass over a run's prompts, `prompts` per step; it only caches."""
-    return Batches(setting.task, prompts, setting.seed)
-
-
+@arguments_of(
+    variance_promotion,
+    share=0.5,
+    outcome_weight=0.8,
+    diversity_weight=0.2,
+    refresh=351,
+    rated=64,
+    rating_samples=32,
+)
 def mmr1_vas(
-    share: Unit = 0.5,
-    outcome_weight: NonNegative = 0.8,
-    diversity_weight: NonNegative = 0.2,
-    refresh: Count = 351,
-    rated: NonNegativeInt = 64,
-    rating_samples: Count = 32,
-    diversity: Diversity = distinct_ngrams,
-    scale: Callable[[np.ndarray], np.ndarray] = as_they_are,
-    momentum: Unit = 0.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 0.01,
+    **sampling: Any,
 ) -> Recipe:
-    """GRPO on prompts that are sampled by the variance of their responses.
-
-    Args:
-      share: fraction of the batch that is sampled by weight (λ).
-      outcome_weight, diversity_weight: weights of the two terms of the score (α, β).
-      refresh: steps between two ratings (T_u).
-      rated: prompts that are rated each time. The number is ours; the paper rates all.
-      rating_samples: responses per rated prompt (N).
-      diversity: of the responses to a prompt (TDS), `distinct_ngrams` or `edit_distance`. The
-        latter is in tokens and needs a smaller β.
-      scale: of the scores, `as_they_are` or `min_max`.
-      momentum: of the weights (μ).
-    """
+    """GRPO on prompts that are sampled by the variance of their responses."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
         ),
-        experience=experience(
-            curriculum=variance_promotion(
-                share,
-                outcome_weight,
-                diversity_weight,
-                refresh,
-                rated,
-                rating_samples,
-                diversity,
-                scale,
-                momentum,
-            )
-        ),
+        experience=experience(curriculum=variance_promotion(**sampling)),
     )
 
 

@@ -18,10 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
@@ -66,7 +64,6 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         return np.int32(len(np.unique(level_of(setting))))
 
     def propose(asks, state, turn):
-        del asks, state
         setting = turn.setting
         values = level_of(setting)
         levels = np.unique(values).tolist()
@@ -84,7 +81,6 @@ def one_level_at_a_time(per_level: Count, refresh: bool = True) -> Curriculum:
         return asks_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
-        del seen, learned
         levels = np.unique(level_of(turn.setting)).tolist()
         return state, {"level": float(level_stage(turn.step, per_level, levels)[0])}
 
@@ -123,10 +119,7 @@ def multi_domain(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(one_level_at_a_time(per_level, refresh) if per_level else None),
     )

@@ -20,11 +20,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience, plain
+from rlvr_jax.experience import Curriculum, experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
@@ -60,14 +58,13 @@ def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
         return ()
 
     def propose(asks, state, turn):
-        del asks, state
         return asks_for(turn, np.resize(np.array(numbers), turn.setting.prompts))
 
     return Curriculum(propose, init)
 
 
 def one_shot(
-    prompts: Sequence[float] = (0,),
+    prompts: Sequence[NonNegativeInt] = (0,),
     temperature: Temperature = 0.6,
     kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: EntropyCoefficient = 0.001,
@@ -78,24 +75,15 @@ def one_shot(
     """GRPO with a KL and an entropy bonus, on copies of a few prompts.
 
     Args:
-      prompts: positions in the task's train prompts, whole numbers. The default is arbitrary.
-    Raises:
-      ValueError: a position that is not a whole number.
+      prompts: positions in the task's train prompts. The default is arbitrary.
     """
-    if fractions := [number for number in prompts if not float(number).is_integer()]:
-        raise ValueError(f"one_shot: prompts must be whole numbers, got {fractions[0]}")
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=[*kl, *bonus],
+            clip_low, clip_high, epsilon=epsilon, regularizers=[*kl, *bonus]
         ),
-        experience=experience(
-            chosen_prompts([int(number) for number in prompts]), plain(temperature=temperature)
-        ),
+        experience=experience(chosen_prompts(prompts), plain(temperature=temperature)),
     )
 
 

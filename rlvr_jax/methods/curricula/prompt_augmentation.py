@@ -22,10 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.parts import Curriculum, Stage
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.experience import Curriculum, Shown, Stage, View, experience, shuffled_epochs
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
@@ -133,7 +130,6 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
         return [replace(ask, view=view(ask)) for ask in asks]
 
     def observe(state, turn, seen, learned):
-        del turn
         numbers = {batch.asks[rows[0]].number for batch in seen for rows in batch.groups}
         state = state.copy()
         state[[number for number in numbers if number < len(state)]] += 1
@@ -143,12 +139,9 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
 
 
 def template_of(seed: int, epoch: int, index: int, number: int) -> int:
-    """The template of a prompt, uniform over `number` of them, independent of other random choices.
+    """The template of prompt `index` after `epoch` visits, uniform over `number` of them.
 
-    Args:
-      seed: of the run.
-      epoch: number of earlier visits of the prompt.
-      index: of the prompt.
+    It is independent of other random choices.
     """
     name = zlib.crc32(b"template_of")
     return int(np.random.default_rng([seed, name, epoch, index]).integers(number))
@@ -159,7 +152,6 @@ def template_view(template: Template) -> View:
     """Shows a prompt in a template."""
 
     def show(prompt, task):
-        del task
         return Shown(template.text.replace(QUESTION, prompt.text), template.opening)
 
     return View(show)
@@ -182,7 +174,6 @@ def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
         return 0.0 if template is None else format_score(template, response.text)
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         scores = np.array(list(map(score, batch.asks, batch.responses)))
         reward = batch.rollouts.reward + scores.astype(batch.rollouts.reward.dtype)
         return batch.with_rollouts(reward=reward), state, {"template_score": float(scores.mean())}
@@ -206,9 +197,7 @@ def prompt_augmentation(
 ) -> Recipe:
     """Clip-higher GRPO without KL on prompts in random templates."""
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             [shuffled_epochs(), random_templates(templates)], stages=[reward_template(templates)]
         ),

@@ -14,14 +14,13 @@ less weight than a volatile one. The README has s = α c + (1 - α) i with α = 
 authors measure losses; 1 - reward in the place of a policy loss is our reading.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import cells_by_kind, experience, shuffled_epochs
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import has_tokens
@@ -29,6 +28,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 TINY = 1e-8
 """Added to denominators; ours."""
@@ -46,15 +46,14 @@ def reweight_cells(
     on, have their weight unchanged.
 
     Args:
-      window: W, steps.
-      temperature: T of the softmax.
-      mix: α; see `objective_weights`.
+      window: steps of each of the two windows (W).
+      temperature: of the softmax over priorities (T).
+      mix: weight of the convergence in the priority (α); None: convergence plus instability.
       most: number of cells in the state.
     Metrics: objective_weight/min, objective_weight/max (λ over the batch's objectives).
     """
 
     def init(spec):
-        del spec
         return CellWindows(jnp.zeros((most, 2 * window), float), jnp.zeros(most, jnp.int32))
 
     def apply(signals, context, state):
@@ -97,11 +96,7 @@ class CellWindows(NamedTuple):
 
 
 def pushed(windows: CellWindows, loss: Float[Array, "K"], there: Array) -> CellWindows:
-    """The windows with one more loss for the objectives that the batch has.
-
-    Args:
-      there: bool [K].
-    """
+    """The windows with one more loss for the objectives that are `there`, bool [K]."""
     moved = jnp.concatenate([windows.losses[:, 1:], loss[:, None].astype(windows.losses.dtype)], 1)
     return CellWindows(
         jnp.where(there[:, None], moved, windows.losses),
@@ -114,9 +109,7 @@ def objective_weights(
 ) -> Float[Array, "K"]:
     """λ_k = K softmax(s / T)_k over the objectives with 2W losses, with mean 1; 1 for others.
 
-    Args:
-      temperature: T.
-      mix: α of the priority s = α c + (1 - α) i; None: s = c + i.
+    The priority is s = α c + (1 - α) i with α = `mix`; None: s = c + i.
     """
     convergence, instability = window_progress(windows)
     if mix is None:
@@ -142,27 +135,14 @@ def window_progress(windows: CellWindows) -> tuple[Float[Array, "K"], Float[Arra
     return convergence, jnp.where(known, jnp.std(newest, axis=1) / (now + then + TINY), 0)
 
 
+@arguments_of(reweight_cells, "window", "temperature", "mix", window=10, temperature=5.0)
 def recap(
-    window: Count = 10,
-    temperature: Positive = 5.0,
-    mix: Unit | None = None,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **windows: Any
 ) -> Recipe:
-    """GRPO without KL in which the kinds of prompts are weighted by how their rewards change.
-
-    Args:
-      window: steps of each of the two windows (W).
-      temperature: of the softmax over priorities (T).
-      mix: weight of the convergence in the priority (α); None: convergence plus instability.
-    """
+    """GRPO without KL in which the kinds of prompts are weighted by how their rewards change."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[reweight_cells(window, temperature, mix)],
+            clip_low, clip_high, epsilon=epsilon, transforms=[reweight_cells(**windows)]
         ),
         experience=experience([shuffled_epochs(), cells_by_kind()]),
     )

@@ -17,16 +17,14 @@ task. The cap C is verl's.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, refill, shape, uniform
+from rlvr_jax.experience import Curriculum, Setting, experience, refill, shape, uniform
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
-from rlvr_jax.experience.parts import Curriculum, Setting
-from rlvr_jax.objectives import group_normalized, truncate_importance
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import (
     Bound,
@@ -39,6 +37,7 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.passing import arguments_of
 
 CORRECT = 1 - 1e-6
 """Outcomes from this value on are correct."""
@@ -74,10 +73,10 @@ def adaptive_levels(
     that level is new to the step if there is one. Responses of dropped groups also count.
 
     Args:
-      window: w, levels that are sampled from.
+      window: levels that are sampled from (w).
       prompts: P, prompts whose responses a decision needs.
-      threshold: τ, the fraction of correct responses that raises h.
-      start: the first h.
+      threshold: fraction of correct responses that raises the level (τ).
+      start: the first level (h).
     Metrics: level/<kind> (h), level_accuracy/<kind> (at h), levels_raised (kinds).
     Raises:
       ValueError: at the start of a run, a prompt without a level, or `start` after the last level.
@@ -96,7 +95,6 @@ def adaptive_levels(
         return Levels(np.full(number, start, np.int32), none, none)
 
     def propose(asks, state, turn):
-        del asks
         atlas, random = _atlas(turn.setting), turn.random()
         low = np.maximum(0, state.highest - window + 1)
         queues: dict[tuple[int, int], np.ndarray] = {}
@@ -112,7 +110,6 @@ def adaptive_levels(
         return asks_for(turn, order[turn.round * turn.setting.prompts :])
 
     def observe(state, turn, seen, learned):
-        del learned
         atlas = _atlas(turn.setting)
         for visit in visits_of(seen, len(atlas.kind)):
             correct = visit.outcomes >= CORRECT
@@ -132,12 +129,7 @@ def adaptive_levels(
 def counted(
     levels: Levels, environment: np.ndarray, level: np.ndarray, correct: np.ndarray
 ) -> Levels:
-    """The levels after counting responses at level h; responses at other levels do not count.
-
-    Args:
-      environment, level: int [n], of each response.
-      correct: bool [n].
-    """
+    """The levels after counting n responses; those at other levels than h do not count."""
     there = level == levels.highest[environment]
     number = len(levels.highest)
     num_correct = np.bincount(environment[there & correct], minlength=number)
@@ -151,12 +143,8 @@ def counted(
 def raised(levels: Levels, least: int, threshold: float, last: np.ndarray) -> Levels:
     """The levels after a decision: h rises by 1 where enough responses at h are correct.
 
-    With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not.
-
-    Args:
-      least: responses that a decision needs.
-      threshold: τ.
-      last: int [E], the last level of each environment.
+    With at least `least` responses, both counts restart, whether h rises (accuracy ≥ τ) or not. h
+    stays at the last level of its environment (`last`, int [E]).
     """
     ready = levels.answers >= least
     up = ready & (levels.accuracy >= threshold)
@@ -207,38 +195,31 @@ def powered_outcome(exponent: Positive) -> Function:
     return lambda rollouts: rollouts.outcome**exponent
 
 
+@arguments_of(adaptive_levels, "window", "threshold", "start", window=4, threshold=0.9)
 def rlve(
-    window: Count = 4,
     min_prompts: Count = 8,
-    threshold: Unit = 0.9,
-    start: NonNegativeInt = 0,
     exponent: Positive = 5.0,
     max_rounds: Count = 3,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     cap: Bound = 2.0,
     epsilon: Epsilon = 1e-6,
+    **levels: Any,
 ) -> Recipe:
     """Clip-higher on groups of mixed outcomes, with prompts whose level follows the policy.
 
     Args:
-      window: levels that are sampled from (w).
       min_prompts: prompts whose responses a decision needs (P).
-      threshold: fraction of correct responses that raises the level (τ).
-      start: the first level (h).
       exponent: of graded outcomes (β).
       max_rounds: maximum number of batches to fill one update: 384 prompts for 128.
       cap: largest weight of a token (C).
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[truncate_importance(cap)],
+            clip_low, clip_high, epsilon=epsilon, transforms=[truncate_importance(cap)]
         ),
         experience=experience(
-            curriculum=adaptive_levels(window, min_prompts, threshold, start),
+            curriculum=adaptive_levels(prompts=min_prompts, **levels),
             stages=[refill(uniform, max_rounds), shape(powered_outcome(exponent))],
         ),
     )

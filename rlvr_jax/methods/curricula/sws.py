@@ -15,22 +15,21 @@ accuracy (`outside`). They come with the task as `Prompt.meta["synthetic"]`. A k
 problems repeats its failed prompts. The fraction of weak prompts and T1 are ours.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, outside, refill
+from rlvr_jax.experience import Curriculum, experience, outside, refill
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import budgets, failed
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 class _State(NamedTuple):
@@ -57,9 +56,9 @@ def shift_to_weaknesses(
     failed, all kinds with synthetic prompts count equally. Other prompts come in shuffled epochs.
 
     Args:
-      epochs: T1, of the first phase.
+      epochs: of the first phase (T1).
       threshold: accuracy that a failed prompt never reaches.
-      share: fraction of a step's prompts that come from weak kinds.
+      share: fraction of a step's prompts in the second phase that come from weak kinds.
       included: a slope of exactly 0 counts as falling, as for a prompt that is never solved.
     Metrics: failed_prompts, weak_asks (fraction of the prompts that come from weak kinds).
     """
@@ -83,7 +82,6 @@ def shift_to_weaknesses(
         )
 
     def propose(asks, state, turn):
-        del asks
         setting, wanted = turn.setting, turn.setting.prompts
         _, kind, made = of_task(setting)
         originals = np.flatnonzero(~made)
@@ -109,7 +107,6 @@ def shift_to_weaknesses(
         return asks_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
-        del learned
         kinds, kind, made = of_task(turn.setting)
         metrics = {"failed_prompts": float(state.fail.sum()), "weak_asks": 0.0}
         if turn.step >= state.shift:
@@ -138,37 +135,26 @@ def shift_to_weaknesses(
     return Curriculum(propose, init, observe, events=events)
 
 
+@arguments_of(shift_to_weaknesses, epochs=2, threshold=0.5, share=0.5)
 def sws(
-    epochs: Count = 2,
-    threshold: Unit = 0.5,
-    share: Unit = 0.5,
-    included: bool = False,
     low: float = 0.125,
     high: float = 0.875,
     max_rounds: Count = 1,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
+    **phases: Any,
 ) -> Recipe:
     """Clip-higher GRPO without KL; the second phase trains on what the first did not learn.
 
     Args:
-      epochs: of the first phase (T1).
-      threshold: accuracy that a failed prompt never reaches.
-      share: fraction of a step's prompts in the second phase that are of weak kinds.
-      included: a slope of exactly 0 counts as falling.
       low, high: accuracies of groups that are trained on, both included.
       max_rounds: maximum number of batches to fill one update; 1: no further ones.
     """
     dropped = outside(low - ROUNDING, high + ROUNDING)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
-        experience=experience(
-            shift_to_weaknesses(epochs, threshold, share, included),
-            stages=[refill(dropped, max_rounds)],
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        experience=experience(shift_to_weaknesses(**phases), stages=[refill(dropped, max_rounds)]),
     )
 
 

@@ -16,27 +16,21 @@ no longer have mean advantage 0. With few kept tokens a step per token is severa
 full token mean.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives import masked_count, masked_max, masked_mean, masked_min, masked_sum
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
-from rlvr_jax.objectives.statistics.masked import (
-    masked_count,
-    masked_max,
-    masked_mean,
-    masked_min,
-    masked_sum,
-)
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 LEAST_ROWS = 2  # fewer have no variance
 
@@ -62,8 +56,9 @@ def down_sample(
     updates.
 
     Args:
-      total_steps: batches after which the second values are reached.
-      group_share, batch_share: as for `down_sampling_rows`.
+      total_steps: batches over which the fractions move from start to end; ours.
+      group_share: as for `down_sampling_rows`.
+      batch_share: fraction of the rollouts kept by their groups that the batch keeps (N).
       token_share: fraction of the tokens of the kept rollouts.
     Metrics: kept_rollouts_share (of the rows with tokens), kept_fraction (of the tokens),
       token_share.
@@ -97,7 +92,6 @@ def down_sample(
         return replace(signals, mask=kept), state, metrics
 
     def init(spec):
-        del spec
         return DownSamplingState(jnp.zeros((), jnp.int32))
 
     return Transform(apply, init=init, reads={"sampled_entropy"}, once=True)
@@ -195,38 +189,30 @@ def keep_top_scores(
     return mask & (score >= masked_min(score, top))
 
 
+@arguments_of(down_sample, "total_steps", "batch_share", total_steps=1000)
 def d3s(
-    total_steps: Count = 1000,
     group_share_start: Share = 0.5,
     group_share_end: Share = 1.0,
     token_share_start: Share = 0.1,
     token_share_end: Share = 0.5,
-    batch_share: Share = 0.75,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **shares: Any,
 ) -> Recipe:
     """GRPO on the mean over selected tokens of selected rollouts.
 
     Args:
-      total_steps: batches over which the fractions move from start to end; ours.
       group_share_start, group_share_end: fraction of the rollouts of a group that is kept (N_s).
       token_share_start, token_share_end: fraction of the tokens of these that is kept (K).
-      batch_share: fraction of the rollouts kept by their groups that the batch keeps (N).
     """
     sampled = down_sample(
-        total_steps,
         group_share=(group_share_start, group_share_end),
         token_share=(token_share_start, token_share_end),
-        batch_share=batch_share,
+        **shares,
     )
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            transforms=[sampled],
-        )
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=[sampled])
     )
 
 

@@ -23,8 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience, refill, uniform
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
@@ -94,20 +93,14 @@ def budget_for_hard(by_hardness: bool = False) -> Function:
 def extra_rollouts(
     num_right: np.ndarray, group_size: int, max_rollouts: int, *, by_hardness: bool = False
 ) -> np.ndarray:
-    """Rollouts to sample in addition to the first N, by how many of those are correct.
+    """ΔN, the rollouts to sample in addition to the first N (`group_size`).
 
-    With u the fraction of correct ones (0.5 / N for none), S = 2 u (1 - u) is the mean |A| of
-    centered advantages and N / 2 their largest sum. For u < ½
-
-        equal treatment   ⌈(N / 2 - N S) / S⌉             every prompt reaches that sum
-        by hardness       ⌈(2 (1 - u) N / 2 - N S) / S⌉   up to twice that
-
-    and 0 for u ≥ ½; at most max_rollouts - N. Computed in integers, because quotients of floats may
-    round up.
+    S is the mean |A| of centered advantages and N / 2 their largest sum, which every prompt reaches
+    with equal treatment; by hardness, up to twice that. ΔN is 0 for u ≥ ½. It is computed in
+    integers, because quotients of floats may round up.
 
     Args:
       num_right: of the first N rollouts, in [0, N].
-      group_size: N.
       max_rollouts: largest number of rollouts of a prompt, at least N.
     Raises:
       ValueError: group_size not positive, or max_rollouts below it.
@@ -147,9 +140,7 @@ def depth_breadth_dars(
       most: largest number of rollouts of a prompt, as a multiple of the first ones (N_max / N).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_centered()
-        ),
+        objective=clipped_objective(clip_low, clip_high, advantage=group_centered()),
         experience=experience(
             stages=[
                 draw_more(budget_for_hard(by_hardness), most),

@@ -22,14 +22,15 @@ responses, the script at 4 of 4. The reverse KL on fresh rollouts, which the pap
 `kl_penalty` with `k3`. JS by its definition, on own and rehearsed rows, is not implemented.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, rehearse, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -50,6 +51,7 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
 )
 from rlvr_jax.types.parts import Function, part
+from rlvr_jax.types.passing import arguments_of
 
 
 @part
@@ -84,12 +86,10 @@ def set_solved_aside(rated: Count, samples: Count) -> Curriculum:
         return [*ratings, *left]
 
     def observe(solved, turn, seen, learned):
-        del learned, turn
         solved = solved.copy()
         for batch in seen:
-            for ask, outcomes in zip(
-                (batch.asks[rows[0]] for rows in batch.groups), batch.outcomes(), strict=True
-            ):
+            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
+                ask = batch.asks[rows[0]]
                 if ask.rating and ask.number < len(solved):
                     solved[ask.number] = bool((outcomes == 1).all())
         return solved, {"solved_prompts": float(solved.sum())}
@@ -119,8 +119,8 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
     """Adds c · mean of a divergence over the tokens that another policy wrote; 0 without any.
 
     Args:
-      coefficient: c.
-      divergence: a generator of this module.
+      coefficient: weight of the divergence (c).
+      divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
     Metrics: off_policy_divergence/<divergence>, the mean.
     """
 
@@ -142,7 +142,6 @@ Values = Float[Array, "..."]
 
 def forward_kl_generator(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     """min(u - log u - 1, 10), of KL(π_ref ‖ π): grows like -log u where the policy loses mass."""
-    del old_logp
     log_u = _clamped(logp - reference_logp)
     value = jnp.expm1(log_u) - log_u
     return jnp.where(value <= 10, value, 10)
@@ -153,7 +152,6 @@ def jensen_shannon_generator(logp: Values, reference_logp: Values, old_logp: Val
 
     It saturates at log 2 for u → 0, so lost mass is not recovered.
     """
-    del old_logp
     log_u = _clamped(logp - reference_logp)
     u = jnp.exp(log_u)
     return u * log_u - (u + 1) * (jnp.logaddexp(log_u, 0) - jnp.log(jnp.asarray(2, u.dtype)))
@@ -164,7 +162,6 @@ def alpha_generator(alpha: OpenUnit) -> Function:
     """(u^(1 - α) - (1 - α) u - α) / (α (α - 1)): forward KL for α → 1, reverse KL for α → 0."""
 
     def divergence(logp, reference_logp, old_logp):
-        del old_logp
         log_u = _clamped(logp - reference_logp)
         power, linear = jnp.exp((1 - alpha) * log_u), (1 - alpha) * jnp.exp(log_u)
         return (power - linear - alpha) / (alpha * (alpha - 1))
@@ -177,9 +174,8 @@ def _clamped(log_ratio):
     return jnp.where(inside, log_ratio, jax.lax.stop_gradient(jnp.clip(log_ratio, -20, 20)))
 
 
+@arguments_of(off_policy_divergence, coefficient=0.01, divergence=forward_kl_generator)
 def dph_rl(
-    coefficient: NonNegative = 0.01,
-    divergence: Divergence = forward_kl_generator,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     dual_clip: DualClip = 3.0,
@@ -187,24 +183,23 @@ def dph_rl(
     rated: Count = 1024,
     rating_samples: Count = 8,
     share: Bound = 0.25,
+    **base: Any,
 ) -> Recipe:
     """Clip-higher on the policy's own rows, a divergence from the base policy on rehearsed ones.
 
     Args:
-      coefficient: weight of the divergence (c).
-      divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
       rated: prompts that the base policy answers before training; in the paper all.
       rating_samples: responses to each, all of which must be correct to set the prompt aside.
       share: rehearsed rows of a batch, as a fraction of its own rows.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=on_policy_normalized(epsilon),
             transforms=[drop_off_policy()],
             dual_clip=dual_clip,
-            regularizers=[off_policy_divergence(coefficient, divergence)],
+            regularizers=[off_policy_divergence(**base)],
         ),
         experience=experience(
             [shuffled_epochs(), set_solved_aside(rated, rating_samples)],

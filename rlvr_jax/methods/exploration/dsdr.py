@@ -24,22 +24,12 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import embed, experience, shape
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.rewards.composition import total
-from rlvr_jax.experience.rewards.outcomes import plain_outcome
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.experience import Stage, embed, experience, plain_outcome, shape, total
+from rlvr_jax.objectives import group_count, group_has_tokens, group_max, group_sum, has_tokens
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import (
-    group_count,
-    group_has_tokens,
-    group_max,
-    group_sum,
-    has_tokens,
-)
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -51,7 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
 )
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 _SIGNS = frozenset("0123456789=+*/^<>≤≥")
 _ENDS = ".,;:!?"
@@ -91,10 +80,8 @@ def formula_uniqueness(
 ) -> Float[Array, "B"]:
     """Fraction of a row's distinct formulas that no other correct row of its group has.
 
-    0 on incorrect rows, on rows without formulas, and without another correct row.
-
-    Args:
-      formulas: ids, padded with -1; repeated ids count once.
+    0 on incorrect rows, on rows without formulas, and without another correct row. Ids of formulas
+    are padded with -1; repeated ids count once.
     """
     rows, width = formulas.shape
     ids = jnp.sort(formulas, axis=1)
@@ -150,7 +137,6 @@ def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count 
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         if batch.rollouts.formulas is not None:
             return batch, state, {}
         known: dict[str, int] = {}
@@ -221,9 +207,9 @@ def dsdr(
     )
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
         ),
         experience=experience(stages=[embed("current"), find_formulas(), shape(reward)]),

@@ -171,9 +171,7 @@ def passk_advantage(
         `pass_at_k_centered(k)` and `pass_at_k_marginal(k)` (with two different baselines), or
         `best_of_n()`.
     """
-    return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage)
-    )
+    return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
 METHOD = Method(

@@ -14,6 +14,7 @@ leaves them unchanged.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -23,10 +24,10 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.types import Mask, Method, Recipe, Values, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
+from rlvr_jax.types.passing import arguments_of
 
 
 def any_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Array, "B"]:
@@ -51,7 +52,8 @@ def credit_unlikely(
     Args:
       coefficient: α.
       share: fraction of the tokens in a confidence.
-      where: (reward [B], group [B]) -> bool [B], the groups that are shifted.
+      where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
+        `mixed_reward`.
     Metrics: confidence, its mean over the rollouts with tokens.
     """
 
@@ -102,26 +104,21 @@ def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
     return low_probability_confidence(logp, measured, share)
 
 
+@arguments_of(credit_unlikely, "share", "where", share=0.2)
 def progrpo(
     shift_coefficient: Finite = 0.3,
-    share: Share = 0.2,
-    where: Callable[[Array, Array], Array] = any_reward,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
+    **own: Any,
 ) -> Recipe:
     """GRPO's advantages, shifted by the confidence of prompt and response, on DAPO's loss.
 
     Args:
       shift_coefficient: weight of the shift (α).
-      share: fraction of the tokens in a confidence.
-      where: (reward [B], group [B]) -> bool [B], the groups that are shifted: `any_reward` or
-        `mixed_reward`.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            transforms=[credit_unlikely(shift_coefficient, share, where)],
+            clip_low, clip_high, transforms=[credit_unlikely(shift_coefficient, **own)]
         )
     )
 

@@ -15,19 +15,19 @@ late phase without any.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.keys import named_key
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 
 @part(writes=frozenset({"soft_prompt", "soft_length"}))
@@ -46,7 +46,7 @@ def soft_prefixes(
 
     Args:
       latent: size of z.
-      prefix: number of vectors.
+      prefix: vectors of a prefix (P).
       until: fraction of the run's steps over which prefixes are withdrawn.
       decode: (z [n, Z]) -> [n, P, D], such as a trained decoder. None: a random one of
         `new_prefix_vae`, of the embeddings' size, by the run's seed.
@@ -58,18 +58,18 @@ def soft_prefixes(
         rows = [prefixed_rows(share, ask.samples) for ask in asks]
         z = turn.random().normal(size=(sum(rows), latent)).astype(np.float32)
         vectors = _decoded(decode, z, prefix, actor, turn) if len(z) else z
-        split, group, used = [], [], 0
-        for place, (ask, number) in enumerate(zip(asks, rows, strict=True)):
-            for sample in range(number):
-                one = {"samples": 1, "first_sample": ask.first_sample + sample}
-                split.append(replace(ask, **one, prefix=vectors[used]))
-                used += 1
-            if number < ask.samples:
-                rest = {"samples": ask.samples - number, "first_sample": ask.first_sample + number}
-                split.append(replace(ask, **rest))
-            group += [place] * ask.samples
+        split, prefixes = [], iter(vectors)
+        for ask, number in zip(asks, rows, strict=True):
+            first = ask.first_sample
+            split += [
+                replace(ask, samples=1, first_sample=first + sample, prefix=next(prefixes))
+                for sample in range(number)
+            ]
+            if rest := ask.samples - number:
+                split.append(replace(ask, samples=rest, first_sample=first + number))
         batch = actor.draw(split, turn.key)
-        group = np.array(group, np.int32)
+        sizes = [ask.samples for ask in asks]
+        group = np.repeat(np.arange(len(asks), dtype=np.int32), sizes)
         batch = replace(
             batch.with_rollouts(group=group).renumbered(),
             asks=[ask for ask in asks for _ in range(ask.samples)],
@@ -107,26 +107,14 @@ def _decoded(decode, z: np.ndarray, prefix: int, actor, turn) -> np.ndarray:
     return found
 
 
+@arguments_of(soft_prefixes, "latent", "prefix", "until")
 def reasoning_palette(
-    latent: Count = 32,
-    prefix: Count = 4,
-    until: Positive = 0.5,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **prefixes: Any
 ) -> Recipe:
-    """GRPO on rows of which fewer and fewer have a random soft prefix.
-
-    Args:
-      latent: size of z.
-      prefix: vectors of a prefix (P).
-      until: fraction of the run's steps over which prefixes are withdrawn.
-    """
+    """GRPO on rows of which fewer and fewer have a random soft prefix."""
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
-        experience=experience(draw=soft_prefixes(latent, prefix, until)),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        experience=experience(draw=soft_prefixes(**prefixes)),
     )
 
 

@@ -14,18 +14,19 @@ does not need that. In a group of only correct responses the division by the sta
 scales b to full advantages.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.experience import embed, experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.experience import Shaping, embed, experience, judged_mean, judged_rows, shape
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 Rows = Float[Array, "B"]
 
@@ -37,7 +38,7 @@ def novelty_bonus(
     """R = outcome + β b in groups with a correct response, b the leverage of the row.
 
     Args:
-      coefficient: β.
+      coefficient: of the bonus (β).
       ridge: λ.
       others: the matrix leaves out the row itself, which spreads large values.
     Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is added).
@@ -45,7 +46,6 @@ def novelty_bonus(
     """
 
     def apply(rollouts, state, moment):
-        del moment
         features = rollouts.embedding.astype(rollouts.outcome.dtype)
         counted = judged_rows(rollouts)
         bonus = leverage(features, rollouts.group, ridge, counted)
@@ -94,26 +94,14 @@ def leave_one_out_leverage(own: Rows) -> Rows:
     return own / (1 - own)
 
 
+@arguments_of(novelty_bonus)
 def rep_exploration(
-    coefficient: NonNegative = 0.01,
-    ridge: Positive = 0.01,
-    others: bool = False,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **bonus: Any
 ) -> Recipe:
-    """GRPO on the token mean, on outcomes and a bonus for novelty in the group.
-
-    Args:
-      coefficient: of the bonus (β).
-      ridge: λ.
-      others: the matrix leaves out the row itself.
-    """
+    """GRPO on the token mean, on outcomes and a bonus for novelty in the group."""
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
-        experience=experience(stages=[embed(), shape(novelty_bonus(coefficient, ridge, others))]),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        experience=experience(stages=[embed(), shape(novelty_bonus(**bonus))]),
     )
 
 

@@ -16,25 +16,19 @@ the scores of a bundle are equal, the authors divide by 1e-6; we take a std belo
 clip is that of DAPO.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives import group_count, group_deviation, group_has_tokens, group_std, group_sum
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
-from rlvr_jax.objectives.statistics.groups import (
-    group_count,
-    group_deviation,
-    group_has_tokens,
-    group_std,
-    group_sum,
-)
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -47,14 +41,15 @@ from rlvr_jax.types.hyperparameters import (
     Unit,
 )
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
+from rlvr_jax.types.passing import arguments_of
 
 TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
 """Levels of the tracked quantiles."""
 
 Scores = Float[Array, "B"]
-Level = Float[Array, ""]
-Tail = Callable[[Scores, Level, Level, float, float, float], Scores]
+Pair = Sequence[Float[Array, ""] | float]
+Tail = Callable[[Scores, Pair, Pair, float], Scores]
+"""(scores, quantiles at α_low and α_high, these levels, ε) -> value of each score."""
 Ids = Int[Array, "B"]
 Credit = Callable[[Scores, Scores, Ids, Ids, float], Scores]
 
@@ -82,48 +77,29 @@ class TrackedQuantiles(NamedTuple):
     seen: Bool[Array, ""]
 
 
-def lower_tail(
-    score: Scores,
-    low_quantile: Level,
-    high_quantile: Level,
-    low: float,
-    high: float,
-    epsilon: float,
-) -> Scores:
+def lower_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> Scores:
     """-(q_low - x)⁺ / (α_low + ε): depth of a score in the lower tail."""
-    del high_quantile, high
-    return -jnp.maximum(low_quantile - score, 0) / (low + epsilon)
+    return -jnp.maximum(quantiles[0] - score, 0) / (levels[0] + epsilon)
 
 
-def upper_tail(
-    score: Scores,
-    low_quantile: Level,
-    high_quantile: Level,
-    low: float,
-    high: float,
-    epsilon: float,
-) -> Scores:
+def upper_tail(score: Scores, quantiles: Pair, levels: Pair, epsilon: float) -> Scores:
     """(x - q_high)⁺ / (1 - α_high + ε): height of a score in the upper tail."""
-    del low_quantile, low
-    return jnp.maximum(score - high_quantile, 0) / (1 - high + epsilon)
+    return jnp.maximum(score - quantiles[1], 0) / (1 - levels[1] + epsilon)
 
 
 def uniform_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """The value itself."""
-    del reward, group, unit, epsilon
     return value
 
 
 def spread_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """value / (std of the prompt's rewards + ε); a std of 1e-3 or less is replaced by 1."""
-    del unit
     std = group_std(reward, group)
     return value / (jnp.where(std <= 1e-3, 1, std) + epsilon)
 
 
 def outcome_credit(value: Scores, reward: Scores, group: Ids, unit: Ids, epsilon: float) -> Scores:
     """Half the value for rewards above 0, one and a half for the others."""
-    del group, unit, epsilon
     return jnp.where(reward > 0, 0.5, 1.5).astype(value.dtype) * value
 
 
@@ -162,17 +138,18 @@ def risk_sensitive(
 
     Args:
       num_prompts: prompts per bundle (K).
-      low, high: α_low < α_high.
-      tail_weight: w.
+      low, high: levels of the quantiles, ascending (α_d, α_u).
+      tail_weight: weight of the tail (w).
       tail: `lower_tail` (risk-averse) or `upper_tail` (risk-seeking).
       natural_baseline: whether q_low - q_high is part of the range term, which is then ≤ 0.
-      credit: how a value is distributed to rollouts.
+      credit: how the value of a score is distributed: `spread_credit`, `uniform_credit`,
+        `outcome_credit` or `relative_credit`.
       track_rate: step of the tracked quantiles (η).
       epsilon: added to denominators (ε).
-      max_value: bound of |A| before it is distributed.
-      min_spread: standard deviations of scores below it count as 1; with 0 equal scores are divided
-        by ε.
-      own_share: weight of the bundle's own quantiles (s).
+      max_value: bound of |A| before it is distributed (ours).
+      min_spread: standard deviations of scores below it count as 1 (ours); with 0 equal scores are
+        divided by ε.
+      own_share: weight of the bundle's own quantiles (s); the tracked ones have the rest.
     Raises:
       ValueError: levels that do not ascend.
     """
@@ -186,7 +163,6 @@ def risk_sensitive(
     ]
 
     def init(spec):
-        del spec
         return TrackedQuantiles(jnp.zeros(len(TRACKED_LEVELS), float), jnp.zeros((), bool))
 
     def apply(signals, context, state):
@@ -200,7 +176,7 @@ def risk_sensitive(
         if natural_baseline:
             middle = middle + pair[0] - pair[1]
         middle = middle / (high - low + epsilon)
-        outer = tail(score, *pair, low, high, epsilon)
+        outer = tail(score, pair, (low, high), epsilon)
         value = (tail_weight * outer + middle) / (tail_weight + 1)
         spread = group_std(score, bundles.bundle, where=bundles.counted)
         spread = jnp.where(spread < min_spread, 1, spread)
@@ -239,57 +215,13 @@ def _track(state, bundles, rate):
     return TrackedQuantiles(quantiles, jnp.ones((), bool))
 
 
+@arguments_of(risk_sensitive, credit=spread_credit)
 def riskpo(
-    num_prompts: Count = 5,
-    low: OpenUnit = 0.2,
-    high: OpenUnit = 0.9,
-    tail_weight: NonNegative = 1.5,
-    tail: Tail = lower_tail,
-    natural_baseline: bool = True,
-    credit: Credit = spread_credit,
-    track_rate: NonNegative = 0.1,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
-    max_value: Bound = 1e3,
-    min_spread: NonNegative = 1e-3,
-    own_share: Unit = 0.0,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, epsilon: Epsilon = 1e-6, **risk: Any
 ) -> Recipe:
-    """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean.
-
-    Args:
-      num_prompts: prompts per bundle (K).
-      low, high: levels of the quantiles (α_d, α_u).
-      tail_weight: weight of the tail (w).
-      tail: `lower_tail` (risk-averse) or `upper_tail` (risk-seeking).
-      natural_baseline: whether q_d - q_u is part of the range term.
-      credit: how the value of a score is distributed: `spread_credit`, `uniform_credit`,
-        `outcome_credit` or `relative_credit`.
-      track_rate: step of the tracked quantiles (η).
-      max_value: bound of a value before it is distributed (ours).
-      min_spread: std of a bundle's scores below which it counts as 1 (ours).
-      own_share: weight of the bundle's own quantiles; the tracked ones have the rest.
-    """
-    return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=risk_sensitive(
-                num_prompts,
-                low,
-                high,
-                tail_weight,
-                tail,
-                natural_baseline,
-                credit,
-                track_rate,
-                epsilon,
-                max_value,
-                min_spread,
-                own_share,
-            ),
-        )
-    )
+    """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean."""
+    advantage = risk_sensitive(epsilon=epsilon, **risk)
+    return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
 METHOD = Method(

@@ -21,21 +21,14 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Batch, Stage, experience
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
-from rlvr_jax.objectives import group_normalized
+from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
-from rlvr_jax.objectives.algebra.parts import Context, Transform
-from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
-from rlvr_jax.types.signals import Signals
-from rlvr_jax.types.token_stats import TokenStats
 
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
 PER_ROW = ("outcome", "reward")
@@ -104,9 +97,6 @@ def priority_rows(
     """The ⌈α n⌉ shortest correct and the ⌈α n⌉ longest incorrect rows of each group, bool [B].
 
     n is the number of correct, or of incorrect, rows of the group; equal lengths keep their order.
-
-    Args:
-      fraction: α.
     """
     right = is_correct(outcome)
     chosen = np.zeros(len(outcome), bool)
@@ -174,7 +164,7 @@ def rorecomp(
     """
     advantage = group_normalized(epsilon)
     return Recipe(
-        objective=clipped_objective(clip_low=clip_low, clip_high=clip_high, advantage=advantage),
+        objective=clipped_objective(clip_low, clip_high, advantage=advantage),
         experience=experience(stages=[recompose(advantage, fraction)]),
     )
 

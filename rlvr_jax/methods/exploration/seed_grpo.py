@@ -103,8 +103,8 @@ def seed_grpo(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=group_centered(),
             transforms=[scale_by_semantic_entropy(entropy_rate, decay)],
         )

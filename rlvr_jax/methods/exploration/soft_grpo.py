@@ -17,8 +17,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.algebra.parts import Surrogate
@@ -39,6 +38,7 @@ from rlvr_jax.types.hyperparameters import (
     Share,
 )
 from rlvr_jax.types.parts import check_each, part
+from rlvr_jax.types.passing import arguments_of
 
 RECORDS = frozenset({"soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp"})
 
@@ -125,6 +125,7 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     )
 
 
+@arguments_of(soft_thinking, "end", "candidates", "top_p", "mixing_temperature")
 def soft_grpo(
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
@@ -134,10 +135,7 @@ def soft_grpo(
     floor: Finite = -3.0,
     noise_epsilon: Epsilon = 1e-6,
     epsilon: Epsilon = 1e-6,
-    end: str = "</think>",
-    candidates: Count = 5,
-    top_p: Share = 0.95,
-    mixing_temperature: Positive = 0.1,
+    **mixtures: Any,
 ) -> Recipe:
     """A clipped ratio on the token mean, of noise densities at mixtures.
 
@@ -145,10 +143,6 @@ def soft_grpo(
       noise_low, noise_high: bounds of the noise.
       floor: candidates at or below this log-prob do not enter the density, nats; negative.
       noise_epsilon: added to a candidate's probability before its logarithm.
-      end: text of the token that ends the thinking; "": the whole response is thinking.
-      candidates: tokens of a mixture (k).
-      top_p: mass of their nucleus.
-      mixing_temperature: of the mixture (τ).
     """
     bounds = GumbelNoise(noise_low, noise_high, floor, noise_epsilon)
     return Recipe(
@@ -158,9 +152,7 @@ def soft_grpo(
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
         ),
-        experience=experience(
-            draw=soft_thinking(end, candidates, top_p, mixing_temperature, bounds)
-        ),
+        experience=experience(draw=soft_thinking(noise=bounds, **mixtures)),
     )
 
 

@@ -17,24 +17,28 @@ groups are not compared, and a multiple of six prompts. Values are compared as v
 with one program and without seed batches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.parts import Curriculum, Setting, Stage
+from rlvr_jax.experience import Ask, Curriculum, Setting, Stage, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import pass_rates
-from rlvr_jax.experience.store import Store, empty_store, oldest, push, taken, uniform_places
-from rlvr_jax.objectives import plain_reward
-from rlvr_jax.objectives.algebra.inputs import MEASURED
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_max, group_mean, group_sum, has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
+from rlvr_jax.experience.store import (
+    Store,
+    as_bytes,
+    as_texts,
+    empty_store,
+    oldest,
+    push,
+    taken,
+    uniform_places,
+)
+from rlvr_jax.methods.self_play.ssp import advantage_by_cell
+from rlvr_jax.objectives import Transform, clipped_objective, plain_reward, whitened
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
@@ -44,7 +48,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -54,6 +58,7 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
 )
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 BYTES = 2048
 """Size of a stored triplet; longer ones are not stored."""
@@ -83,12 +88,11 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     """
 
     def init(setting):
-        first = as_bytes([_world(setting).first])
+        first = _stored([_world(setting).first])
         empty = empty_store(capacity, triplet=((BYTES,), np.uint8))
         return tuple(push(empty, {"triplet": first}, -1) for _ in KINDS)
 
     def propose(asks, state, turn):
-        del asks
         setting, random = turn.setting, turn.random().spawn(turn.round + 1)[-1]
         world = _world(setting)
         # Steps of a size that is not a multiple of six continue the cycle of the step before.
@@ -115,7 +119,6 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
         return found
 
     def observe(state, turn, seen, learned):
-        del learned
         state, metrics = list(state), {}
         for number, kind in enumerate(KINDS):
             known = {triplet.text() for triplet in _triplets(state[number], oldest(state[number]))}
@@ -127,7 +130,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
                         continue
                     if triplet.text() not in known:
                         new[triplet.text()] = triplet
-            rows = as_bytes(list(new.values()))
+            rows = _stored(new.values())
             if len(rows):
                 state[number] = push(state[number], {"triplet": rows}, turn.step)
             metrics[f"known/{kind}"] = float(state[number].held)
@@ -160,18 +163,14 @@ def to_solve(store: Store, number: int, step: int, random: np.random.Generator) 
     return np.array([*fresh, *rest], int)
 
 
-def as_bytes(triplets: Sequence[Triplet]) -> np.ndarray:
+def _stored(triplets: Iterable[Triplet]) -> np.ndarray:
     """Triplets as rows of bytes, uint8 [n, BYTES]; longer ones are left out."""
-    lines = [line for t in triplets if len(line := t.text().encode()) <= BYTES]
-    rows = np.zeros((len(lines), BYTES), np.uint8)
-    for row, line in zip(rows, lines, strict=True):
-        row[: len(line)] = np.frombuffer(line, np.uint8)
-    return rows
+    rows = as_bytes([triplet.text() for triplet in triplets], BYTES)
+    return rows[rows.any(axis=1)]
 
 
 def _triplets(store: Store, places: np.ndarray) -> list[Triplet]:
-    rows = taken(store, np.asarray(places, int))["triplet"]
-    return [Triplet.of(bytes(row).rstrip(b"\0").decode()) for row in rows]
+    return list(map(Triplet.of, as_texts(taken(store, np.asarray(places, int))["triplet"])))
 
 
 @part(by_row=True)
@@ -245,75 +244,26 @@ def composed_proposer_reward(
     return jnp.where(well_formed, value, malformed)
 
 
-@part(writes={"advantage"})
+@part
 def whitened_by_cell(
     estimator: Transform,
     ddof: NonNegativeInt = 0,
     epsilon: NonNegative = 0.0,
     floor: NonNegative = 1e-8,
 ) -> Transform:
-    """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)) over the tokens of the same cell.
-
-    `whitened` with a mean and a variance for each cell.
-
-    Args:
-      estimator, ddof, epsilon, floor: as for `whitened`.
-    Metrics: those of the estimator.
-    Raises:
-      ValueError: epsilon and floor are both 0.
-    """
-    if not (epsilon or floor):
-        raise ValueError(
-            f"whitened_by_cell: epsilon or floor must be positive, got {epsilon} and {floor}"
-        )
-
-    def apply(signals, context, state):
-        signals, state, metrics = estimator.apply(signals, context, state)
-        scaled = _whitened(
-            signals.advantage, signals.mask, context.rollouts.cell, ddof, epsilon, floor
-        )
-        return replace(signals, advantage=scaled), state, metrics
-
-    reads = estimator.reads | ({"batch_statistics"} if "logp" in estimator.reads else set())
-    return Transform(
-        apply,
-        init=estimator.init,
-        reads=reads | {"cell"},
-        remark=estimator.remark,
-        options=estimator.options,
-        once=estimator.once or not estimator.reads & MEASURED,
-    )
+    """`whitened` with a mean and a variance for each kind and role (`Rollouts.cell`)."""
+    own = whitened(estimator, ddof, epsilon, floor)
+    return advantage_by_cell(dict.fromkeys(range(2 * len(KINDS)), own), other=own)
 
 
-def _whitened(
-    values: Float[Array, "B T"],
-    mask: Bool[Array, "B T"],
-    cell: Int[Array, "B"],
-    ddof: int,
-    epsilon: float,
-    floor: float,
-) -> Float[Array, "B T"]:
-    there = has_tokens(mask)
-    count = masked_count(mask, axis=1).astype(values.dtype)
-    rows = masked_sum(values, mask, axis=1) / jnp.maximum(count, 1)
-    centered = values - group_mean(rows, cell, there, weights=count)[:, None]
-    squares = group_sum(masked_sum(centered**2, mask, axis=1), cell, there)
-    variance = squares / jnp.maximum(group_sum(count, cell, there) - ddof, 1)
-    scaled = centered / jnp.sqrt(jnp.maximum(variance + epsilon, floor))[:, None]
-    # The mean of equal numbers may differ from them by rounding.
-    lowest = -group_max(-jnp.min(jnp.where(mask, values, jnp.inf), axis=1), cell, there)
-    highest = group_max(jnp.max(jnp.where(mask, values, -jnp.inf), axis=1), cell, there)
-    return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
-
-
+@arguments_of(earn_learnability, "wrong", "malformed")
 def absolute_zero(
     references: Count = 6,
     capacity: Count = 16384,
     solver_samples: Count = 8,
-    wrong: Finite = -0.5,
-    malformed: Finite = -1.0,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
+    **rewards: Any,
 ) -> Recipe:
     """REINFORCE++ by kind and role on questions that the policy writes.
 
@@ -321,18 +271,16 @@ def absolute_zero(
       references: earlier triplets that a proposer sees at most (K).
       capacity: triplets of each buffer.
       solver_samples: solutions of a proposal, from which its learnability is estimated.
-      wrong: reward of incorrect answers, and of proposals that are never or always solved.
-      malformed: reward of responses without an answer or without a valid proposal.
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=whitened_by_cell(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0),
         ),
         experience=experience(
             propose_and_solve(references, capacity),
-            stages=[earn_learnability(solver_samples, wrong, malformed)],
+            stages=[earn_learnability(solver_samples, **rewards)],
         ),
     )
 

@@ -19,15 +19,13 @@ deviation with n - 1 and its ε are ours.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, View, concatenate, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
@@ -40,11 +38,11 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 ALTERED = "altered"
 """Key of `Grade.info`: 1 if a proof is of another statement than the given one."""
@@ -79,7 +77,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
     answered once each; these responses are not trained.
 
     Args:
-      penalty: fraction of the reward that is lost if the statement was altered.
+      penalty: fraction of a proof's reward that is lost if it altered the statement.
       most: pass rate up to which the proofs of a statement train.
     Reads: Grade.info["altered"] if present. Writes: reward, cell.
     Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_share,
@@ -129,12 +127,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
 
 
 def adversarial(rate: Rate, altered: Rate) -> Rate:
-    """(1 - p) (1 - m), 0 where no proof is correct.
-
-    Args:
-      rate: p.
-      altered: m, fraction of the proofs of another statement.
-    """
+    """(1 - p) (1 - m), 0 where no proof is correct; m is the fraction of altered statements."""
     return jnp.where(rate > 0, (1 - rate) * (1 - altered), 0)
 
 
@@ -148,28 +141,20 @@ def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
     return (rates > 0) & (rates <= most)
 
 
+@arguments_of(fuse_statements, penalty=0.5, most=0.5)
 def gar(
-    penalty: Unit = 0.5,
-    most: Unit = 0.5,
     kl_coefficient: KLCoefficient = 0.01,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **rewards: Any,
 ) -> Recipe:
-    """GRPO of proofs and of the statements that are written for them.
-
-    Args:
-      penalty: fraction of a proof's reward that is lost if it altered the statement.
-      most: pass rate up to which the proofs of a statement train.
-    """
+    """GRPO of proofs and of the statements that are written for them."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
-        experience=experience(stages=[fuse_statements(penalty, most)]),
+        experience=experience(stages=[fuse_statements(**rewards)]),
     )
 
 

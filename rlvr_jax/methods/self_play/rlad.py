@@ -16,21 +16,20 @@ reward is mostly noise. Their warm start, on abstractions of a stronger model, i
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, concatenate, experience
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.hints import gives_away
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 UNAIDED = 2
 """The cell of responses to the plain prompt."""
@@ -58,8 +57,8 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
     responses to a prompt. Cells (`Rollouts.cell`): 0 solve, 1 write, 2 unaided.
 
     Args:
-      abstractions: m, a divisor of the samples of a group.
-      unaided: u.
+      abstractions: of each prompt (m), a divisor of the samples of a group.
+      unaided: solutions with an abstraction per response without one (u).
     Reads: outcome, Prompt.gold, answer, texts. Writes: cell, reward of unaided rows.
     Metrics: abstraction_reward, leaking_abstractions (fraction), aided_rate, unaided_rate (pass
       rates).
@@ -110,39 +109,26 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
 
 
 def abstraction_rewards(outcome: np.ndarray, leaks: np.ndarray) -> np.ndarray:
-    """Mean outcome of the solutions with each abstraction, 0 if it contains the answer, [X, m].
-
-    Args:
-      outcome: [X, m, n], NaN if ungraded.
-      leaks: bool [X, m].
-    """
+    """Mean graded outcome [X, m, n] of each abstraction's solutions; 0 if it leaks, [X, m]."""
     known = ~np.isnan(outcome)
     mean = np.nansum(outcome, axis=-1) / np.maximum(known.sum(axis=-1), 1)
     return np.where(leaks, 0, mean)
 
 
+@arguments_of(discover_abstractions, abstractions=4)
 def rlad(
-    abstractions: Count = 4,
-    unaided: Count = 4,
     kl_coefficient: KLCoefficient = 0.001,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     epsilon: Epsilon = 1e-6,
+    **samples: Any,
 ) -> Recipe:
-    """GRPO of writing abstractions and of solving with them, by one policy.
-
-    Args:
-      abstractions: of each problem (m), a divisor of the samples of a group.
-      unaided: solutions with an abstraction per response without one.
-    """
+    """GRPO of writing abstractions and of solving with them, by one policy."""
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
-        experience=experience(stages=[discover_abstractions(abstractions, unaided)]),
+        experience=experience(stages=[discover_abstractions(**samples)]),
     )
 
 

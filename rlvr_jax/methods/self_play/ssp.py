@@ -25,10 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, turns
-from rlvr_jax.experience.asks import Shown, View
-from rlvr_jax.experience.batch import concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Shown, Stage, View, concatenate, experience, turns
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
@@ -40,14 +37,8 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
-from rlvr_jax.objectives import (
-    group_normalized,
-    kl_penalty,
-    plain_reward,
-    scale_of_cell,
-    whitened,
-)
+from rlvr_jax.experience.store import as_bytes, as_texts, empty_store, push, taken, uniform_places
+from rlvr_jax.objectives import group_normalized, kl_penalty, plain_reward, scale_of_cell, whitened
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform, no_state
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -239,18 +230,12 @@ def parabola(rate: Rate) -> Rate:
 
 def stored(problems: Sequence[Prompt]) -> np.ndarray:
     """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if too long."""
-    rows = np.zeros((len(problems), BYTES), np.uint8)
-    for row, problem in zip(rows, problems, strict=True):
-        line = json.dumps([problem.text, problem.answer, problem.kind]).encode()
-        if len(line) <= BYTES:
-            row[: len(line)] = np.frombuffer(line, np.uint8)
-    return rows
+    return as_bytes([json.dumps([p.text, p.answer, p.kind]) for p in problems], BYTES)
 
 
 def read_stored(rows: np.ndarray) -> list[Prompt]:
     """The problems of `stored`."""
-    lines = (bytes(row).rstrip(b"\0") for row in rows)
-    return [Prompt(*json.loads(line)) for line in lines]
+    return [Prompt(*json.loads(line)) for line in as_texts(rows)]
 
 
 @part(writes={"advantage"})
@@ -338,8 +323,8 @@ def ssp(
     draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=advantage_by_cell({WRITE: asked}, other=group_normalized(epsilon)),
             regularizers=kl,
         ),

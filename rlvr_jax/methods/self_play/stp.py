@@ -19,17 +19,16 @@ must use are not separated.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience import Batch, Curriculum, Stage, concatenate, experience
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import of_round, weighted_order
-from rlvr_jax.experience.parts import Curriculum, Stage
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
@@ -41,12 +40,11 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import imitate
-from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import imitate, objective_of_terms
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
 from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
+from rlvr_jax.types.passing import arguments_of
 
 REQUEST = (
     "This has been proved as shown. State another problem of the same kind that is somewhat harder,"
@@ -77,7 +75,6 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
         return np.full(len(setting.task.train), -1, np.float32)
 
     def propose(asks, state, turn):
-        del asks
         random, wanted = turn.random(), turn.setting.prompts
         order = weighted_order(random, reprove_chance(state, hard, redo))
         if len(order) < wanted * (turn.round + 1):
@@ -86,7 +83,6 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
         return asks_for(turn, of_round(order, turn))
 
     def observe(state, turn, seen, learned):
-        del turn, learned
         state = state.copy()
         for visit in visits_of(seen, len(state)):
             state[visit.number] = max(state[visit.number], visit.rate)
@@ -242,13 +238,11 @@ def proof_weights(
 ) -> np.ndarray:
     """exp(-a · characters - b · seconds) / correct proofs of the statement, [B].
 
-    0 for incorrect proofs and for statements with a rate above `most`.
+    0 for incorrect proofs and for statements with a rate above `most`; a and b are the costs.
 
     Args:
-      right: whether a proof is correct, bool [B].
-      group: statement of each, int [B].
-      rates: success rate of its statement, [B].
-      length_cost, time_cost: a and b.
+      group: statement of each proof, int [B].
+      rates: success rate of the statement of each proof, [B].
     """
     number = np.bincount(group, weights=right)[group]
     weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)
@@ -303,15 +297,13 @@ def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
     return rollouts.reward[:, None]
 
 
+@arguments_of(imitate_proofs, most=0.5, length_cost=0.001, time_cost=0.01, cap=4.0)
 def stp(
     hard: Unit = 0.25,
     margin: Unit = 0.1,
     redo: Unit = 0.05,
-    most: Unit = 0.5,
-    length_cost: NonNegative = 0.001,
-    time_cost: NonNegative = 0.01,
-    cap: Positive = 4.0,
     weight: NonNegative = 1.0,
+    **costs: Any,
 ) -> Recipe:
     """Weighted imitation of the policy's own proofs and of conjectures that are hard to prove.
 
@@ -319,16 +311,13 @@ def stp(
       hard: success below which a conjecture is imitated (θ).
       margin: statements with success above θ + margin are easy.
       redo: chance that an easy statement is proved again.
-      most: success up to which proofs are imitated.
-      length_cost, time_cost: per character, and per second of checking.
-      cap: of a conjecture's weight (k).
       weight: of the imitation.
     """
     return Recipe(
         objective=objective_of_terms([imitate(weight, factor=by_reward)]),
         experience=experience(
             prove_hard_ones(hard + margin, redo),
-            stages=[imitate_proofs(hard, margin, most, length_cost, time_cost, cap)],
+            stages=[imitate_proofs(hard, margin, **costs)],
         ),
     )
 

@@ -16,14 +16,13 @@ batches are split over devices. Without prompts in the band it is dynamic sampli
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Batch, Stage, concatenate, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import (
     REQUEST,
@@ -38,18 +37,11 @@ from rlvr_jax.experience.stages.problems.written import (
     read_problems,
     with_request,
 )
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import (
-    AtLeastOne,
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-    Unit,
-)
+from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, Count, Epsilon, Unit
 from rlvr_jax.types.parts import part
+from rlvr_jax.types.passing import arguments_of
 
 SOLVE_WRITTEN = 2
 """The cell of responses to problems that were written in the step."""
@@ -82,11 +74,12 @@ def synthesize_problems(
     prompts, 1 written problems, 2 responses to these.
 
     Args:
-      low, high: pass rates of prompts of sources.
+      low, high: pass rates of prompts that are varied.
       written_low, written_high: pass rates of written problems that earn 1.
-      sources: of a step at most, chosen at random.
-      most: rows of the result at most, as a multiple of the rows before. Whole groups are left out
-        from the end; the order above is ours.
+      sources: correct responses of a step from which problems are written, at most; chosen at
+        random.
+      most: rows of an update at most, as a multiple of prompts × samples. Whole groups are left
+        out from the end; the order above is ours.
     Reads: outcome, the responses' texts. Writes: cell. Metrics: sources, written_problems (read),
       written_share (fraction of the texts that earn 1), written_rate (mean pass rate of written
       problems), kept_prompts, kept_written, kept_solved (groups).
@@ -165,31 +158,16 @@ def _first_rows(batch: Batch, room: int) -> Batch:
     return batch if ends[-1] <= room else kept_groups(batch, ends <= room)
 
 
+@arguments_of(
+    synthesize_problems, low=0.125, high=0.5, written_low=0.125, written_high=0.625, sources=64
+)
 def svs(
-    low: Unit = 0.125,
-    high: Unit = 0.5,
-    written_low: Unit = 0.125,
-    written_high: Unit = 0.625,
-    sources: Count = 64,
-    most: AtLeastOne = 4.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **problems: Any
 ) -> Recipe:
-    """GRPO on prompts, on problems that the policy writes from its responses, and on writing them.
-
-    Args:
-      low, high: pass rates of prompts that are varied.
-      written_low, written_high: pass rates of written problems that earn 1.
-      sources: correct responses of a step from which problems are written, at most.
-      most: rows of an update at most, as a multiple of prompts × samples.
-    """
-    stage = synthesize_problems(low, high, written_low, written_high, sources, most)
+    """GRPO on prompts, on problems that the policy writes from responses, and on writing them."""
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
-        experience=experience(stages=[stage]),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        experience=experience(stages=[synthesize_problems(**problems)]),
     )
 
 

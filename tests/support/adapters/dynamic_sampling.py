@@ -25,7 +25,7 @@ def outputs(case, hyper):
     rates = [group_means(case, soft) for soft in (False, True)]
     history = no_history(len(rates[0]), prior=hyper["prior"], dtype=np.float64)
     for step, told in enumerate(rates):
-        history = visited(history, step, np.arange(len(told)), told, hyper["ema"])
+        history = visited(history, step, enumerate(told), hyper["ema"])
     by_group = {
         "history": history.mean,
         "prob_hard_first": mixed(hard_first(history.mean), hyper["explore"]),

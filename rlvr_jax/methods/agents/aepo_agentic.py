@@ -16,6 +16,11 @@ entropies of turns, as in `aepo_rollout`. With `sensitivity` a probe sets the nu
 which the published scripts have switched off. l counts all forks of a prompt. One published version
 of the code sets l to 0 where other prompts of the batch forked and this one did not; the paper
 counts forks in a row.
+
+Reports: Qwen3-14B on 1k samples, pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0, above ARPO and
+GRPO, with a steadier entropy
+Traps: the cap changes gradients and not the loss, so its curve shows nothing; below -5 deviations
+of entropy an advantage turns its sign; one other port keeps the gradient on sure tokens alone
 """
 
 import jax
@@ -24,14 +29,11 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import branch_turns, experience
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives.advantages.group_relative import group_normalized
-from rlvr_jax.objectives.algebra.core import objective
-from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.objectives.statistics.masked import masked_min
+from rlvr_jax.objectives import Surrogate, Transform, group_normalized, masked_min, objective
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, ppo_clip
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -42,8 +44,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
@@ -141,19 +141,4 @@ def aepo_agentic(
     )
 
 
-METHOD = Method(
-    aepo_agentic,
-    "Agentic Entropy-Balanced Policy Optimization",
-    "https://arxiv.org/abs/2510.14545",
-    changes="sampling, advantage, surrogate",
-    gradient="stopped",
-    reports=(
-        "Qwen3-14B on 1k samples, pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0, above ARPO and "
-        "GRPO, with a steadier entropy"
-    ),
-    traps=(
-        "the cap changes gradients and not the loss, so its curve shows nothing; below -5 "
-        "deviations of entropy an advantage turns its sign; one other port keeps the gradient on "
-        "sure tokens alone"
-    ),
-)
+METHOD = Method(aepo_agentic, changes="sampling, advantage, surrogate", gradient="stopped")

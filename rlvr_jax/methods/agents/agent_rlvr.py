@@ -13,18 +13,21 @@ scored, β and the test of leaks are ours: guidance with eight consecutive words
 not used. The paper's reward model, which chooses among responses, is the ratio of the trained to
 the initial policy (`experiments.evaluate --scorer implicit_prm`). Sums over thousands of tokens
 saturate σ.
+
+Left out: a teacher that writes guidance during the run; tasks of repositories with tests
+Reports: Qwen-2.5-72B-Instruct on SWE-bench Verified: pass@1 9.4 to 22.4 %, 27.8 % where a reward
+model chooses
+Traps: a task with no success, or with no failure, gives no pair, and without pairs the loss is 0;
+sums over thousands of tokens saturate σ; guidance that quotes the solution is not used
 """
 
-from rlvr_jax.experience import PLAIN, all_wrong, experience, redraw, turns
-from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience import PLAIN, Shown, View, all_wrong, experience, redraw, turns
 from rlvr_jax.experience.views import with_note
-from rlvr_jax.objectives import implicit_reward_loss
-from rlvr_jax.objectives.compositions import objective_of_terms
+from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import leaks
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import Count, NonNegativeInt, Positive, ReplyTokens
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"hints"})
@@ -74,20 +77,4 @@ def agent_rlvr(
     )
 
 
-METHOD = Method(
-    agent_rlvr,
-    "Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards",
-    "",
-    changes="surrogate, guidance, sampling",
-    evidence="reconstruction",
-    left_out="a teacher that writes guidance during the run; tasks of repositories with tests",
-    reports=(
-        "Qwen-2.5-72B-Instruct on SWE-bench Verified: pass@1 9.4 to 22.4 %, 27.8 % where a reward "
-        "model chooses"
-    ),
-    traps=(
-        "a task with no success, or with no failure, gives no pair, and without pairs the loss is "
-        "0; sums over thousands of tokens saturate σ; guidance that quotes the solution is not "
-        "used"
-    ),
-)
+METHOD = Method(agent_rlvr, changes="surrogate, guidance, sampling", evidence="reconstruction")

@@ -14,21 +14,25 @@ With `tools` a response is written in turns and is one row, whose context is rea
 the authors' becomes several rows where a page is truncated after the turn that read it. With
 `staleness` (η) responses continue under newer weights for that many steps (`queued`); responses in
 turns cannot, as they are written in one step. The reward, F1 times form, is left to the task.
+
+Left out: the reward of F1 and form; pages that are truncated after the turn that read them; turns
+that continue under newer weights
+Reports: QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40
+tool calls and 150k tokens
+Traps: without the normalization over tokens the bias would push every token down; tokens above the
+cap are dropped, not truncated, and stay in the denominator; long rows weigh more in mean and std
 """
 
 import jax.numpy as jnp
 
 from rlvr_jax.experience import all_wrong, experience, queued, refill
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives import standardize_advantage
-from rlvr_jax.objectives.advantages.group_relative import advantage_of_rewards
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Transform, advantage_of_rewards, masked_mean, standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation
-from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
 from rlvr_jax.objectives.transforms.corrections import SAMPLED, check_band
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -38,7 +42,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -115,8 +118,8 @@ def asearcher(
     draw = queued(staleness) if staleness else draw
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=scaled_centered(scale, bias, limit),
             transforms=[standardize_advantage(epsilon, ddof=0), band_importance(0.0, cap)],
         ),
@@ -130,15 +133,4 @@ METHOD = Method(
     "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
     "https://arxiv.org/abs/2508.07976",
     changes="sampling, selection, advantage, weight",
-    left_out="the reward of F1 and form; pages that are truncated after the turn that read them;"
-    " turns that continue under newer weights",
-    reports=(
-        "QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40 "
-        "tool calls and 150k tokens"
-    ),
-    traps=(
-        "without the normalization over tokens the bias would push every token down; tokens above "
-        "the cap are dropped, not truncated, and stay in the denominator; long rows weigh more in "
-        "mean and std"
-    ),
 )

@@ -11,6 +11,11 @@ https://github.com/bytedance/FTRL
 Training is on single turns from stored states. n, s and the reward of a turn without calls are
 rewards of the task (`columns`); `counted_calls` gives n and s. Several correct calls in a turn earn
 more than 1. The building of environments is not part of it.
+
+Left out: the building of environments
+Reports: better use of tools at several model sizes, general abilities kept (abstract, no numbers)
+Traps: its F1 is of s/n and s, not of a true recall: two correct calls in a turn earn 1.33; the
+final answer too early earns 1 / (1 + u); the task must have the three rewards of `columns`
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +23,9 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean
-from rlvr_jax.objectives import entropy_bonus, group_normalized, kl_penalty
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.experience import Shaping, experience, judged_mean, shape
+from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -31,7 +34,6 @@ from rlvr_jax.types.hyperparameters import (
     KLCoefficient,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
 
@@ -109,29 +111,9 @@ def automated_tool_envs(
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            regularizers=terms,
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=terms),
         experience=experience(stages=[shape(useful_calls(*columns, score=score))]),
     )
 
 
-METHOD = Method(
-    automated_tool_envs,
-    "Feedback-Driven Tool-Use Improvements in Large Language Models via Automated Build"
-    " Environments",
-    "https://github.com/bytedance/FTRL",
-    changes="reward",
-    left_out="the building of environments",
-    reports=(
-        "better use of tools at several model sizes, general abilities kept (abstract, no numbers)"
-    ),
-    traps=(
-        "its F1 is of s/n and s, not of a true recall: two correct calls in a turn earn 1.33; the "
-        "final answer too early earns 1 / (1 + u); the task must have the three rewards of "
-        "`columns`"
-    ),
-)
+METHOD = Method(automated_tool_envs, changes="reward")

@@ -15,23 +15,23 @@ their quality is not. With tools the penalty is the fraction of replies that hav
 responses are sampled with a probability that falls with the penalty; the code takes the lowest.
 Without tools the penalty is the sum of missed rewards of the task other than the outcome
 (`missed_rewards`).
+
+Reports: Qwen3-14B base, 510 steps: AIME24 80.6, AIME25 69.8
+Traps: without tools and rewards beside the outcome all penalties tie, and the first correct rows
+are selected; a program that prints the word counts as failed; half of the sampled rows are
+discarded; the released code fails on odd targets
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience import Batch, Stage, experience, select_rows, uniform
 from rlvr_jax.experience.grades import component_rewards
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.choices.groups import uniform
-from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -40,7 +40,6 @@ from rlvr_jax.types.hyperparameters import (
     Epsilon,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 Penalty = Callable[[Batch, Task], np.ndarray]
 """(batch, task) -> [B], at least 0: how untidy a response is."""
@@ -188,25 +187,9 @@ def grpo_roc(
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
     stage = select_cleanest(drawn, penalty, least_wrong, least_right)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            dual_clip=dual,
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual),
         experience=experience(draw=draw, stages=[stage]),
     )
 
 
-METHOD = Method(
-    grpo_roc,
-    "rStar2-Agent: Agentic Reasoning Technical Report",
-    "https://github.com/microsoft/rStar",
-    changes="selection, sampling",
-    reports="Qwen3-14B base, 510 steps: AIME24 80.6, AIME25 69.8",
-    traps=(
-        "without tools and rewards beside the outcome all penalties tie, and the first correct "
-        "rows are selected; a program that prints the word counts as failed; half of the sampled "
-        "rows are discarded; the released code fails on odd targets"
-    ),
-)
+METHOD = Method(grpo_roc, changes="selection, sampling")

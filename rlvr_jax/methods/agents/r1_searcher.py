@@ -12,12 +12,15 @@ https://github.com/RUCAIBox/R1-Searcher
 Documents are read and not trained. Their mask is made when they are inserted, where the authors
 look for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A
 response ends if it writes 512 tokens without a query or an end.
+
+Reports: RL alone, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique
+Traps: stage 1 comes first, in a separate run; while forms are broken the -2 outweighs F1; the
+paper's stage 1 pays no answer, its code does; top_p 0.95 is not corrected for
 """
 
 from typing import Literal
 
-from rlvr_jax.experience import experience, grade_also, shape, turns
-from rlvr_jax.experience.rewards.composition import column
+from rlvr_jax.experience import column, experience, grade_also, shape, turns
 from rlvr_jax.methods.baselines.reinforce_plus_plus import reinforce_plus_plus
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
@@ -85,16 +88,4 @@ def r1_searcher(
     )
 
 
-METHOD = Method(
-    r1_searcher,
-    "R1-Searcher: Incentivizing the Search Capability in LLMs via Reinforcement Learning",
-    "https://github.com/RUCAIBox/R1-Searcher",
-    changes="sampling, reward, advantage",
-    reports=(
-        "RL alone, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique"
-    ),
-    traps=(
-        "stage 1 comes first, in a separate run; while forms are broken the -2 outweighs F1; "
-        "the paper's stage 1 pays no answer, its code does; top_p 0.95 is not corrected for"
-    ),
-)
+METHOD = Method(r1_searcher, changes="sampling, reward, advantage")

@@ -11,18 +11,21 @@ The running maximum is the form that runs in the released code; the moving avera
 commented out there. The claimed fraction is a reward of the task (`column`), in the paper of a
 reflection that the policy writes after the episode. Lessons that are shown to half of each group
 are not part of this. With `tools`, or the task's environment, a response is an episode of turns.
+
+Left out: the reflection after an episode; the memory of lessons
+Reports: over GRPO: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9 points
+Traps: the fraction is the response's own claim, so self-praise pays on prompts that stay unsolved;
+groups without a success learn only from it; the moving average and centring in the code's comments
+do not run
 """
 
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
+from rlvr_jax.experience import Shaping, experience, judged_mean, judged_rows, shape
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives import group_normalized
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_mean
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import clipped_objective, group_mean
+from rlvr_jax.types import Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -31,7 +34,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -93,25 +95,10 @@ def retroagent(
     draw = tools.draw() if tools else None
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
+            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
         ),
         experience=experience(draw=draw, stages=[shape(beyond_best(column, coefficient))]),
     )
 
 
-METHOD = Method(
-    retroagent,
-    "RetroAgent: From Solving to Evolving via Retrospective Dual Intrinsic Feedback",
-    "https://github.com/zhangxy-2019/RetroAgent",
-    changes="sampling, reward",
-    left_out="the reflection after an episode; the memory of lessons",
-    reports="over GRPO: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9 points",
-    traps=(
-        "the fraction is the response's own claim, so self-praise pays on prompts that stay "
-        "unsolved; groups without a success learn only from it; the moving average and centring "
-        "in the code's comments do not run"
-    ),
-)
+METHOD = Method(retroagent, changes="sampling, reward")

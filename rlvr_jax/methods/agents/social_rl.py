@@ -15,21 +15,23 @@ token. Advantages are whitened over tokens.
 Constants are those of the released code, whose turns are single actions. Its paper has β γ Σ
 γ^{n-m} A_m in place of the mean. The language-model paper replaces the critic by a mean over
 parallel games, for which we have `leave_one_out()`; its exact form was not found.
+
+Left out: players of different weights; rewards for listening and speaking
+Reports: higher joint payoff and no exploitation by greedy agents in social dilemmas
+(Trust-and-Split)
+Traps: products of whitened advantages have heavy tails; with rewards summed over players it is
+cooperation by decree; the released form takes a mean over past turns, its paper a discounted sum
 """
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import experience, turns
-from rlvr_jax.objectives.advantages.critics import critic_of
-from rlvr_jax.objectives.advantages.returns import generalized_advantages
-from rlvr_jax.objectives.advantages.whitening import whitened
-from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives import Transform, critic_of, generalized_advantages, group_rank, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, step_mean, step_sum
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -39,8 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     ReplyTokens,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 @part(writes={"advantage"})
@@ -165,9 +165,7 @@ def social_rl(
     estimator = generalized_turn_advantage(discount, trace_decay)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=aligned_with_partner(whitened(estimator), weight),
+            clip_low, clip_high, advantage=aligned_with_partner(whitened(estimator), weight)
         ),
         experience=experience(draw=turns(limit=max_turns, reply_tokens=reply_tokens)),
         critic=critic_of(estimator, value_clip, turn_values),
@@ -176,19 +174,7 @@ def social_rl(
 
 METHOD = Method(
     social_rl,
-    "Learning Robust Social Strategies with Large Language Models",
-    "https://github.com/jduquevan/advantage-alignment",
     changes="sampling, advantage",
     baseline="other",
     evidence="reconstruction",
-    left_out="players of different weights; rewards for listening and speaking",
-    reports=(
-        "higher joint payoff and no exploitation by greedy agents in social dilemmas "
-        "(Trust-and-Split)"
-    ),
-    traps=(
-        "products of whitened advantages have heavy tails; with rewards summed over players it is "
-        "cooperation by decree; the released form takes a mean over past turns, its paper a "
-        "discounted sum"
-    ),
 )

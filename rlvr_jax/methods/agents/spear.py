@@ -16,6 +16,11 @@ sampling time; where there are calls, only rows with a call. Calls are a reward 
 
 In the authors' branch for mathematics the thresholds for replayed tokens are commented out. Their
 loop over small batches replays the last new one; their sum is not divided by the rows.
+
+Left out: filters of unreadable answers and of groups of little spread
+Reports: above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no number)
+Traps: replay counts nothing at step 0 and in full at 300, the bonus ends at 200: set both for short
+runs; stored rows wait for 48 above the median; the maths branch never reads its replay thresholds
 """
 
 import math
@@ -26,14 +31,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience import Batch, Stage, experience, replies_read, shape, signed_outcome
 from rlvr_jax.experience.grades import component_rewards
-from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.rewards.composition import Part, bounded, total
-from rlvr_jax.experience.rewards.outcomes import signed_outcome
 from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, shaping
-from rlvr_jax.experience.rewards.tool_calls import replies_read
 from rlvr_jax.experience.store import (
     Store,
     empty_store,
@@ -50,7 +51,7 @@ from rlvr_jax.objectives.algebra.parts import Aggregation, Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.surrogates.aggregations import at_least_one, rollouts_with_tokens
 from rlvr_jax.tasks.base import Grade, Task
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -59,7 +60,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Share,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part
@@ -359,8 +359,8 @@ def spear(
     }
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=group_centered(),
             transforms=[
                 by_stored(
@@ -388,20 +388,4 @@ def spear(
     )
 
 
-METHOD = Method(
-    spear,
-    "Learn the Ropes, Then Trust the Wins: Self-imitation with Progressive Exploration for Agentic"
-    " Reinforcement Learning",
-    "https://github.com/TencentYoutuResearch/SPEAR",
-    changes="sampling, reward, weight, selection",
-    random=True,
-    left_out="filters of unreadable answers and of groups of little spread",
-    reports=(
-        "above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no number)"
-    ),
-    traps=(
-        "replay counts nothing at step 0 and in full at 300, the bonus ends at 200: set both for "
-        "short runs; stored rows wait for 48 above the median; the maths branch never reads its "
-        "replay thresholds"
-    ),
-)
+METHOD = Method(spear, changes="sampling, reward, weight, selection", random=True)

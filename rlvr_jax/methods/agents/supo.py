@@ -15,6 +15,13 @@ Each segment is trained in its own context; the instruction, the copied summary 
 tools have no loss. With `tools` a response is written in turns, as in the paper: the length of a
 segment is compared with L after each turn, and the episode of the tools continues from one segment
 to the next.
+
+Reports: over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context; more summaries
+at test time help further
+Traps: responses that end within half the budget are never summarized, and it is GRPO; a mean over
+segments would favour responses of many summaries; responses that use up theirs leave the loss, not
+the group; without tools a response is one text, and with them a call that was not closed when its
+segment ended is lost
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Actor, Draw, Turn, experience, turns
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
@@ -36,16 +43,11 @@ from rlvr_jax.experience.draws.trees.turn_pieces import (
     answer_turns,
     draw_turn,
 )
-from rlvr_jax.experience.draws.turns import turns
-from rlvr_jax.experience.parts import Actor, Draw, Turn
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives import trace_normalized
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, trace_normalized
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools.environment import Environment
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -54,7 +56,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     ReplyTokens,
 )
-from rlvr_jax.types.parts import part
 
 SEGMENT = 1 << 20
 """Offset of a segment's sample numbers; a prompt has fewer samples."""
@@ -360,29 +361,10 @@ def supo(
     draw = tools.draw(summarized_turns, **lengths) if tools else summaries(**lengths)
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=trace_normalized(epsilon),
-            transforms=[drop_truncated()],
+            clip_low, clip_high, advantage=trace_normalized(epsilon), transforms=[drop_truncated()]
         ),
         experience=experience(draw=draw),
     )
 
 
-METHOD = Method(
-    supo,
-    "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
-    "https://arxiv.org/abs/2510.06727",
-    changes="sampling, advantage, mask",
-    evidence="reconstruction",
-    reports=(
-        "over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context; more "
-        "summaries at test time help further"
-    ),
-    traps=(
-        "responses that end within half the budget are never summarized, and it is GRPO; a mean "
-        "over segments would favour responses of many summaries; responses that use up theirs "
-        "leave the loss, not the group; without tools a response is one text, and with them a call "
-        "that was not closed when its segment ended is lost"
-    ),
-)
+METHOD = Method(supo, changes="sampling, advantage, mask", evidence="reconstruction")

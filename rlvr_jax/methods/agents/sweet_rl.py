@@ -12,30 +12,27 @@ from the prompt by the current weights, where the authors collect them once; cri
 read them after the prompt and its correct answer. S is that of the authors' code; the paper's is
 the sum over the turns of A_n (`score=turn_sum_score`). β is the authors'. The second step is
 `sweet_rl_policy`.
+
+Left out: the policy, which `sweet_rl_policy` trains
+Reports: ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as
+GPT-4o
+Traps: it trains the critic, which sees the answer, not a policy to use; groups of equal rewards
+give no pair; the code's mean lets long turns weigh more, and its sum mode indexes wrongly
 """
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, View, experience
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.experience.views import with_reference
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.objectives.regularizers.turn_preferences import (
-    Score,
-    best_against_rest,
-    token_mean_score,
-)
+from rlvr_jax.objectives import Score, best_against_rest, objective_of_terms, token_mean_score
 from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Rollouts, part
 from rlvr_jax.types.hyperparameters import (
     Positive,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 
 def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
@@ -84,19 +81,4 @@ def sweet_rl(
     )
 
 
-METHOD = Method(
-    sweet_rl,
-    "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
-    "https://github.com/facebookresearch/sweet_rl",
-    changes="sampling, guidance, surrogate",
-    left_out="the policy, which `sweet_rl_policy` trains",
-    reports=(
-        "ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as "
-        "GPT-4o"
-    ),
-    traps=(
-        "it trains the critic, which sees the answer, not a policy to use; groups of equal "
-        "rewards give no pair; the code's mean lets long turns weigh more, and its sum mode "
-        "indexes wrongly"
-    ),
-)
+METHOD = Method(sweet_rl, changes="sampling, guidance, surrogate")

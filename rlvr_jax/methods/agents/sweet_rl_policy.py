@@ -11,6 +11,12 @@ S is the mean log ratio of policy and reference over the turn's tokens, without 
 prompt. The critic is the policy folder of a `sweet_rl` run; with "start" it prefers nothing. One
 turn of each group is sampled again in a step, by the current policy; the authors sample all turns
 once.
+
+Reports: ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as
+GPT-4o
+Traps: with the default critic, the initial policy, all turns score alike and pairs carry no
+information: train `sweet_rl` first; each group samples 16 more rows for one turn; a mean over
+tokens keeps the loss almost linear
 """
 
 from dataclasses import replace
@@ -18,23 +24,17 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import View
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage
+from rlvr_jax.experience import Actor, Batch, Stage, View, experience
 from rlvr_jax.experience.views import with_reference
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives.compositions import objective_of_terms
-from rlvr_jax.objectives.regularizers.imitation import imitate
-from rlvr_jax.objectives.regularizers.turn_preferences import best_against_rest
-from rlvr_jax.types import Method, Recipe, Rollouts
+from rlvr_jax.objectives import best_against_rest, imitate, objective_of_terms
+from rlvr_jax.types import Method, Recipe, Rollouts, part
 from rlvr_jax.types.hyperparameters import (
     AtLeastTwo,
     Count,
     NonNegative,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(by_row=True, counts=True)
@@ -171,18 +171,4 @@ def sweet_rl_policy(
     )
 
 
-METHOD = Method(
-    sweet_rl_policy,
-    "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
-    "https://github.com/facebookresearch/sweet_rl",
-    changes="sampling, selection, surrogate",
-    reports=(
-        "ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as "
-        "GPT-4o"
-    ),
-    traps=(
-        "with the default critic, the initial policy, all turns score alike and pairs carry no "
-        "information: train `sweet_rl` first; each group samples 16 more rows for one turn; a mean "
-        "over tokens keeps the loss almost linear"
-    ),
-)
+METHOD = Method(sweet_rl_policy, changes="sampling, selection, surrogate")

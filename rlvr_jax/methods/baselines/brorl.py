@@ -13,6 +13,12 @@ leaves fewer unsampled. In practice fewer groups are all correct or all incorrec
 
 The paper continues ProRL: GRPO with DAPO's decoupled clip, dynamic sampling, and a KL to a renewed
 reference. Its constants were not read: the clip and the rounds are DAPO's.
+
+Left out: the KL to a renewed reference of the run that it goes on from
+Reports: a 1.5B model that stopped improving after 3000 steps of ProRL improves again at N = 512;
+more of the prompts are useful
+Traps: sets no group size: with a usual size it is only DAPO's filter and clip; its theorem has a
+factor 1/N, so it gives the sign of a step and not its size
 """
 
 from rlvr_jax.experience import experience, refill, uniform
@@ -38,17 +44,6 @@ def brorl(
 
 METHOD = Method(
     brorl,
-    "BroRL: Scaling Reinforcement Learning via Broadened Exploration",
-    "https://arxiv.org/abs/2510.01180",
     changes="sampling, selection, surrogate, aggregation",
     evidence="reconstruction",
-    left_out="the KL to a renewed reference of the run that it goes on from",
-    reports=(
-        "a 1.5B model that stopped improving after 3000 steps of ProRL improves again at N = 512; "
-        "more of the prompts are useful"
-    ),
-    traps=(
-        "sets no group size: with a usual size it is only DAPO's filter and clip; its theorem has "
-        "a factor 1/N, so it gives the sign of a step and not its size"
-    ),
 )

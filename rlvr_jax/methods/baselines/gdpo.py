@@ -13,6 +13,13 @@ authors also center in the batch step. That only adds rounding, because each a_k
 group. This is the form of their TRL code; their verl code uses 1e-6 and whitens over tokens. A
 reward of NaN does not apply and is left out of its group; the authors take it as 0. The clip of 0.2
 is GRPO's. The paper also conditions easy rewards on hard ones.
+
+Left out: rewards that count only if another one is earned
+Reports: tool calls (Qwen2.5-1.5B-Instruct), maths and code: above GRPO throughout; format is
+learned where GRPO's stalls
+Traps: a reward of tiny spread is amplified to full size, a constant one loses its weight; with one
+reward it is GRPO scaled over the batch; verl's form whitens over tokens, so long responses weigh
+more
 """
 
 from collections.abc import Sequence
@@ -95,21 +102,4 @@ def gdpo(
     return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
-METHOD = Method(
-    gdpo,
-    "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL"
-    " Optimization",
-    "https://github.com/NVlabs/GDPO",
-    changes="advantage",
-    baseline="signal",
-    left_out="rewards that count only if another one is earned",
-    reports=(
-        "tool calls (Qwen2.5-1.5B-Instruct), maths and code: above GRPO throughout; format is "
-        "learned where GRPO's stalls"
-    ),
-    traps=(
-        "a reward of tiny spread is amplified to full size, a constant one loses its weight; with "
-        "one reward it is GRPO scaled over the batch; verl's form whitens over tokens, so long "
-        "responses weigh more"
-    ),
-)
+METHOD = Method(gdpo, changes="advantage", baseline="signal")

@@ -10,6 +10,12 @@ v is the fraction of the rollouts with tokens that are in groups with rewards th
 is effectively over those. F is 1; the group's deviation in its place gives GRPO's advantage. verl
 has another factor, α = B / max(m, 1) with m the rollouts of non-zero reward. There is no ratio, so
 the method must stay on-policy.
+
+Left out: drawing more prompts while the share of informative rollouts is below a threshold
+Reports: Qwen2.5-Math-7B, mean of five maths sets: 43.9 plain, 45.3 over the deviation, 47.8
+rescaled, 48.3 with resampling
+Traps: no ratio, so one update per batch; verl rescales by the rows of non-zero reward, so an
+all-correct group counts as informative; if few groups are mixed, they make the whole step
 """
 
 from rlvr_jax.objectives import Transform, masked_mean, objective, part, reinforce, relative_to
@@ -52,18 +58,4 @@ def gpg(normalizer: Positive = 1.0, epsilon: Epsilon = 1e-5) -> Recipe:
     )
 
 
-METHOD = Method(
-    gpg,
-    "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
-    "https://github.com/AMAP-ML/GPG",
-    changes="advantage, surrogate",
-    left_out="drawing more prompts while the share of informative rollouts is below a threshold",
-    reports=(
-        "Qwen2.5-Math-7B, mean of five maths sets: 43.9 plain, 45.3 over the deviation, 47.8 "
-        "rescaled, 48.3 with resampling"
-    ),
-    traps=(
-        "no ratio, so one update per batch; verl rescales by the rows of non-zero reward, so an "
-        "all-correct group counts as informative; if few groups are mixed, they make the whole step"
-    ),
-)
+METHOD = Method(gpg, changes="advantage, surrogate")

@@ -10,6 +10,12 @@ that of the raw rewards, as in ROLL's `reward_norm` and in TRL. An older form of
 the centered rewards, which is smaller. Clip and ε are ROLL's. ROLL's page also lists whitening, a
 dual clip and a KL among its PPO settings, which contradicts "only two tricks"; we follow the text.
 TRL adds 1e-4 to the deviation.
+
+Left out: the sampler of its page: temperature 0.99, top-p 0.99, top-k 100
+Reports: Qwen3-4B and 8B base on six maths benchmarks: steadily above GRPO and DAPO, which collapse
+or stall there (abstract)
+Traps: the deviation is that of all sampled rewards, not of a minibatch or a device; an older ROLL
+uses that of centered rewards, whose advantages are larger; TRL adds 1e-4
 """
 
 from rlvr_jax.objectives import batch_std, clipped_objective, group_mean, relative_to
@@ -23,18 +29,4 @@ def lite_ppo(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilo
     return Recipe(clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
-METHOD = Method(
-    lite_ppo,
-    "Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
-    "https://github.com/alibaba/ROLL",
-    changes="advantage, aggregation",
-    left_out="the sampler of its page: temperature 0.99, top-p 0.99, top-k 100",
-    reports=(
-        "Qwen3-4B and 8B base on six maths benchmarks: steadily above GRPO and DAPO, which "
-        "collapse or stall there (abstract)"
-    ),
-    traps=(
-        "the deviation is that of all sampled rewards, not of a minibatch or a device; an older "
-        "ROLL uses that of centered rewards, whose advantages are larger; TRL adds 1e-4"
-    ),
-)
+METHOD = Method(lite_ppo, changes="advantage, aggregation")

@@ -10,6 +10,11 @@ With M = 1 an all-incorrect group of 0/1 rewards has A = -1/√(N + 1). Groups i
 is R_max are dropped. The clip is narrower below, because negative advantages now dominate. An
 incorrect group of one has A < 0 by the formula; the authors' code assigns it its reward. They drop
 groups before a batch is split into updates; we drop them within each update.
+
+Reports: Qwen2.5-Math-7B: above PPO, GRPO, DAPO and PSR-NSR in the area under pass@k on MATH500, AMC
+and AIME25
+Traps: shaped rewards above `max_reward` change its sign; the push on an all-incorrect group depends
+only on its size and fades in large groups; mixed groups have lower advantages than in GRPO
 """
 
 from rlvr_jax.objectives import group_all_equal, has_tokens, mean_with_virtual, std_with_virtual
@@ -59,19 +64,4 @@ def ngrpo(
     return Recipe(objective)
 
 
-METHOD = Method(
-    ngrpo,
-    "NGRPO: Negative-enhanced Group Relative Policy Optimization",
-    "https://github.com/nangongrui-ngr/NGRPO",
-    changes="advantage, surrogate, mask",
-    baseline="other",
-    reports=(
-        "Qwen2.5-Math-7B: above PPO, GRPO, DAPO and PSR-NSR in the area under pass@k on MATH500, "
-        "AMC and AIME25"
-    ),
-    traps=(
-        "shaped rewards above `max_reward` change its sign; the push on an all-incorrect group "
-        "depends only on its size and fades in large groups; mixed groups have lower advantages "
-        "than in GRPO"
-    ),
-)
+METHOD = Method(ngrpo, changes="advantage, surrogate, mask", baseline="other")

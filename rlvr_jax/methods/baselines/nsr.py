@@ -12,6 +12,11 @@ than 0 and 1 are dropped; the authors' W-REINFORCE trains them with their reward
 weigh two separate means in the loss; that is off by default and not built here. It drops rollouts
 before a batch is split, so that there are fewer updates; here each update drops its own. On old
 rollouts an incorrect response of large ρ pushes without bound: `dual_clip` bounds it.
+
+Reports: Qwen2.5-Math-7B on MATH: pass@1 63.2 to 75.7, pass@256 96.9 as before; trained only on
+correct responses 91.2
+Traps: groups of equal rewards train, because there is no baseline; outcomes between 0 and 1 are
+dropped; on old rollouts incorrect responses are unbounded without a dual clip
 """
 
 import jax.numpy as jnp
@@ -48,7 +53,6 @@ def drop_neutral_rollouts() -> Transform:
     """
 
     def apply(signals, context, state):
-        del context
         kept = jnp.any(signals.mask & (signals.advantage != 0), axis=1)
         share = masked_mean(~kept, has_tokens(signals.mask)).astype(signals.weight.dtype)
         signals = replace(signals, mask=signals.mask & kept[:, None])
@@ -78,19 +82,4 @@ def nsr(
     return Recipe(objective)
 
 
-METHOD = Method(
-    nsr,
-    "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
-    "https://github.com/TianHongZXY/RLVR-Decomposed",
-    changes="advantage, mask",
-    baseline="other",
-    rewards="binary",
-    reports=(
-        "Qwen2.5-Math-7B on MATH: pass@1 63.2 to 75.7, pass@256 96.9 as before; trained only on "
-        "correct responses 91.2"
-    ),
-    traps=(
-        "groups of equal rewards train, because there is no baseline; outcomes between 0 and 1 are "
-        "dropped; on old rollouts incorrect responses are unbounded without a dual clip"
-    ),
-)
+METHOD = Method(nsr, changes="advantage, mask", baseline="other", rewards="binary")

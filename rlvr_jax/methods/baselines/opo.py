@@ -10,6 +10,10 @@ The baseline of least variance weighs rewards by the squared norm of the score, 
 grow like the length. The advantages of a group sum to 0 over its tokens. The method has no
 constants: no clip (one update per batch), no KL, no entropy bonus. verl configures the aggregation;
 the token mean is its default. A group of one has advantage 0; verl assigns it its reward.
+
+Reports: R1-Distill-Qwen-7B, maths: better pass@k, less shift and more entropy than GRPO (no number)
+Traps: it has no clip: several updates on a batch break its premise; with responses of equal length
+it has Dr. GRPO's advantage; verl gives a group of one its reward, here 0
 """
 
 from rlvr_jax.objectives import Transform, group_deviation, masked_count, objective, part, reinforce
@@ -35,17 +39,4 @@ def opo() -> Recipe:
     return Recipe(objective(advantage=advantage, surrogate=reinforce(), aggregation=token_mean()))
 
 
-METHOD = Method(
-    opo,
-    "On-Policy RL with Optimal Reward Baseline",
-    "https://github.com/volcengine/verl",
-    changes="advantage, surrogate",
-    reports=(
-        "R1-Distill-Qwen-7B, maths: better pass@k, less shift and more entropy than GRPO (no "
-        "number)"
-    ),
-    traps=(
-        "it has no clip: several updates on a batch break its premise; with responses of equal "
-        "length it has Dr. GRPO's advantage; verl gives a group of one its reward, here 0"
-    ),
-)
+METHOD = Method(opo, changes="advantage, surrogate")

@@ -13,6 +13,11 @@ the root, and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=
 `ppo_clip(…, dual=3)`. A KL in the reward is `generalized_advantage(kl_coefficient=…)`. `value_loss`
 fits the critic to Â + V before whitening. Theirs makes 12 updates per update of the policy, ours
 passes `critic_epochs` times (1) over the batch.
+
+Reports: Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of that size in a tenth of
+its steps
+Traps: with γ = λ = 1 the critic is only a baseline of each token; whitening amplifies the noise of
+a batch of equal rewards
 """
 
 from rlvr_jax.objectives import clipped_objective, critic_of, generalized_advantage, whitened
@@ -43,18 +48,4 @@ def ppo(
     return Recipe(objective, critic=critic_of(estimator, value_clip, trunk=trunk))
 
 
-METHOD = Method(
-    ppo,
-    "Proximal Policy Optimization Algorithms",
-    "https://arxiv.org/abs/1707.06347",
-    changes="advantage, surrogate",
-    baseline="other",
-    reports=(
-        "Qwen2.5-32B base with γ = λ = 1 and no KL (ORZ): above R1-Zero of that size in a tenth "
-        "of its steps"
-    ),
-    traps=(
-        "with γ = λ = 1 the critic is only a baseline of each token; whitening amplifies the noise "
-        "of a batch of equal rewards"
-    ),
-)
+METHOD = Method(ppo, changes="advantage, surrogate", baseline="other")

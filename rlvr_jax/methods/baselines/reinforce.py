@@ -10,6 +10,9 @@ Williams 1992, https://doi.org/10.1007/BF00992696, as used for language models b
 The sum over a response without division by its length is the unbiased gradient of the mean reward.
 γ = 1 and the aggregation are verl's. verl has no baseline; the batch mean is ours. It contains the
 rollout's own reward, a bias of order 1/B that `rloo` does not have.
+
+Traps: nothing corrects a second update on the batch; the value of the loss has no meaning; a
+discount below 1 almost removes early tokens of long responses; verl's has no baseline
 """
 
 from rlvr_jax.objectives import batch_mean, objective, reward_to_go, surrogates
@@ -33,8 +36,4 @@ METHOD = Method(
     "https://doi.org/10.1007/BF00992696",
     changes="advantage, surrogate, aggregation",
     baseline="batch",
-    traps=(
-        "nothing corrects a second update on the batch; the value of the loss has no meaning; a "
-        "discount below 1 almost removes early tokens of long responses; verl's has no baseline"
-    ),
 )

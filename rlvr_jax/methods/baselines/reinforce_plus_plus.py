@@ -12,6 +12,11 @@ the KL moves from the reward to the loss, as β k2 with gradient. The whitening 
 with n and a floor of 1e-8; verl has n - 1 and adds 1e-8. Long rollouts weigh more in it, so a group
 of equal rewards is not quite neutral. β is OpenRLHF's 0.01; its scripts of the baseline form have
 1e-5.
+
+Reports: steadier than GRPO and faster than PPO (no number)
+Traps: a group of equal rewards gets a small push after whitening; whitening of micro-batches is
+another method; OpenRLHF and verl differ in n or n - 1; the scripts of the group form have β 1e-5,
+not 0.01
 """
 
 from rlvr_jax.objectives import clipped_objective, group_mean, kl_penalty, reward_to_go, whitened
@@ -53,16 +58,4 @@ def reinforce_plus_plus(
     return Recipe(objective)
 
 
-METHOD = Method(
-    reinforce_plus_plus,
-    "REINFORCE++: A Simple and Efficient Approach for Aligning Large Language Models",
-    "https://github.com/OpenRLHF/OpenRLHF",
-    changes="advantage, reward",
-    baseline="other",
-    reports="steadier than GRPO and faster than PPO (no number)",
-    traps=(
-        "a group of equal rewards gets a small push after whitening; whitening of micro-batches "
-        "is another method; OpenRLHF and verl differ in n or n - 1; the scripts of the group form "
-        "have β 1e-5, not 0.01"
-    ),
-)
+METHOD = Method(reinforce_plus_plus, changes="advantage, reward", baseline="other")

@@ -9,6 +9,10 @@ A is N / (N - 1) times that of `group_centered`. The baseline does not contain t
 reward, so the gradient is unbiased. This is the paper's loss, for on-policy updates. TRL clips the
 ratio of the whole response instead. The paper subtracts a KL from the reward, before the baseline;
 this recipe has none. A group of one has advantage 0, as in TRL; verl assigns it its reward.
+
+Reports: on preferences (TL;DR, HH): wins more often than PPO and DPO
+Traps: a product of ratios leaves the trust region almost at once on long responses; up to a factor
+its advantage is Dr. GRPO's
 """
 
 from rlvr_jax.objectives import Transform, objective, part, reinforce, rollout_mean_token_sum
@@ -36,9 +40,4 @@ METHOD = Method(
     "Back to Basics: Revisiting REINFORCE Style Optimization",
     "https://arxiv.org/abs/2402.14740",
     changes="advantage, surrogate, aggregation",
-    reports="on preferences (TL;DR, HH): wins more often than PPO and DPO",
-    traps=(
-        "a product of ratios leaves the trust region almost at once on long responses; up to a "
-        "factor its advantage is Dr. GRPO's"
-    ),
 )

@@ -13,14 +13,17 @@ out. A forward KL over the whole vocabulary, at the states of the policy, preser
 the reference. The released script has no KL; β is ours. Remaining groups may be all incorrect: add
 `--dynamic-sampling`. Batches shrink during training unless `rounds` fills them, and a batch of
 solved prompts teaches nothing.
+
+Reports: better pass@k on maths (abstract, no number)
+Traps: the released script sets no KL, here 0.01; remaining groups may be all incorrect; batches
+shrink as prompts are solved; a KL at the policy's states is not that of whole responses
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shuffled_epochs
-from rlvr_jax.experience.parts import Curriculum, Stage
+from rlvr_jax.experience import Curriculum, Stage, experience, shuffled_epochs
 from rlvr_jax.objectives import clipped_objective, part, statistic_penalty
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
@@ -33,7 +36,6 @@ def ask_greedily() -> Curriculum:
     """Requests one greedy response to each prompt of the curricula before it."""
 
     def propose(asks, state, turn):
-        del state, turn
         return [replace(ask, samples=1, temperature=GREEDY) for ask in asks]
 
     return Curriculum(propose)
@@ -97,14 +99,4 @@ def self_data_curation(
     )
 
 
-METHOD = Method(
-    self_data_curation,
-    "The Reasoning Boundary Paradox: How Reinforcement Learning Constrains Language Models",
-    "https://github.com/mail-research/SELF-llm-interference",
-    changes="selection, regularizer",
-    reports="better pass@k on maths (abstract, no number)",
-    traps=(
-        "the released script sets no KL, here 0.01; remaining groups may be all incorrect; batches "
-        "shrink as prompts are solved; a KL at the policy's states is not that of whole responses"
-    ),
-)
+METHOD = Method(self_data_curation, changes="selection, regularizer")

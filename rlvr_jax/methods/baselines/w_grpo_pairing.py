@@ -16,6 +16,12 @@ Advantages that are standardized per prompt (`group_normalized`) do not depend o
 the standard deviation, as here, or with statistics over the pair (`pair_normalized`), which amplify
 rare events less. A reconstruction from the abstract and a note: λ, c, the clip and the centered
 form are ours.
+
+Reports: Qwen2.5-Math-7B, one pair: AIME25 pass@8 16.8 to 22.2 over a pair by variance, AMC23
+pass@64 94.0 to 97.0, near a pool of 1209
+Traps: divided by the group's std λ changes nothing; pooled over the pair rare events count less;
+the hard prompt is said to be of AIME 2025, which is then not a test; once both prompts are solved
+nothing is trained
 """
 
 from collections.abc import Callable
@@ -24,11 +30,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import Curriculum, experience, shape
 from rlvr_jax.experience.curricula.batches import asks_for, shuffled_epochs
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import rarest_order
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import Transform, clipped_objective, group_centered, rollout_advantage
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_z_score
@@ -71,7 +76,6 @@ def rare_event_pair(most: Count, candidates: NonNegativeInt) -> Curriculum:
         return [*(replace(ask, rating=True) for ask in rated), *trained]
 
     def observe(state, turn, seen, learned):
-        del turn, learned
         if (state.pair >= 0).all():
             return state, _metrics(state)
         right, answers = state.right.copy(), state.answers.copy()
@@ -169,19 +173,4 @@ def w_grpo_pairing(
     )
 
 
-METHOD = Method(
-    w_grpo_pairing,
-    "Beyond Variance: Prompt-Efficient RLVR via Rare-Event Amplification and Bidirectional Pairing",
-    "https://arxiv.org/abs/2602.03452",
-    changes="reward, advantage, curriculum",
-    evidence="reconstruction",
-    reports=(
-        "Qwen2.5-Math-7B, one pair: AIME25 pass@8 16.8 to 22.2 over a pair by variance, AMC23 "
-        "pass@64 94.0 to 97.0, near a pool of 1209"
-    ),
-    traps=(
-        "divided by the group's std λ changes nothing; pooled over the pair rare events count "
-        "less; the hard prompt is said to be of AIME 2025, which is then not a test; once both "
-        "prompts are solved nothing is trained"
-    ),
-)
+METHOD = Method(w_grpo_pairing, changes="reward, advantage, curriculum", evidence="reconstruction")

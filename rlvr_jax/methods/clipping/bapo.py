@@ -13,6 +13,12 @@ lowers b: once the first search moves, it always runs to its end, as in the auth
 
 The defaults are those of the authors' configuration: target 1 for the quotient b. The paper states
 its target as a fraction b / (1 + b), 0.4 to 0.5, with ranges [0.6, 0.9] and [1.2, 3].
+
+Left out: the replay of stale and partial rollouts that it was made for
+Reports: BP-Math on AIME24 and AIME25: 70.8 and 62.5 at 7B, 87.1 and 80.0 at 32B; stable on replayed
+and partial rollouts
+Traps: the lower search cannot reach its target, it runs to its end; the paper's 0.4 to 0.5 is a
+fraction, here the target is a quotient; on new rollouts all ratios are 1 and bounds do nothing
 """
 
 from typing import NamedTuple
@@ -151,20 +157,4 @@ def bapo(
     return Recipe(objective)
 
 
-METHOD = Method(
-    bapo,
-    "BAPO: Stabilizing Off-Policy Reinforcement Learning for LLMs via Balanced Policy Optimization"
-    " with Adaptive Clipping",
-    "https://arxiv.org/abs/2510.18927",
-    changes="surrogate",
-    left_out="the replay of stale and partial rollouts that it was made for",
-    reports=(
-        "BP-Math on AIME24 and AIME25: 70.8 and 62.5 at 7B, 87.1 and 80.0 at 32B; stable on "
-        "replayed and partial rollouts"
-    ),
-    traps=(
-        "the lower search cannot reach its target, it runs to its end; the paper's 0.4 to 0.5 is a "
-        "fraction, here the target is a quotient; on new rollouts all ratios are 1 and bounds do "
-        "nothing"
-    ),
-)
+METHOD = Method(bapo, changes="surrogate")

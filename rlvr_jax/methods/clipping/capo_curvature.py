@@ -14,6 +14,13 @@ the k most probable tokens. Limits are those of the authors for GRPO's advantage
 δ_F = 1e-3 and δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate is their
 aggressive 1.5e-5. The prediction is that of plain gradient descent; their code can also use Adam's
 moments of the last layer.
+
+Left out: sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled
+learning rate) in the prediction, and masks of whole rollouts and batches
+Reports: Qwen2.5-Math-7B on MATH: stable at rates where GRPO collapses, under 8 % of tokens dropped;
+up to 30 times fewer samples
+Traps: limits fit their learning rate and advantage: at a smaller rate nothing is dropped;
+`learning_rate` does not follow a warm-up; tokens with A = 0 always count in the denominator
 """
 
 import jax
@@ -114,22 +121,4 @@ def capo_curvature(
     return Recipe(objective)
 
 
-METHOD = Method(
-    capo_curvature,
-    "Stabilizing Policy Gradients for Sample-Efficient Reinforcement Learning in LLM Reasoning",
-    "https://arxiv.org/abs/2510.00819",
-    changes="mask",
-    denominator="rows",
-    small={"top_k": 3},
-    left_out="sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled"
-    " learning rate) in the prediction, and masks of whole rollouts and batches",
-    reports=(
-        "Qwen2.5-Math-7B on MATH: stable at rates where GRPO collapses, under 8 % of tokens "
-        "dropped; up to 30 times fewer samples"
-    ),
-    traps=(
-        "limits fit their learning rate and advantage: at a smaller rate nothing is dropped; "
-        "`learning_rate` does not follow a warm-up; tokens with A = 0 always count in the "
-        "denominator"
-    ),
-)
+METHOD = Method(capo_curvature, changes="mask", denominator="rows", small={"top_k": 3})

@@ -9,6 +9,11 @@ Inside the bounds the gradient is that of the unclipped loss -A ρ. Outside them
 bound, where PPO's clip would stop the token (A > 0) or weigh it without bound (A < 0). The paper
 tunes only the upper bound and prints no value: 0.2 is that of verl's example, which also has no
 lower bound. TRL's `epsilon_high` is the cap itself, 1 + ε_high.
+
+Left out: the group filter and length penalty of `dapo`, which the paper adds
+Reports: Qwen2.5-32B: as good as DAPO on AIME24 in about half the steps
+Traps: where PPO stops raising a token, it continues with a capped weight; the value of its loss has
+no meaning
 """
 
 from rlvr_jax.objectives import group_normalized, objective, token_mean, weighted_reinforce
@@ -29,10 +34,4 @@ METHOD = Method(
     "https://arxiv.org/abs/2506.13585",
     changes="surrogate, aggregation",
     gradient="stopped",
-    left_out="the group filter and length penalty of `dapo`, which the paper adds",
-    reports="Qwen2.5-32B: as good as DAPO on AIME24 in about half the steps",
-    traps=(
-        "where PPO stops raising a token, it continues with a capped weight; the value of its loss "
-        "has no meaning"
-    ),
 )

@@ -11,6 +11,12 @@ responses to it. Its gradient is that of the mean of (R_β(y) - R_β(y'))² / (4
 needs neither ratio nor clip. Equal rewards still pull the responses to equal log ratios; a group of
 one gives 0. Reconstructed from the abstract and the known form of the method; β = 0.1 is ours, and
 sums over tokens require a smaller β for long responses.
+
+Reports: IPO and the policy gradient are special cases; tried on a bandit and on summaries with a
+learned reward (abstract)
+Traps: equal rewards still pull responses together; log ratios are sums, so β must shrink with the
+length; old data with large log ratios dominate, as nothing is clipped; one response per prompt
+gives 0
 """
 
 import jax
@@ -65,13 +71,4 @@ METHOD = Method(
     baseline="signal",
     gradient="stopped",
     evidence="reconstruction",
-    reports=(
-        "IPO and the policy gradient are special cases; tried on a bandit and on summaries with a "
-        "learned reward (abstract)"
-    ),
-    traps=(
-        "equal rewards still pull responses together; log ratios are sums, so β must shrink with "
-        "the length; old data with large log ratios dominate, as nothing is clipped; one response "
-        "per prompt gives 0"
-    ),
 )

@@ -9,6 +9,11 @@ In a pair with one prompt V*(s_0) cancels, so plain DPO is exact inverse Q-learn
 MDP. Searching by the likelihood of π* is searching by reward. A pair is the k-th correct and the
 k-th incorrect rollout of a group. Made from the abstract and our own derivation; β is DPO's usual
 one.
+
+Left out: beam search by likelihood
+Reports: beam search on a policy trained by DPO beats sampling from it, on summaries and dialogue
+Traps: groups of equal outcomes have no pair; implicit rewards of correct and of incorrect rows fall
+in training, as expected; log ratios are rewards, not advantages
 """
 
 from rlvr_jax.objectives import implicit_reward_loss, objective_of_terms
@@ -25,18 +30,4 @@ def dpo_q(scale: Positive = 0.1) -> Recipe:
     return Recipe(objective=objective_of_terms([implicit_reward_loss(scale)]))
 
 
-METHOD = Method(
-    dpo_q,
-    "From r to Q*: Your Language Model is Secretly a Q-Function",
-    "",
-    changes="surrogate",
-    evidence="reconstruction",
-    left_out="beam search by likelihood",
-    reports=(
-        "beam search on a policy trained by DPO beats sampling from it, on summaries and dialogue"
-    ),
-    traps=(
-        "groups of equal outcomes have no pair; implicit rewards of correct and of incorrect rows "
-        "fall in training, as expected; log ratios are rewards, not advantages"
-    ),
-)
+METHOD = Method(dpo_q, changes="surrogate", evidence="reconstruction")

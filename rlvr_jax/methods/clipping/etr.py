@@ -10,6 +10,11 @@ https://arxiv.org/abs/2601.03723
 A reconstruction: the abstract names the two influences. Ours are tanh, 4 p (1 - p), their product,
 both λ = 0.5 (ε_i is then within [0.2, 0.45]), and the limit of 0.99 for the lower half-width. A
 summary suggests a term linear in |A|.
+
+Reports: Qwen3-8B base, Llama-3.1-8B-Instruct and Qwen2.5-Math-7B on AIME and MATH: above GRPO,
+entropy falls more slowly (abstract)
+Traps: in the first update after sampling no ratio leaves its region, so it changes nothing; a rare
+outcome has a large advantage in a group of little spread, so the two factors oppose each other
 """
 
 import jax.numpy as jnp
@@ -57,19 +62,4 @@ def etr(
     return Recipe(objective=clipped_objective(clip, clip, epsilon=epsilon, transforms=transforms))
 
 
-METHOD = Method(
-    etr,
-    "ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
-    "https://arxiv.org/abs/2601.03723",
-    changes="surrogate",
-    evidence="reconstruction",
-    reports=(
-        "Qwen3-8B base, Llama-3.1-8B-Instruct and Qwen2.5-Math-7B on AIME and MATH: above GRPO, "
-        "entropy falls more slowly (abstract)"
-    ),
-    traps=(
-        "in the first update after sampling no ratio leaves its region, so it changes nothing; a "
-        "rare outcome has a large advantage in a group of little spread, so the two factors oppose "
-        "each other"
-    ),
-)
+METHOD = Method(etr, changes="surrogate", evidence="reconstruction")

@@ -11,6 +11,13 @@ the mean of the last 1024 of them. Jensen-Shannon is the authors' default: it ba
 diversity, and its pseudo-rewards are bounded below. Reverse KL is RL with a KL penalty. No β for
 verifiable rewards was found; 1 is ours. Z is that of the batch; the authors average it per prompt
 over time. A group of one is its own Z, and equal rewards do not give 0.
+
+Left out: running estimates of Z per prompt, a proposal apart from the policy, targets made of
+constraints
+Reports: GPT-2 size models, controlled text: no divergence wins everywhere; Jensen-Shannon balances
+fit and diversity, often far above forward KL
+Traps: equal rewards do not give 0; Z is that of the group, so a group of one teaches nothing about
+its reward; ratios of whole responses are not clipped: one update per batch
 """
 
 from collections.abc import Callable
@@ -72,7 +79,6 @@ def pseudo_reward(divergence: Divergence, temperature: Positive, window: Count) 
     """
 
     def init(spec):
-        del spec
         return BaselineState(jnp.zeros(window, float), jnp.zeros((), jnp.int32))
 
     def apply(signals, context, state):
@@ -161,19 +167,7 @@ def f_dpg(
 
 METHOD = Method(
     f_dpg,
-    "Aligning Language Models with Preferences through f-divergence Minimization",
-    "https://github.com/naver/disco",
     changes="advantage, surrogate, regularizer",
     baseline="other",
     gradient="stopped",
-    left_out="running estimates of Z per prompt, a proposal apart from the policy, targets made of"
-    " constraints",
-    reports=(
-        "GPT-2 size models, controlled text: no divergence wins everywhere; Jensen-Shannon "
-        "balances fit and diversity, often far above forward KL"
-    ),
-    traps=(
-        "equal rewards do not give 0; Z is that of the group, so a group of one teaches nothing "
-        "about its reward; ratios of whole responses are not clipped: one update per batch"
-    ),
 )

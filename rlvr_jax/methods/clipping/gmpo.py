@@ -10,6 +10,9 @@ Zhao et al. 2025, "Geometric-Mean Policy Optimization", https://arxiv.org/abs/25
 sides and advise less for mixtures of experts. GSPO clips the mean; without a limit the two agree. A
 clipped token has no gradient but still scales the other tokens. Rows without tokens count in B, as
 in the authors' code.
+
+Reports: Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO
+Traps: the clip comes before the mean of logarithms, unlike GSPO's
 """
 
 import jax.numpy as jnp
@@ -68,12 +71,4 @@ def gmpo(log_clip: Bound = 0.4, epsilon: Epsilon = 1e-6) -> Recipe:
     )
 
 
-METHOD = Method(
-    gmpo,
-    "Geometric-Mean Policy Optimization",
-    "https://arxiv.org/abs/2507.20673",
-    changes="surrogate",
-    denominator="rows",
-    reports="Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO",
-    traps="the clip comes before the mean of logarithms, unlike GSPO's",
-)
+METHOD = Method(gmpo, changes="surrogate", denominator="rows")

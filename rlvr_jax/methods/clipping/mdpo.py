@@ -10,6 +10,11 @@ updates per batch are essential: at the first the KL has no gradient. The paper 
 tasks, with advantages of a critic and 10 gradient steps per outer step. The form for tokens and
 K = 400 are ours. Its other form, which fits the log ratio of the response to its reward, is not
 built.
+
+Left out: the critic, the Tsallis divergence and the off-policy variant
+Reports: MuJoCo: on policy as good as TRPO and PPO or better, off policy as SAC or better
+Traps: with one update per batch the KL has no gradient: plain policy gradient; 1 / t_k grows
+without bound at the end, so num_steps must be the run's; ratios are not clipped
 """
 
 from typing import NamedTuple
@@ -40,7 +45,6 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
     """
 
     def init(spec):
-        del spec
         return MirrorState(jnp.zeros((), jnp.int32))
 
     def apply(signals, context, state):
@@ -82,16 +86,4 @@ def mdpo(num_steps: Count = 400, updates_per_step: Count = 10, epsilon: Epsilon 
     )
 
 
-METHOD = Method(
-    mdpo,
-    "Mirror Descent Policy Optimization",
-    "https://arxiv.org/abs/2005.09814",
-    changes="surrogate, regularizer",
-    evidence="reconstruction",
-    left_out="the critic, the Tsallis divergence and the off-policy variant",
-    reports="MuJoCo: on policy as good as TRPO and PPO or better, off policy as SAC or better",
-    traps=(
-        "with one update per batch the KL has no gradient: plain policy gradient; 1 / t_k grows "
-        "without bound at the end, so num_steps must be the run's; ratios are not clipped"
-    ),
-)
+METHOD = Method(mdpo, changes="surrogate, regularizer", evidence="reconstruction")

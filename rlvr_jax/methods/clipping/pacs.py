@@ -14,6 +14,11 @@ scores. R is the outcome and not the reward: with shaped rewards below 0 or abov
 cross-entropy has no lower bound. Responses without tokens count in no group. β = 1 and the balance
 are the authors' defaults. Their code also sums over the padding, whose two log-probs it assumes to
 be equal, and does not split groups over micro-batches.
+
+Reports: Qwen2.5-7B, AIME 2025: pass@256 59.78 %, 13.32 over PPO and 14.36 over GRPO
+Traps: no trust region: over many updates the scores grow until labels are fitted; a sum over tokens
+gives long responses larger scores; shaped rewards are not read; a group must not be split over
+micro-batches
 """
 
 import jax
@@ -116,16 +121,4 @@ def pacs(scale: Positive = 1.0, balanced: bool = True) -> Recipe:
     )
 
 
-METHOD = Method(
-    pacs,
-    "Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
-    "https://arxiv.org/abs/2509.02522",
-    changes="advantage, weight, surrogate",
-    baseline="other",
-    reports="Qwen2.5-7B, AIME 2025: pass@256 59.78 %, 13.32 over PPO and 14.36 over GRPO",
-    traps=(
-        "no trust region: over many updates the scores grow until labels are fitted; a sum over "
-        "tokens gives long responses larger scores; shaped rewards are not read; a group must not "
-        "be split over micro-batches"
-    ),
-)
+METHOD = Method(pacs, changes="advantage, weight, surrogate", baseline="other")

@@ -10,6 +10,12 @@ At the first update q and v are 0 and this is REINFORCE with a mean baseline. La
 rewards still pull q towards v. ρ = 1 is the authors' default. Their scripts for mathematics use
 `group_normalized` instead of `group_centered`; paper and countdown code do not. A group of one has
 advantage 0 here, its reward there.
+
+Left out: the temperature at which the rollouts are drawn
+Reports: Qwen3-8B base, competition maths: 8.2 points of pass@1 and 16.8 of pass@256 over strong RL;
+17.6 % more diverse
+Traps: with one update per batch it is REINFORCE with a mean baseline; later, groups of equal
+rewards pull towards the old policy; the KL of the released maths code reaches no gradient
 """
 
 import jax
@@ -56,19 +62,4 @@ def rover(scale: Positive = 1.0, next_scale: NonNegative = 1.0) -> Recipe:
     return Recipe(objective(advantage=advantage, surrogate=surrogate, aggregation=token_mean()))
 
 
-METHOD = Method(
-    rover,
-    "Random Policy Valuation is Enough for LLM Reasoning with Verifiable Rewards",
-    "https://github.com/tinnerhrhe/ROVER",
-    changes="advantage, surrogate",
-    left_out="the temperature at which the rollouts are drawn",
-    reports=(
-        "Qwen3-8B base, competition maths: 8.2 points of pass@1 and 16.8 of pass@256 over strong "
-        "RL; 17.6 % more diverse"
-    ),
-    traps=(
-        "with one update per batch it is REINFORCE with a mean baseline; later, groups of equal "
-        "rewards pull towards the old policy; the KL of the released maths code reaches no "
-        "gradient"
-    ),
-)
+METHOD = Method(rover, changes="advantage, surrogate")

@@ -13,6 +13,11 @@ next window; a response that used its whole budget is finished and has its rewar
 fitted to the plain returns of finished responses, to their last window only; the paper takes all
 tokens. A reconstruction from abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and windows of a
 quarter of the budget are ours.
+
+Left out: the critic's fit to the earlier windows of a finished response
+Reports: a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO with no loss
+Traps: responses shorter than a window are never split; the critic learns only from finished ones,
+so a step may not change it; with λ = 1 the value at the end of a window enters every advantage
 """
 
 from collections.abc import Sequence
@@ -20,11 +25,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import PLAIN, Ask
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience import PLAIN, Ask, Batch, Draw, Setting, experience
 from rlvr_jax.experience.draws.trees.pieces import first_samples
-from rlvr_jax.experience.parts import Draw, Setting
 from rlvr_jax.objectives import GIVEN, Critic, Transform, clipped_objective, part
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
@@ -196,18 +198,4 @@ def t_ppo(
     )
 
 
-METHOD = Method(
-    t_ppo,
-    "Truncated Proximal Policy Optimization",
-    "https://arxiv.org/abs/2506.15050",
-    changes="advantage, sampling",
-    baseline="other",
-    evidence="reconstruction",
-    left_out="the critic's fit to the earlier windows of a finished response",
-    reports="a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO with no loss",
-    traps=(
-        "responses shorter than a window are never split; the critic learns only from finished "
-        "ones, so a step may not change it; with λ = 1 the value at the end of a window enters "
-        "every advantage"
-    ),
-)
+METHOD = Method(t_ppo, changes="advantage, sampling", baseline="other", evidence="reconstruction")

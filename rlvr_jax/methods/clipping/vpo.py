@@ -12,15 +12,19 @@ and has no lower bound, so keep it small. α < 0 is the offline, pessimistic for
 A pair is the k-th correct and the k-th incorrect rollout of a group. Made from the abstract,
 reviews and our own derivation: β, α and the calibration rows are ours. The default rows are the
 initial policy's responses to `rated` prompts; `chosen_rows` is the other natural choice.
+
+Left out: refitting on all pairs of earlier rounds
+Reports: TL;DR and dialogue: preferred to variants of DPO (no number)
+Traps: α > 0 has no lower bound: keep it small or anneal it; sums over tokens grow with length;
+without pairs only the linear term acts; with `chosen_rows` and α < 0 it is DPO plus imitation
 """
 
 from collections.abc import Callable
 
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import experience, rehearse, shuffled_epochs
+from rlvr_jax.experience import Curriculum, experience, rehearse, shuffled_epochs
 from rlvr_jax.experience.curricula.batches import asks_for
-from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import Transform, implicit_reward_loss, log_ratio_sum, right_wrong_pairs
 from rlvr_jax.objectives.compositions import objective_of_terms
 from rlvr_jax.objectives.statistics.groups import has_tokens
@@ -76,7 +80,6 @@ def rate_first(rated: Count, samples: Count) -> Curriculum:
     """
 
     def propose(asks, state, turn):
-        del state
         if turn.step or turn.round:
             return asks
         chosen = turn.random().permutation(len(turn.setting.task.train))[:rated]
@@ -113,17 +116,4 @@ def vpo(
     )
 
 
-METHOD = Method(
-    vpo,
-    "Value-Incentivized Preference Optimization: A Unified Approach to Online and Offline RLHF",
-    "",
-    changes="surrogate, regularizer",
-    evidence="reconstruction",
-    left_out="refitting on all pairs of earlier rounds",
-    reports="TL;DR and dialogue: preferred to variants of DPO (no number)",
-    traps=(
-        "α > 0 has no lower bound: keep it small or anneal it; sums over tokens grow with length; "
-        "without pairs only the linear term acts; with `chosen_rows` and α < 0 it is DPO plus "
-        "imitation"
-    ),
-)
+METHOD = Method(vpo, changes="surrogate, regularizer", evidence="reconstruction")

@@ -11,6 +11,12 @@ https://github.com/Indolent-Kawhi/View-R1
 d is the fraction of incorrect rollouts. A rollout is correct if the integer part of its reward is
 at least 1. With the authors' b = 1.00001 an excess of 1000 tokens multiplies by 1.01, so the factor
 is almost inert. λ and the clip of 0.2 are those of their run.
+
+Reports: View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base model on the mean of reasoning
+benchmarks, and above models of 7B to 11B
+Traps: at the authors' b an excess of 1000 tokens increases the penalty by 1 %; rewards below 1 are
+never correct, so fractional rewards make every rollout incorrect; an incorrect response above the
+group's mean gains by length
 """
 
 import math
@@ -104,18 +110,4 @@ def apo(
     return Recipe(objective)
 
 
-METHOD = Method(
-    apo,
-    "Enhancing Reasoning Ability of MLLMs via Asymmetric Policy Optimization",
-    "https://github.com/Indolent-Kawhi/View-R1",
-    changes="advantage, regularizer",
-    reports=(
-        "View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base model on the mean of reasoning "
-        "benchmarks, and above models of 7B to 11B"
-    ),
-    traps=(
-        "at the authors' b an excess of 1000 tokens increases the penalty by 1 %; rewards below 1 "
-        "are never correct, so fractional rewards make every rollout incorrect; an incorrect "
-        "response above the group's mean gains by length"
-    ),
-)
+METHOD = Method(apo, changes="advantage, regularizer")

@@ -12,6 +12,12 @@ R is the verifier's outcome for the last chunk, r = exp(old_logp - behaviour_log
 of new tokens in all chunks of the response. Each chunk is a row that is trained in the context in
 which it was sampled. C is `response_tokens` of the run. The authors use I = 5 chunks (24k tokens)
 or 23 (96k), C = 8192, and temperature 0.6 for sampling and for the log-probs.
+
+Reports: R1-Distill-Qwen-1.5B at 24k tokens: as good as RL on one long context or better, at a cost
+that is linear in the length
+Traps: a response that ends in its first chunk is plain GRPO; chunks end anywhere, so the policy
+must learn to write its state near their end; log-probs must be computed at the sampler's
+temperature, as here
 """
 
 from collections.abc import Sequence
@@ -23,10 +29,9 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace, given_tokens
-from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import GIVEN, Transform, part, rollout_mean_token_sum, trace_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_sum, has_tokens
@@ -179,8 +184,8 @@ def delethink(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=trace_normalized(epsilon),
             transforms=[weigh_by_trace(), truncate_importance(cap)],
             dual_clip=dual,
@@ -190,18 +195,4 @@ def delethink(
     )
 
 
-METHOD = Method(
-    delethink,
-    "The Markovian Thinker",
-    "https://arxiv.org/abs/2510.06557",
-    changes="sampling, advantage, weight, aggregation",
-    reports=(
-        "R1-Distill-Qwen-1.5B at 24k tokens: as good as RL on one long context or better, at a "
-        "cost that is linear in the length"
-    ),
-    traps=(
-        "a response that ends in its first chunk is plain GRPO; chunks end anywhere, so the "
-        "policy must learn to write its state near their end; log-probs must be computed at the "
-        "sampler's temperature, as here"
-    ),
-)
+METHOD = Method(delethink, changes="sampling, advantage, weight, aggregation")

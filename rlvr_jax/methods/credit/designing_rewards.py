@@ -13,6 +13,12 @@ A sum of scores can be increased by repeating correct but needless steps. Clippe
 before the outcome. This requires a discount of 1. η and α are not known: 0 and 0.1 are ours, so
 that the outcome dominates. The scores are those of the task (`score_steps`), theirs those of a
 model.
+
+Left out: the process reward model
+Reports: Qwen2 and Qwen2.5 of 1.5B and 7B on MATH and GSM8K: plain process rewards may do worse than
+outcomes alone; clip and delta improve all
+Traps: a response of one step gets nothing from delta; steps must be split as the scorer expects;
+the sum telescopes only at a discount of 1
 """
 
 import jax.numpy as jnp
@@ -131,18 +137,7 @@ def designing_rewards(
 
 METHOD = Method(
     designing_rewards,
-    "On Designing Effective RL Reward at Training Time for LLM Reasoning",
-    "https://arxiv.org/abs/2410.15115",
     changes="reward, advantage",
     baseline="other",
     evidence="reconstruction",
-    left_out="the process reward model",
-    reports=(
-        "Qwen2 and Qwen2.5 of 1.5B and 7B on MATH and GSM8K: plain process rewards may do worse "
-        "than outcomes alone; clip and delta improve all"
-    ),
-    traps=(
-        "a response of one step gets nothing from delta; steps must be split as the scorer "
-        "expects; the sum telescopes only at a discount of 1"
-    ),
 )

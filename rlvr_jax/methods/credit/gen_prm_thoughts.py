@@ -13,6 +13,12 @@ steps on unsolved prompts earn nothing, incorrect steps cost where the response 
 splitting a thought gains nothing. The normalization is not known. The verdicts on steps are those
 of the task (`score_steps`, correct if above 0). Theirs are those of a model that sees where the
 response corrects itself.
+
+Left out: the model that judges steps
+Reports: R1-Distill-Qwen 1.5B and 7B: above RL on outcomes with 5.6k training samples against 34k
+(abstract)
+Traps: on unsolved prompts only penalties are left; a correct last thought of an incorrect response
+is rewarded; nothing is normalized, so the scale is that of the sums over thoughts
 """
 
 import jax.numpy as jnp
@@ -104,20 +110,7 @@ def gen_prm_thoughts(
 
 METHOD = Method(
     gen_prm_thoughts,
-    "Good Learners Think Their Thinking: Generative PRM Makes Large Reasoning Model More Efficient"
-    " Math Learner",
-    "",
     changes="reward, advantage",
     baseline="other",
     evidence="reconstruction",
-    left_out="the model that judges steps",
-    reports=(
-        "R1-Distill-Qwen 1.5B and 7B: above RL on outcomes with 5.6k training samples against 34k "
-        "(abstract)"
-    ),
-    traps=(
-        "on unsolved prompts only penalties are left; a correct last thought of an incorrect "
-        "response is rewarded; nothing is normalized, so the scale is that of the sums over "
-        "thoughts"
-    ),
 )

@@ -11,6 +11,12 @@ The policy of this recipe is the reward model, and the rollouts are its data. Ot
 The zero point of our KTO is the mean log-ratio of the batch, that of the authors is the one of
 mismatched prompts and responses; their paired variant is not implemented. r grows with the length,
 so the cross entropy saturates on long responses.
+
+Reports: MATH, best of n, Llama and Mistral: above a PRM like Math-Shepherd on under 1/38 of its
+data; the cross entropy needs one response per prompt
+Traps: it trains a reward model, not the policy that answers; r grows with the length, so long
+responses saturate it; losses on pairs fit differences only; another reference later shifts all
+token rewards
 """
 
 import jax
@@ -64,18 +70,4 @@ def implicit_prm(scale: Positive = 0.05, loss: ImplicitLoss = cross_entropy) -> 
     return Recipe(objective=objective_of_terms([implicit_reward_loss(scale, loss)]))
 
 
-METHOD = Method(
-    implicit_prm,
-    "Free Process Rewards without Process Labels",
-    "https://github.com/PRIME-RL/ImplicitPRM",
-    changes="surrogate",
-    reports=(
-        "MATH, best of n, Llama and Mistral: above a PRM like Math-Shepherd on under 1/38 of its "
-        "data; the cross entropy needs one response per prompt"
-    ),
-    traps=(
-        "it trains a reward model, not the policy that answers; r grows with the length, so long "
-        "responses saturate it; losses on pairs fit differences only; another reference later "
-        "shifts all token rewards"
-    ),
-)
+METHOD = Method(implicit_prm, changes="surrogate")

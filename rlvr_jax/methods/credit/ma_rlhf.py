@@ -13,6 +13,12 @@ own. The authors' code repeats the last boundary if 5 divides the length minus o
 empty macro; ours does not. Their last token is the padded end, ours that of the row. `length=1` is
 PPO on tokens without whitening. In a response of several turns the environment's tokens are in no
 macro, and a macro may span them. `value_loss` fits the critic to Â_j + V_j, clipped at 0.2.
+
+Left out: macros by parsing, perplexity or random lengths; sampling at temperature 0.8
+Reports: Gemma 2B to 27B and CodeGemma over PPO: up to 30 % in summaries and code, 18 % in dialogue,
+8 % in QA; as good 1.7 to 2 times sooner
+Traps: means within a macro divide the KL by about n, so κ of PPO does not transfer; advantages are
+not whitened; long macros have more weight in the token mean
 """
 
 from collections.abc import Callable
@@ -195,19 +201,4 @@ def ma_rlhf(
     return Recipe(objective, critic=critic_of(estimator, value_clip, value))
 
 
-METHOD = Method(
-    ma_rlhf,
-    "MA-RLHF: Reinforcement Learning from Human Feedback with Macro Actions",
-    "https://github.com/ernie-research/MA-RLHF",
-    changes="advantage, reward",
-    baseline="other",
-    left_out="macros by parsing, perplexity or random lengths; sampling at temperature 0.8",
-    reports=(
-        "Gemma 2B to 27B and CodeGemma over PPO: up to 30 % in summaries and code, 18 % in "
-        "dialogue, 8 % in QA; as good 1.7 to 2 times sooner"
-    ),
-    traps=(
-        "means within a macro divide the KL by about n, so κ of PPO does not transfer; advantages "
-        "are not whitened; long macros have more weight in the token mean"
-    ),
-)
+METHOD = Method(ma_rlhf, changes="advantage, reward", baseline="other")

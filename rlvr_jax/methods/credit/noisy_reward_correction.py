@@ -12,12 +12,18 @@ the correction. The backward correction (PGBC) is the reward (R - ρ0) / (1 - ρ
 `leave_one_out()`, where ρ0 is the rate of accepted incorrect answers. For rewards of 0 and 1 it is
 RLOO divided by 1 - ρ0 - ρ1, so it only rescales the step. In a group of one its advantage is 0; the
 paper has no baseline there. The KL of GRPO, which the paper keeps, is not part of this recipe.
+
+Left out: the second verifier and the running estimate of the rate of misses
+Reports: Qwen2.5-Math-1.5B on DeepScaleR: 33.7 on average with a second verifier, 31.6 with rules
+alone
+Traps: dividing by the group's standard deviation or centering cancels it; groups of correct
+rollouts still have an advantage of ρ1; compare it with RLOO, not GRPO; verifier errors must not
+depend on style, and ρ1 must not be estimated from the same groups
 """
 
 from typing import Annotated
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.rewards.outcomes import Reward, plain_outcome
+from rlvr_jax.experience import Reward, experience, plain_outcome, shape
 from rlvr_jax.objectives import clipped_objective, plain_reward, rollout_mean_token_mean
 from rlvr_jax.types import Function, Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Range
@@ -56,19 +62,7 @@ def noisy_reward_correction(
 
 METHOD = Method(
     noisy_reward_correction,
-    "Reinforcement Learning with Verifiable yet Noisy Rewards under Imperfect Verifiers",
-    "",
     changes="advantage, reward",
     baseline="other",
     evidence="reconstruction",
-    left_out="the second verifier and the running estimate of the rate of misses",
-    reports=(
-        "Qwen2.5-Math-1.5B on DeepScaleR: 33.7 on average with a second verifier, 31.6 with rules "
-        "alone"
-    ),
-    traps=(
-        "dividing by the group's standard deviation or centering cancels it; groups of correct "
-        "rollouts still have an advantage of ρ1; compare it with RLOO, not GRPO; verifier errors "
-        "must not depend on style, and ρ1 must not be estimated from the same groups"
-    ),
 )

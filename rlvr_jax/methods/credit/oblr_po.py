@@ -11,6 +11,11 @@ space, Σ_t (1 - 2 p_t(y_t) + Σ_v p_t(v)²). Other norms are passed as `norm`, 
 that they read as `reads`. An ε of 1e-8 is usual; ours is 0. The paper also sets the learning rate
 by the signal-to-noise ratio of the gradient, with a schedule that the abstract does not give. It is
 not implemented.
+
+Left out: the learning rate by the gradient's ratio of signal to noise
+Reports: Qwen3-4B and 8B base: steadily above other policy gradients (abstract, no number)
+Traps: the norms are approximations in logit space: long confident responses have little weight; the
+own reward is part of the baseline, a small bias; groups of equal rewards do not train
 """
 
 from collections.abc import Callable, Iterable
@@ -88,16 +93,7 @@ def oblr_po(
 
 METHOD = Method(
     oblr_po,
-    "OBLR-PO: A Theoretical Framework for Stable Reinforcement Learning",
-    "",
     changes="advantage, surrogate",
     gradient="stopped",
     evidence="reconstruction",
-    left_out="the learning rate by the gradient's ratio of signal to noise",
-    reports="Qwen3-4B and 8B base: steadily above other policy gradients (abstract, no number)",
-    traps=(
-        "the norms are approximations in logit space: long confident responses have little "
-        "weight; the own reward is part of the baseline, a small bias; groups of equal rewards do "
-        "not train"
-    ),
 )

@@ -16,13 +16,16 @@ does not know them. By the sign before the bracket an incorrect response of one 
 paper does not say whether that is intended. λ and H_λ are not given: ours let the penalty outrank
 any difference of scores in [0, 1]. The paper's scores are those of a process reward model, ours
 those of the task, such as each equation of a brackets trace.
+
+Reports: five maths sets, over GRPO: 1.5B 37.2 to 39.6, 7B 49.9 to 51.7, where blending the scores
+into rewards gives 35.3 and 47.3
+Traps: twice as many responses are sampled; groups of one outcome do not train; an odd number of
+kept rows has two best splits; an incorrect response of one step is preferred
 """
 
 import numpy as np
 
-from rlvr_jax.experience import experience, score_steps
-from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.choices.rows import select_rows
+from rlvr_jax.experience import Stage, experience, score_steps, select_rows
 from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
@@ -43,7 +46,6 @@ def select_consistent(
     """
 
     def choose(batch, rows, number, turn):
-        del turn
         rows = rows[batch.decided[rows]]
         if len(rows) < number:
             return rows[:0]
@@ -130,18 +132,4 @@ def prof(
     )
 
 
-METHOD = Method(
-    prof,
-    "Beyond Correctness: Harmonizing Process and Outcome Rewards through RL Training",
-    "https://github.com/Chenluye99/PROF",
-    changes="selection, sampling",
-    evidence="reconstruction",
-    reports=(
-        "five maths sets, over GRPO: 1.5B 37.2 to 39.6, 7B 49.9 to 51.7, where blending the "
-        "scores into rewards gives 35.3 and 47.3"
-    ),
-    traps=(
-        "twice as many responses are sampled; groups of one outcome do not train; an odd number "
-        "of kept rows has two best splits; an incorrect response of one step is preferred"
-    ),
-)
+METHOD = Method(prof, changes="selection, sampling", evidence="reconstruction")

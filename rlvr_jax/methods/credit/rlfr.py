@@ -13,6 +13,13 @@ policy's last hidden states; the authors read three middle layers. It is fitted 
 the correct responses, with the optimizer and learning rate of a critic (`--critic-learning-rate`;
 the authors use 1e-4, and 1e-6 for the policy). For a row without padding the released min-max takes
 the second smallest score as the smallest; ours takes the smallest of the response.
+
+Left out: hidden states of middle layers; pre-training of the flow on expert text
+Reports: Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over rewards by
+entropy
+Traps: a penalty lowers the advantage of all earlier tokens, in correct responses as well; the noise
+makes rewards random; the released online fit may leave the flow unchanged; here the flow starts
+untrained
 """
 
 from functools import partial
@@ -23,9 +30,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.keys import plain_key
-from rlvr_jax.objectives import Scorer, clipped_objective, group_z_score, masked_top_k
+from rlvr_jax.objectives import Scorer, clipped_objective, group_z_score, masked_mean, masked_top_k
 from rlvr_jax.objectives.advantages.process_credit import ProcessReward, process_to_go
-from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import min_max, scoped_count, within_response
 from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
@@ -178,20 +184,4 @@ def rlfr(
     return Recipe(objective, critic=flow_scorer(time, blocks))
 
 
-METHOD = Method(
-    rlfr,
-    "RLFR: Extending Reinforcement Learning for LLMs with Flow Environment",
-    "https://github.com/Jinghaoleven/RLFR",
-    changes="reward, advantage",
-    baseline="other",
-    left_out="hidden states of middle layers; pre-training of the flow on expert text",
-    reports=(
-        "Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over rewards by "
-        "entropy"
-    ),
-    traps=(
-        "a penalty lowers the advantage of all earlier tokens, in correct responses as well; the "
-        "noise makes rewards random; the released online fit may leave the flow unchanged; here "
-        "the flow starts untrained"
-    ),
-)
+METHOD = Method(rlfr, changes="reward, advantage", baseline="other")

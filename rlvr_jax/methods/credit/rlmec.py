@@ -13,6 +13,12 @@ correct the first incorrect step. With the default, the initial policy, the rewa
 what the initial policy would have written. The authors add the cross entropy of rewrites, with
 weight 1 on edited tokens (`edited_places`) and ½ on the others, which requires rewrites and is not
 part of the recipe. They train on stored samples.
+
+Left out: the rewriting model and the imitation of its rewrites
+Reports: above RL on whole answers in maths and question answering (no number)
+Traps: the default teacher, the initial policy, only measures what the initial policy would have
+written; clipped tokens still train; tokens of reward 0 are not in the denominator; incorrect
+responses have a fifth of the weight
 """
 
 from collections.abc import Sequence
@@ -125,18 +131,8 @@ def rlmec(
 
 METHOD = Method(
     rlmec,
-    "Improving Large Language Models via Fine-grained Reinforcement Learning with Minimum Editing"
-    " Constraint",
-    "https://github.com/RUCAIBox/RLMEC",
     changes="reward, advantage, surrogate",
     baseline="other",
     gradient="stopped",
     ratio="other",
-    left_out="the rewriting model and the imitation of its rewrites",
-    reports="above RL on whole answers in maths and question answering (no number)",
-    traps=(
-        "the default teacher, the initial policy, only measures what the initial policy would "
-        "have written; clipped tokens still train; tokens of reward 0 are not in the denominator; "
-        "incorrect responses have a fifth of the weight"
-    ),
 )

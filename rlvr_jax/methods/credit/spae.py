@@ -14,14 +14,18 @@ which Φ_sat is. Ours: Φ before the first step is 0, and the last standardizati
 with n - 1. The clip is that of DAPO. Groups of equal rewards train as well. The confidence of a
 probe is measured at the tokens of the reference answer (`probe_steps`); the authors sample five
 short answers. The text after the last separator is a step of its own.
+
+Left out: short answers drawn after each step, of which the confidence is
+Reports: R1-Distill-Qwen-7B, six sets: 63.86 on average (DAPO 62.73) at length 6825 against 7964;
+correct answers that become incorrect fall from 8.1 to 2.65 %
+Traps: each step costs a probe; it requires the answer as text; after a solved step a turn to an
+incorrect answer costs less by the outcome; the released probe sums entropies, the formula has means
 """
 
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Batch, Stage, experience
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.objectives import Steps, Transform, at_tokens, find_steps, previous_step, step_mean
 from rlvr_jax.objectives.advantages.group_relative import group_centered
@@ -221,22 +225,4 @@ def spae(
     return Recipe(objective, experience=experience(stages=[probe_steps(separator, opening)]))
 
 
-METHOD = Method(
-    spae,
-    "SPAE: Step Potential Advantage Estimation: Harnessing Intermediate Confidence and Correctness"
-    " for Efficient Mathematical Reasoning",
-    "https://github.com/cii030/SPAE-RL",
-    changes="advantage",
-    baseline="other",
-    evidence="reconstruction",
-    left_out="short answers drawn after each step, of which the confidence is",
-    reports=(
-        "R1-Distill-Qwen-7B, six sets: 63.86 on average (DAPO 62.73) at length 6825 against 7964; "
-        "correct answers that become incorrect fall from 8.1 to 2.65 %"
-    ),
-    traps=(
-        "each step costs a probe; it requires the answer as text; after a solved step a turn to "
-        "an incorrect answer costs less by the outcome; the released probe sums entropies, the "
-        "formula has means"
-    ),
-)
+METHOD = Method(spae, changes="advantage", baseline="other", evidence="reconstruction")

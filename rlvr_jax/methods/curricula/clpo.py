@@ -12,6 +12,11 @@ A rewritten prompt has the band of its original. The responses that rewrite are 
 N = 4 the bands are {0, ¼}, {½}, {¾, 1}. A prompt that reveals its answer is always solved, and its
 group is dropped. The second version of the paper also trains the rewriting; its formula is not
 known.
+
+Left out: training who rewrites, of the second version
+Reports: Qwen3-8B, mean of eight benchmarks: 73.73 (Critique-GRPO 66.77, DAPO 64.50; their README)
+Traps: with 4 rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten prompt that reveals part of
+the answer is trained on; in the released code an error in the labels silently disables the scale
 """
 
 from dataclasses import replace
@@ -31,9 +36,8 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.objectives import clipped_objective, k3_clamped, kl_penalty, scale_of_cell
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 HARD, MEDIUM, EASY = 0, 1, 2
@@ -145,18 +149,4 @@ def clpo(
     )
 
 
-METHOD = Method(
-    clpo,
-    "CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
-    "https://github.com/csuking/CLPO",
-    changes="regularizer, sampling, selection",
-    left_out="training who rewrites, of the second version",
-    reports=(
-        "Qwen3-8B, mean of eight benchmarks: 73.73 (Critique-GRPO 66.77, DAPO 64.50; their README)"
-    ),
-    traps=(
-        "with 4 rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten prompt that reveals part "
-        "of the answer is trained on; in the released code an error in the labels silently "
-        "disables the scale"
-    ),
-)
+METHOD = Method(clpo, changes="regularizer, sampling, selection")

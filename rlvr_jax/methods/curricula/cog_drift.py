@@ -12,6 +12,12 @@ The reward at the threshold includes the format bonus: with perfect format, τ =
 above 0.3, and guessing among four options earns 0.45. The variants come with the prompts
 (`Prompt.meta["variants"]`, as in `arithmetic_forms`). Options are shuffled at every visit.
 `weights` are those of the task's rewards, accuracy and format. The token mean is ours.
+
+Left out: writing and filtering the variants by another model
+Reports: previously unsolved problems: 10.11 points (Qwen3-4B-Instruct) and 8.64 (Llama); mean of
+six benchmarks 4.72 and 3.23 over the second best
+Traps: a prompt without variants in `Prompt.meta` is shown unchanged; with window 1, one lucky group
+moves a prompt up permanently; τ includes the format bonus, so it is an accuracy of 0.3
 """
 
 import zlib
@@ -25,9 +31,8 @@ from rlvr_jax.experience import Curriculum, experience, shape, shuffled_epochs, 
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.reformulations import reformulated
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, KLCoefficient
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 
@@ -178,21 +183,4 @@ def cog_drift(
     )
 
 
-METHOD = Method(
-    cog_drift,
-    "Cog-DRIFT: Exploration on Adaptively Reformulated Instances Enables Learning from Hard"
-    " Reasoning Problems",
-    "https://github.com/dinobby/Cog-DRIFT",
-    changes="curriculum, reward",
-    small={"weights": (1.0, 0.5, 0.25)},
-    left_out="writing and filtering the variants by another model",
-    reports=(
-        "previously unsolved problems: 10.11 points (Qwen3-4B-Instruct) and 8.64 (Llama); mean of "
-        "six benchmarks 4.72 and 3.23 over the second best"
-    ),
-    traps=(
-        "a prompt without variants in `Prompt.meta` is shown unchanged; with window 1, one lucky "
-        "group moves a prompt up permanently; τ includes the format bonus, so it is an accuracy "
-        "of 0.3"
-    ),
-)
+METHOD = Method(cog_drift, changes="curriculum, reward", small={"weights": (1.0, 0.5, 0.25)})

@@ -15,6 +15,12 @@ the pass rate of each prompt's last visit. The paper's two stages are two data s
 rollouts and 24 K and 32 K tokens; here they are one, with the sizes of the run. The clip of its
 GRPO is not stated. Stage 1 matters: from the small set only, their run collapses. The last pool is
 seen many times, so watch the held-out rates.
+
+Left out: fine-tuning on hard prompts before; other rollouts and budgets in the first phase
+Reports: Qwen2.5-32B from SFT to the end: Codeforces weekly 0.115 to 0.182, LeetCode weekly 0.578 to
+0.653; LiveCodeBench V6 is its training pool
+Traps: prompts that are never solved stay in the pool and have no gradient; set total_steps to the
+run's steps, or phases end elsewhere; a pass rate is that of one visit
 """
 
 import math
@@ -25,9 +31,8 @@ import numpy as np
 from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive, Share
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -94,20 +99,4 @@ def drive(
     )
 
 
-METHOD = Method(
-    drive,
-    "DRIVE: Data Curation Best Practices for Reinforcement Learning with Verifiable Reward in"
-    " Competitive Code Generation",
-    "https://arxiv.org/abs/2511.06307",
-    changes="curriculum",
-    evidence="reconstruction",
-    left_out="fine-tuning on hard prompts before; other rollouts and budgets in the first phase",
-    reports=(
-        "Qwen2.5-32B from SFT to the end: Codeforces weekly 0.115 to 0.182, LeetCode weekly 0.578 "
-        "to 0.653; LiveCodeBench V6 is its training pool"
-    ),
-    traps=(
-        "prompts that are never solved stay in the pool and have no gradient; set total_steps to "
-        "the run's steps, or phases end elsewhere; a pass rate is that of one visit"
-    ),
-)
+METHOD = Method(drive, changes="curriculum", evidence="reconstruction")

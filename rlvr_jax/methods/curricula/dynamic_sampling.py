@@ -17,6 +17,11 @@ dropped groups. When the rounds are used up, dropped groups fill the batch with 
 ours, as the sources give none. With 8 responses, a prompt with a true rate of 0.75 has at least 7
 correct ones with probability 0.37, and is excluded. `refill(outside(low, high), rounds)` is
 OpenRLHF's form of the filter, on the mean outcome.
+
+Reports: Qwen2.5-32B on AIME24: 44 without the filter and the token mean, 50 with both (DAPO)
+Traps: a prompt solved 7 times of 8 in one visit is excluded while others remain; the filter takes
+hard and easy prompts out of the gradient, and samples more the more there are; surplus groups are
+dropped
 """
 
 import math
@@ -33,9 +38,8 @@ from rlvr_jax.experience.curricula.history import History, no_history, visited, 
 from rlvr_jax.experience.curricula.picks import mixed, of_round, weighted_order
 from rlvr_jax.experience.stages.rounds.redraw import refilled
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, Epsilon, Unit
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 
@@ -167,10 +171,4 @@ METHOD = Method(
     "Dynamic sampling: DAPO's group filter and its relatives",
     "https://github.com/verl-project/verl-recipe",
     changes="selection, curriculum",
-    reports="Qwen2.5-32B on AIME24: 44 without the filter and the token mean, 50 with both (DAPO)",
-    traps=(
-        "a prompt solved 7 times of 8 in one visit is excluded while others remain; the filter "
-        "takes hard and easy prompts out of the gradient, and samples more the more there are; "
-        "surplus groups are dropped"
-    ),
 )

@@ -13,6 +13,12 @@ min(exp(η S_b), cap) instead. The code's ℓ is the clipped surrogate loss, who
 about 0. Our ℓ is 1 - outcome, which is the loss of the paper's argument. We bin by the pass rate in
 the batch. The authors bin by the last 50 visits, with a margin (`difficulty_bins`), and give
 prompts that are always or never solved no bin.
+
+Left out: pass rates over many visits of a prompt; numbers of rollouts by difficulty
+Reports: Qwen3 base 1.7B, 4B, 8B over GRPO: pass@8 up by 9.7, 13.1 and 9.0 % (weights), by 10.6,
+10.6 and 9.2 % (numbers of rollouts)
+Traps: `by_share` makes the loss of a rare bin extreme; groups of equal rewards have weight but no
+gradient; the authors' surrogate loss is about 0 on average, so their weights follow noise
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +28,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_mean
+from rlvr_jax.objectives import Transform, clipped_objective, group_has_tokens, group_mean
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -36,7 +40,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 
@@ -187,19 +190,4 @@ def gdro(
     )
 
 
-METHOD = Method(
-    gdro,
-    "Group Distributionally Robust Optimization-Driven Reinforcement Learning for LLM Reasoning",
-    "https://github.com/kishanpb/verl-gdro",
-    changes="advantage, regularizer",
-    left_out="pass rates over many visits of a prompt; numbers of rollouts by difficulty",
-    reports=(
-        "Qwen3 base 1.7B, 4B, 8B over GRPO: pass@8 up by 9.7, 13.1 and 9.0 % (weights), by 10.6, "
-        "10.6 and 9.2 % (numbers of rollouts)"
-    ),
-    traps=(
-        "`by_share` makes the loss of a rare bin extreme; groups of equal rewards have weight but "
-        "no gradient; the authors' surrogate loss is about 0 on average, so their weights follow "
-        "noise"
-    ),
-)
+METHOD = Method(gdro, changes="advantage, regularizer")

@@ -15,6 +15,13 @@ without a score gets the mean of all scores.
 The weights are the paper's. The authors' code differs in four points: it scales scores by
 `min_max`, which gives the lowest score the weight 0; it uses the outcome variance only
 (`diversity_weight=0`); N is 8; and its n-grams include padding.
+
+Left out: ratings of all prompts
+Reports: Qwen2.5-VL-7B: 58.4 on average over their multimodal maths sets; faster than uniform
+sampling
+Traps: the authors' code scores only pass rates, with 8 responses, and gives the lowest prompt
+weight 0; a momentum of 1 freezes the weights; an edit distance in tokens exceeds the pass rate
+unless its weight is small
 """
 
 import itertools
@@ -29,7 +36,7 @@ from rlvr_jax.experience.curricula.batches import asks_for, order_of
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.curricula.picks import mixed, of_round, rarest_order
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -39,7 +46,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Unit,
 )
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 Diversity = Callable[[np.ndarray, np.ndarray], float]
@@ -222,19 +228,4 @@ def mmr1_vas(
     )
 
 
-METHOD = Method(
-    mmr1_vas,
-    "MMR1: Enhancing Multimodal Reasoning with Variance-Aware Sampling and Open Resources",
-    "https://github.com/LengSicong/MMR1",
-    changes="curriculum",
-    left_out="ratings of all prompts",
-    reports=(
-        "Qwen2.5-VL-7B: 58.4 on average over their multimodal maths sets; faster than uniform "
-        "sampling"
-    ),
-    traps=(
-        "the authors' code scores only pass rates, with 8 responses, and gives the lowest prompt "
-        "weight 0; a momentum of 1 freezes the weights; an edit distance in tokens exceeds the "
-        "pass rate unless its weight is small"
-    ),
-)
+METHOD = Method(mmr1_vas, changes="curriculum")

@@ -14,6 +14,12 @@ reads the recorded outcomes of a run and prints its prompts by score. Pass their
 is 128 copies with 8 rollouts each at temperature 0.6. Once all responses are correct, only the KL
 and the entropy have a gradient, and held-out accuracy still improves for a long time. The entropy
 coefficient is the default of the code that they built on.
+
+Reports: Qwen2.5-Math-1.5B, one example: MATH500 36.0 to 73.6, six sets 17.6 to 35.7, about the
+result of 1.2k prompts
+Traps: the default prompt 0 is arbitrary; once all responses are correct, only KL and entropy have a
+gradient; copies keyed by problem would be one group of 1024; the released selection picks nothing
+until its top_n is set
 """
 
 from collections.abc import Sequence
@@ -23,7 +29,7 @@ import numpy as np
 from rlvr_jax.experience import Curriculum, experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -33,7 +39,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Temperature,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -87,18 +92,4 @@ def one_shot(
     )
 
 
-METHOD = Method(
-    one_shot,
-    "Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
-    "https://arxiv.org/abs/2504.20571",
-    changes="curriculum, regularizer, sampling",
-    reports=(
-        "Qwen2.5-Math-1.5B, one example: MATH500 36.0 to 73.6, six sets 17.6 to 35.7, about the "
-        "result of 1.2k prompts"
-    ),
-    traps=(
-        "the default prompt 0 is arbitrary; once all responses are correct, only KL and entropy "
-        "have a gradient; copies keyed by problem would be one group of 1024; the released "
-        "selection picks nothing until its top_n is set"
-    ),
-)
+METHOD = Method(one_shot, changes="curriculum, regularizer, sampling")

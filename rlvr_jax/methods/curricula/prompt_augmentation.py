@@ -13,6 +13,11 @@ Evaluations have the plain prompt. At full weight, an incorrect response in perf
 much as a correct one without format; a constant score cancels in the group. Entropy falls as
 without templates, but accuracy does not collapse with it. Tags and phrases are the authors', the
 other words are ours.
+
+Reports: Qwen2.5-Math-1.5B, five maths sets: 44.5 (abstract) or 45.2 (README) on average; one fixed
+template collapses in that time
+Traps: an incorrect response in perfect format earns as much as a correct one without format; limits
+on prompts must hold for the longest template; the authors report that a KL removes the gain
 """
 
 import zlib
@@ -24,9 +29,8 @@ import numpy as np
 
 from rlvr_jax.experience import Curriculum, Shown, Stage, View, experience, shuffled_epochs
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
-from rlvr_jax.types.parts import part
 
 QUESTION = "{question}"
 
@@ -204,18 +208,4 @@ def prompt_augmentation(
     )
 
 
-METHOD = Method(
-    prompt_augmentation,
-    "Prompt Augmentation Scales up GRPO Training on Mathematical Reasoning",
-    "https://github.com/wenquanlu/prompt-augmentation-GRPO",
-    changes="curriculum, reward",
-    reports=(
-        "Qwen2.5-Math-1.5B, five maths sets: 44.5 (abstract) or 45.2 (README) on average; one "
-        "fixed template collapses in that time"
-    ),
-    traps=(
-        "an incorrect response in perfect format earns as much as a correct one without format; "
-        "limits on prompts must hold for the longest template; the authors report that a KL "
-        "removes the gain"
-    ),
-)
+METHOD = Method(prompt_augmentation, changes="curriculum, reward")

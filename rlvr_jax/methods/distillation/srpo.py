@@ -35,9 +35,8 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.groups import has_right_sibling
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.distillation import Distance
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, NonNegative
-from rlvr_jax.types.parts import Function, part
 
 
 @part

@@ -9,6 +9,11 @@
 A reconstruction from the abstract. The shift c is in it; the multiplier is our reading of "scaled
 by a softplus, positives untouched"; α = 1 is ours; the clip is DAPO's. Before any training c is 0
 and the factor 1.69, so the method is not neutral at its start; with `gate=jax.nn.relu` it is.
+
+Reports: with DAPO 96.1 % pass@32 on MATH-500; on three model families up to 3.0 points of pass@32
+and pass@1 no worse (a review page)
+Traps: c is a sum over tokens without a cap: after some training it scales incorrect responses by 10
+to 100; at the start they already count 1.69 times; it reads the reference although there is no KL
 """
 
 from collections.abc import Callable
@@ -64,20 +69,4 @@ def ace(
     return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
-METHOD = Method(
-    ace,
-    "Overconfident Errors Need Stronger Correction",
-    "https://arxiv.org/abs/2602.21420",
-    changes="advantage",
-    gradient="stopped",
-    evidence="reconstruction",
-    reports=(
-        "with DAPO 96.1 % pass@32 on MATH-500; on three model families up to 3.0 points of pass@32 "
-        "and pass@1 no worse (a review page)"
-    ),
-    traps=(
-        "c is a sum over tokens without a cap: after some training it scales incorrect responses "
-        "by 10 to 100; at the start they already count 1.69 times; it reads the reference although "
-        "there is no KL"
-    ),
-)
+METHOD = Method(ace, changes="advantage", gradient="stopped", evidence="reconstruction")

@@ -12,6 +12,11 @@ and β = 0, the defaults, the reward alone decides which half is better. With th
 (`condition=num_tokens, favors_high=False`) α below 1 favors short responses. A group of one has
 advantage 0; the authors give it its reward. Rollouts without tokens (truncated ones, where these
 are masked) are in no half.
+
+Reports: three models in maths and logic: by entropy above Dr. GRPO; by length with α below 1, more
+accuracy per token (abstract)
+Traps: with α not 1 or β not 0 groups of equal rewards train too; responses of equal length are
+split by their order; give max_length the run's budget, for it divides all advantages
 """
 
 from collections.abc import Callable
@@ -87,7 +92,6 @@ def conditional_advantage(
         raise ValueError(f"conditional_advantage: inter_share must be in [0, 1], got {inter_share}")
 
     def init(spec):
-        del spec
         return jnp.zeros((), jnp.int32) if scheduled else ()
 
     def apply(signals, context, state):
@@ -181,17 +185,4 @@ def canon(
     return Recipe(objective)
 
 
-METHOD = Method(
-    canon,
-    "CANON: Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
-    "https://github.com/biuboomc/CANON",
-    changes="advantage, aggregation",
-    reports=(
-        "three models in maths and logic: by entropy above Dr. GRPO; by length with α below 1, "
-        "more accuracy per token (abstract)"
-    ),
-    traps=(
-        "with α not 1 or β not 0 groups of equal rewards train too; responses of equal length are "
-        "split by their order; give max_length the run's budget, for it divides all advantages"
-    ),
-)
+METHOD = Method(canon, changes="advantage, aggregation")

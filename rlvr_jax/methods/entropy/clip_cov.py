@@ -11,6 +11,11 @@ not act; the largest covariances are spared. Means and the count run over the wh
 paper; the authors' code takes them per micro-batch. The ratio clip is nearly open: 1 on both sides,
 as in their scripts; with 0.2 it is another method. The scripts also filter groups as `dapo` does,
 and set a dual clip which their code ignores; neither is part of this recipe.
+
+Left out: the group filter of `dapo`, which the authors' scripts set
+Reports: mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.4, 32B 45.8 to 50.3
+Traps: at least one token is dropped in every update; the largest covariances, above the upper
+bound, are not; with a ratio clip of 0.2 it is another method
 """
 
 from rlvr_jax.objectives import clipped_objective, drop_high_covariance
@@ -37,15 +42,7 @@ def clip_cov(
 
 METHOD = Method(
     clip_cov,
-    "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-    "https://arxiv.org/abs/2505.22617",
     changes="weight",
     random=True,
     small={"fraction": 0.05, "covariance_low": 0.1},
-    left_out="the group filter of `dapo`, which the authors' scripts set",
-    reports="mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.4, 32B 45.8 to 50.3",
-    traps=(
-        "at least one token is dropped in every update; the largest covariances, above the "
-        "upper bound, are not; with a ratio clip of 0.2 it is another method"
-    ),
 )

@@ -17,12 +17,17 @@ authors' script. Two forms do:
 
 The README writes exp(n / d) without the factor 20, which the sampler has; so does the trainer's
 own correction, which then disagrees with the sampler. Ours has one schedule.
+
+Reports: small Qwen2.5-Math and Llama models: pass@16 and worst@16 above any fixed temperature,
+under GRPO, DAPO and Clip-Cov; entropy falls later
+Traps: by default nothing corrects for the sampler's temperature, down to 0.1; after about 37 steps
+a response of 3072 tokens ends before the coldest is reached; their README lacks the factor of 20
 """
 
 import numpy as np
 
 from rlvr_jax.experience import experience, plain
-from rlvr_jax.objectives import clipped_objective, group_normalized, truncate_importance
+from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.rollout import annealed
 from rlvr_jax.types import Function, Method, Recipe, part
@@ -77,9 +82,9 @@ def ead(
     horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
+            clip_low,
+            clip_high,
+            epsilon=epsilon,
             transforms=[] if cap is None else [truncate_importance(cap)],
             ratio=clamped_token_ratio if tempered else token_ratio,
             dual_clip=dual,
@@ -99,13 +104,4 @@ METHOD = Method(
     "Let it Calm: Exploratory Annealed Decoding for Verifiable Reinforcement Learning",
     "https://arxiv.org/abs/2510.05251",
     changes="sampling",
-    reports=(
-        "small Qwen2.5-Math and Llama models: pass@16 and worst@16 above any fixed temperature, "
-        "under GRPO, DAPO and Clip-Cov; entropy falls later"
-    ),
-    traps=(
-        "by default nothing corrects for the sampler's temperature, down to 0.1; after about 37 "
-        "steps a response of 3072 tokens ends before the coldest is reached; their README lacks "
-        "the factor of 20"
-    ),
 )

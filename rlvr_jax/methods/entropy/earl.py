@@ -10,6 +10,12 @@ i, so each response keeps at least one token; in `forking_tokens` the quantile i
 reconstruction from the abstract, no code is released: the gate and a KL are reported. The KL on all
 tokens is ours, and so is every constant: the fraction of the 80/20 paper, β of Archer, the clip of
 DAPO.
+
+Left out: rewards from a Verilog tool chain (syntax, interface, function)
+Reports: VerilogEval and RTLLM: up to 14.7 % more functional passes than earlier models, in fewer
+updates (abstract)
+Traps: a short response keeps more than the fraction, as each keeps one token at least; nothing in
+it is about Verilog: the task must bring those rewards
 """
 
 from rlvr_jax.objectives import clipped_objective, keep_top_entropy, within_response
@@ -34,19 +40,4 @@ def earl(
     )
 
 
-METHOD = Method(
-    earl,
-    "EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation",
-    "",
-    changes="weight, regularizer",
-    evidence="reconstruction",
-    left_out="rewards from a Verilog tool chain (syntax, interface, function)",
-    reports=(
-        "VerilogEval and RTLLM: up to 14.7 % more functional passes than earlier models, in fewer "
-        "updates (abstract)"
-    ),
-    traps=(
-        "a short response keeps more than the fraction, as each keeps one token at least; nothing "
-        "in it is about Verilog: the task must bring those rewards"
-    ),
-)
+METHOD = Method(earl, changes="weight, regularizer", evidence="reconstruction")

@@ -12,6 +12,11 @@ the coefficient follows the entropy as in Skywork-OR1 (https://arxiv.org/abs/250
 it acts while the last mean entropy was at most the target, and goes up by Δ while it is, else down.
 Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. The annealing of
 the bonus to 0 (`anneal_updates`) is ours.
+
+Left out: training on one prompt that is repeated 128 times per batch, sampled at temperature 0.6
+Reports: Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6
+Traps: too large a coefficient lets entropy explode, as the bonus lifts the whole tail of the
+vocabulary; an entropy that is estimated by the mean of -logp has no gradient on policy
 """
 
 from collections.abc import Callable
@@ -62,7 +67,6 @@ def adaptive_entropy_bonus(
         )
 
     def init(spec):
-        del spec
         return AdaptiveEntropyState(jnp.full((), initial, float), jnp.full((), jnp.inf, float))
 
     def apply(signals, context, state):
@@ -166,17 +170,4 @@ def entropy_bonus(
     return Recipe(objective)
 
 
-METHOD = Method(
-    entropy_bonus,
-    "Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
-    "https://arxiv.org/abs/2504.20571",
-    changes="regularizer",
-    left_out="training on one prompt that is repeated 128 times per batch, sampled at temperature"
-    " 0.6",
-    reports="Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6",
-    traps=(
-        "too large a coefficient lets entropy explode, as the bonus lifts the whole tail of the "
-        "vocabulary; an entropy that is estimated by the mean of -logp has no gradient on "
-        "policy"
-    ),
-)
+METHOD = Method(entropy_bonus, changes="regularizer")

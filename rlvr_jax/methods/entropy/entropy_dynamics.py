@@ -12,6 +12,12 @@ Mean and population deviations run over the batch. They are two methods. Clip_B 
 needs only the sampler's records. For Clip_V set `batch_deviations=None, vocabulary_deviations=8.5`,
 the authors' value (their class default is 2.0). Constants are those of their example
 configurations, except ε, which is 0.2 here as in their framework's PPO loss.
+
+Left out: a filter of the data: pass rates in (1/16, 15/16)
+Reports: Qwen2.5-7B-Instruct: entropy stays up, mean and pass@k on AIME24, AIME25 and DAPO500 above
+GRPO
+Traps: small batches may have nothing beyond 2.5 deviations, and then it is GRPO; Clip_V also drops
+tokens of A = 0 beyond its cap; the theory treats both signs, the code only negative tokens
 """
 
 import jax.numpy as jnp
@@ -116,18 +122,6 @@ def entropy_dynamics(
 
 METHOD = Method(
     entropy_dynamics,
-    "On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
-    "https://github.com/hiyuchang/Trinity-RFT",
     changes="mask",
     small={"batch_deviations": None, "vocabulary_deviations": 0.25, "max_fraction": 0.05},
-    left_out="a filter of the data: pass rates in (1/16, 15/16)",
-    reports=(
-        "Qwen2.5-7B-Instruct: entropy stays up, mean and pass@k on AIME24, AIME25 and DAPO500 "
-        "above GRPO"
-    ),
-    traps=(
-        "small batches may have nothing beyond 2.5 deviations, and then it is GRPO; Clip_V also "
-        "drops tokens of A = 0 beyond its cap; the theory treats both signs, the code only "
-        "negative tokens"
-    ),
 )

@@ -14,6 +14,11 @@ authors' README (their code has 0.7 for ln 2). The filter is for models whose en
 θ: above it every rollout is dropped and nothing is learned (`entropy_threshold=inf` for those).
 Their released loss also divides each rollout by the length of its longer stretch in conflict;
 ours does not.
+
+Reports: Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without
+KL or reference (figures)
+Traps: a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down,
+correct ones too; the GTPO of 2508.04349 is another method; one update per batch
 """
 
 import math
@@ -161,19 +166,4 @@ def gtpo(
     )
 
 
-METHOD = Method(
-    gtpo,
-    "GTPO: Trajectory-Based Policy Optimization in Large Language Models",
-    "https://github.com/winstonsmith1897/GTPO",
-    changes="advantage, weight, surrogate",
-    baseline="other",
-    gradient="stopped",
-    reports=(
-        "Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without "
-        "KL or reference (figures)"
-    ),
-    traps=(
-        "a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down, "
-        "correct ones too; the GTPO of 2508.04349 is another method; one update per batch"
-    ),
-)
+METHOD = Method(gtpo, changes="advantage, weight, surrogate", baseline="other", gradient="stopped")

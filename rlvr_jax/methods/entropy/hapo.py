@@ -13,6 +13,12 @@ https://github.com/starriver030515/HAPO
 The released code has |ĥ| for ĥ, by a slip of sign, and its test of |A| includes padding:
 `released=True` reproduces both. Its statistics are those of a micro-batch, ours those of the batch.
 Constants are the authors'; their data side is that of `dapo`.
+
+Left out: a sampling temperature that follows the entropy token by token (`hapo_temperature`); the
+filter and the length penalty of DAPO
+Reports: several model sizes in maths: above DAPO on mean accuracy (abstract)
+Traps: the released code takes certain tokens for uncertain ones by a slip of sign; the most certain
+token of a batch gets nothing within its zone; statistics per micro-batch depend on the split
 """
 
 import jax
@@ -193,17 +199,4 @@ def hapo(
     return Recipe(objective)
 
 
-METHOD = Method(
-    hapo,
-    "From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
-    "https://github.com/starriver030515/HAPO",
-    changes="advantage, surrogate",
-    left_out="a sampling temperature that follows the entropy token by token"
-    " (`hapo_temperature`); the filter and the length penalty of DAPO",
-    reports="several model sizes in maths: above DAPO on mean accuracy (abstract)",
-    traps=(
-        "the released code takes certain tokens for uncertain ones by a slip of sign; the most "
-        "certain token of a batch gets nothing within its zone; statistics per micro-batch depend "
-        "on the split"
-    ),
-)
+METHOD = Method(hapo, changes="advantage, surrogate")

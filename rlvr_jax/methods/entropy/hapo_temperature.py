@@ -13,6 +13,12 @@ The ratio ρ is that of temperature 1. T differs from it by 5 % at most and noth
 has the opposite sign below c, by which the most certain tokens are sampled hotter, too
 (`mirrored`); the default follows the paper. With it most tokens are sampled colder than 1. This is
 one of four parts of HAPO, the others are `hapo`; the loss here is DAPO's, our choice.
+
+Left out: its advantage, weights and clip bounds, which are hapo
+Reports: as a part of HAPO, which is above DAPO at several sizes; its own contribution is not
+reported
+Traps: a single token of almost no entropy stretches the scale, so that other certain tokens hardly
+change; the first step has no statistics and samples at 1; most tokens are sampled colder
 """
 
 from typing import Annotated, NamedTuple
@@ -20,9 +26,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.draws.plain import plain
-from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience import Draw, experience, plain
 from rlvr_jax.objectives import clipped_objective, part, truncate_importance
 from rlvr_jax.rollout.temperatures import heated_by_entropy
 from rlvr_jax.types import Method, Recipe
@@ -61,7 +65,6 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
     processor = heated_by_entropy(mirrored)
 
     def init(setting):
-        del setting
         scale = EntropyScale(*map(np.float64, (0, 1, 1, -1)))
         return {"scale": scale, "known": np.bool_(False)}
 
@@ -72,7 +75,6 @@ def entropy_heated(strength: Strength, pivot: Unit, mirrored: bool = False) -> D
         return batch, state, metrics
 
     def observe(state, turn, seen, learned):
-        del turn, seen
         rollouts = learned.rollouts
         if not rollouts.mask.any():
             return state, {}
@@ -133,14 +135,4 @@ METHOD = Method(
     "From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
     "https://github.com/starriver030515/HAPO",
     changes="sampling",
-    left_out="its advantage, weights and clip bounds, which are hapo",
-    reports=(
-        "as a part of HAPO, which is above DAPO at several sizes; its own contribution is not "
-        "reported"
-    ),
-    traps=(
-        "a single token of almost no entropy stretches the scale, so that other certain tokens "
-        "hardly change; the first step has no statistics and samples at 1; most tokens are sampled "
-        "colder"
-    ),
 )

@@ -14,6 +14,10 @@ where nothing was dropped. The authors count ρ per micro-batch, we over the bat
 chosen tokens switch the method off, in both. Their config also offers the current or the reference
 policy as source of π̃, a fixed threshold, and a fraction of positive tokens: all off in the recipes.
 Defaults are those for Qwen3-14B (ρ 0.005 for Qwen2.5-32B); the config's own κ is 0.1.
+
+Reports: Qwen3-14B base, five maths sets: 60.17 %, 2.66 above the best earlier entropy method
+Traps: a token is protected only where the filter drops some mass; with few incorrect responses
+there are no candidates
 """
 
 import jax
@@ -117,14 +121,4 @@ def lp_reg(
     return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 
-METHOD = Method(
-    lp_reg,
-    "Low-probability Tokens Sustain Exploration in Reinforcement Learning with Verifiable Reward",
-    "https://github.com/CarlanLark/Lp-Reg-dev",
-    changes="surrogate, regularizer",
-    reports="Qwen3-14B base, five maths sets: 60.17 %, 2.66 above the best earlier entropy method",
-    traps=(
-        "a token is protected only where the filter drops some mass; with few incorrect responses "
-        "there are no candidates"
-    ),
-)
+METHOD = Method(lp_reg, changes="surrogate, regularizer")

@@ -12,6 +12,10 @@ A reconstruction: the forms are from summaries. The constants α = γ = 0.1 and 
 is w over the batch (`scope=within_group` is the other reading). The paper uses one of the two at a
 time, on the plateau of a run. Perplexity is the default; for position set
 `perplexity_coefficient=0, position_size=0.1`. With d = 1 the position bonus is nearly constant.
+
+Reports: maths, over GRPO: Qwen2.5-7B 1.51 and Math-7B 2.31 points on average; longer answers
+Traps: with steepness 1 the position bonus is nearly the same for all tokens; a large coefficient
+turns signs; meant for the plateau; the two parts are used one at a time
 """
 
 import jax
@@ -62,7 +66,6 @@ def emphasize_late_tokens(size: Finite, steepness: Finite) -> Transform:
     """
 
     def apply(signals, context, state):
-        del context
         position = relative_position(signals.mask, signals.advantage.dtype)
         bonus = jnp.where(signals.mask, size * jax.nn.sigmoid(steepness * position), 0)
         raised = signals.advantage + jnp.sign(signals.advantage) * bonus
@@ -102,16 +105,4 @@ def ppl_position_shaping(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=shaping))
 
 
-METHOD = Method(
-    ppl_position_shaping,
-    "Decomposing the Entropy-Performance Exchange: The Missing Keys to Unlocking Effective"
-    " Reinforcement Learning",
-    "",
-    changes="advantage",
-    evidence="reconstruction",
-    reports="maths, over GRPO: Qwen2.5-7B 1.51 and Math-7B 2.31 points on average; longer answers",
-    traps=(
-        "with steepness 1 the position bonus is nearly the same for all tokens; a large "
-        "coefficient turns signs; meant for the plateau; the two parts are used one at a time"
-    ),
-)
+METHOD = Method(ppl_position_shaping, changes="advantage", evidence="reconstruction")

@@ -12,6 +12,11 @@ H is the entropy over the whole vocabulary when the token was sampled. Made from
 the paper, which found α = 0.1 or 0.2 best; the clip is that of third parties. Ours: "correct"
 is a reward above 1/2, and a group of one is one of equal rewards. A filter of such groups, as in
 `dapo`, would remove the groups on which the method acts.
+
+Reports: Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on AIME25;
+49.90 on average, 46.88 without the entropy
+Traps: a filter of equal rewards removes the groups on which it acts; its advantages are in nats,
+unbounded by a std; 0.3 was unstable; all-correct groups sharpen, all-incorrect ones spread
 """
 
 import jax.numpy as jnp
@@ -68,13 +73,4 @@ METHOD = Method(
     changes="advantage",
     baseline="other",
     evidence="reconstruction",
-    reports=(
-        "Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on "
-        "AIME25; 49.90 on average, 46.88 without the entropy"
-    ),
-    traps=(
-        "a filter of equal rewards removes the groups on which it acts; its advantages are in "
-        "nats, unbounded by a std; 0.3 was unstable; all-correct groups sharpen, all-incorrect "
-        "ones spread"
-    ),
 )

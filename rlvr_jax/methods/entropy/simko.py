@@ -11,6 +11,10 @@
 k runs over the K likeliest tokens of the current policy, whose log-probs under the old policy are
 needed too: with one update per batch they are those of sampling time. Constants are those of the
 authors' code, where λ is hard-coded.
+
+Reports: Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1
+Traps: the likeliest tokens are the current policy's, their old log-probs those of the weights that
+sampled: one update per batch
 """
 
 import jax
@@ -100,17 +104,4 @@ def simko(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(
-    simko,
-    "SimKO: Simple Pass@K Policy Optimization",
-    "https://github.com/CLR-Lab/SimKO",
-    changes="advantage, surrogate",
-    gradient="stopped",
-    reports=(
-        "Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1"
-    ),
-    traps=(
-        "the likeliest tokens are the current policy's, their old log-probs those of the weights "
-        "that sampled: one update per batch"
-    ),
-)
+METHOD = Method(simko, changes="advantage, surrogate", gradient="stopped")

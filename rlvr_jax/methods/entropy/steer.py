@@ -11,6 +11,12 @@ https://github.com/zz-haooo/STEER
 
 Minimum and maximum run over the batch; the authors' code takes them per micro-batch. Their second
 form, w = exp(-k |Ω|), is not here. Constants are those of the authors' scripts.
+
+Reports: above baselines on six maths and three coding benchmarks, without entropy collapse (no
+number)
+Traps: the range depends on one extreme: a sampled token of tiny old probability leaves all others
+w_max; weights per micro-batch are the authors', here per batch; the denominator does not include
+weights
 """
 
 import jax
@@ -84,19 +90,4 @@ def steer(
     return Recipe(objective)
 
 
-METHOD = Method(
-    steer,
-    "Rethinking Entropy Interventions in RLVR: An Entropy Change Perspective",
-    "https://github.com/zz-haooo/STEER",
-    changes="weight, surrogate",
-    gradient="stopped",
-    reports=(
-        "above baselines on six maths and three coding benchmarks, without entropy collapse (no "
-        "number)"
-    ),
-    traps=(
-        "the range depends on one extreme: a sampled token of tiny old probability leaves all "
-        "others w_max; weights per micro-batch are the authors', here per batch; the denominator "
-        "does not include weights"
-    ),
-)
+METHOD = Method(steer, changes="weight, surrogate", gradient="stopped")

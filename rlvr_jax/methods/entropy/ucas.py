@@ -13,6 +13,11 @@ z are the logits of the policy that sampled at its temperature, x_t the raw logi
 token, min-max over the batch. Constants are hard-coded in the authors' code. Groups of equal
 rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code takes mean 0 and std
 1 there. Their switch to Dr. GRPO, which leaves out both divisions by std, is not here.
+
+Reports: Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods, longer and
+more diverse (no number)
+Traps: certainty is a sum, so certain means long; groups of equal rewards are pushed down, correct
+ones too; raw logits differ between models that are one policy; advantages no longer sum to 0
 """
 
 import jax.numpy as jnp
@@ -103,19 +108,4 @@ def ucas(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(
-    ucas,
-    "Unlocking Exploration in RLVR: Uncertainty-aware Advantage Shaping for Deeper Reasoning",
-    "https://github.com/xvolcano02/UCAS",
-    changes="advantage",
-    baseline="other",
-    reports=(
-        "Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods, longer "
-        "and more diverse (no number)"
-    ),
-    traps=(
-        "certainty is a sum, so certain means long; groups of equal rewards are pushed down, "
-        "correct ones too; raw logits differ between models that are one policy; advantages no "
-        "longer sum to 0"
-    ),
-)
+METHOD = Method(ucas, changes="advantage", baseline="other")

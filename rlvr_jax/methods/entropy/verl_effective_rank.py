@@ -13,6 +13,10 @@ The bonus goes to every token, as the paper writes it; in the code it reaches on
 (`where=is_last_token`), and the released script switches it off. Constants are those of the script;
 the configuration file has stride 20, smoothing 0.7 and gain 1.5. Hidden states are those of the
 current policy, which at the first update after sampling is the one that sampled.
+
+Reports: several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@1 and pass@k
+Traps: the released script computes no bonus, and its code pays the last token only; responses under
+80 tokens have no velocity: lower `stride`; the moving means start at 0, so early bonuses say little
 """
 
 from collections.abc import Callable
@@ -188,18 +192,4 @@ def verl_effective_rank(
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 
-METHOD = Method(
-    verl_effective_rank,
-    "Beyond the Exploration-Exploitation Trade-off: A Hidden State Approach for LLM Reasoning in"
-    " RLVR",
-    "https://github.com/hf618/VERL",
-    changes="advantage",
-    reports=(
-        "several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@1 and pass@k"
-    ),
-    traps=(
-        "the released script computes no bonus, and its code pays the last token only; responses "
-        "under 80 tokens have no velocity: lower `stride`; the moving means start at 0, so early "
-        "bonuses say little"
-    ),
-)
+METHOD = Method(verl_effective_rank, changes="advantage")

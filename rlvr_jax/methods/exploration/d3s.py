@@ -14,6 +14,11 @@ is only in the paper's supplement. Ours are: N_s from half to all of a group, N 
 remaining rollouts, K from 10 % to 50 %, counted over all kept rollouts and not in each. Kept groups
 no longer have mean advantage 0. With few kept tokens a step per token is several times that of a
 full token mean.
+
+Reports: Qwen2.5-Math-7B, mean of seven sets: pass@1 29.8 (GRPO) to 34.3, pass@8 53.1 to 56.8, in
+half the time; without its schedule GRPO passes it late
+Traps: with outcomes of 0 and 1 most rows tie and are kept by their order; the kept rows favour the
+rarer outcome; a fifth of the tokens makes steps per token five times as large
 """
 
 from typing import Any, NamedTuple
@@ -27,9 +32,8 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Share
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 LEAST_ROWS = 2  # fewer have no variance
@@ -216,20 +220,4 @@ def d3s(
     )
 
 
-METHOD = Method(
-    d3s,
-    "Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient Policy"
-    " Optimization",
-    "https://github.com/M0rtzz/Paper-Notes",
-    changes="mask",
-    small={"token_share_start": 0.5},
-    evidence="reconstruction",
-    reports=(
-        "Qwen2.5-Math-7B, mean of seven sets: pass@1 29.8 (GRPO) to 34.3, pass@8 53.1 to 56.8, in "
-        "half the time; without its schedule GRPO passes it late"
-    ),
-    traps=(
-        "with outcomes of 0 and 1 most rows tie and are kept by their order; the kept rows favour "
-        "the rarer outcome; a fifth of the tokens makes steps per token five times as large"
-    ),
-)
+METHOD = Method(d3s, changes="mask", small={"token_share_start": 0.5}, evidence="reconstruction")

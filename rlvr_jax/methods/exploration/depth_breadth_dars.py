@@ -16,6 +16,11 @@ N is 8 and N_max 32 (equal treatment) or 64 (by hardness: set `most=8`). The aut
 one full-batch step on 3072 prompts, twice, at a learning rate of 5e-6; these are settings of a run.
 The clip is ours. In the authors' code the second call samples with the validation settings; here
 both sample at the training temperature. Their form for normalized advantages is not implemented.
+
+Reports: Qwen2.5-Math 1.5B and 7B, Llama 8B: pass@k rises and pass@1 holds; with very large batches
+both rise (abstract)
+Traps: a prompt that stays unsolved gets the most rollouts, in vain; hard prompts have more rows and
+so more weight in the token mean; `by_hardness` requires `most=8`
 """
 
 from collections.abc import Callable
@@ -24,11 +29,9 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience import Stage, experience, refill, uniform
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import clipped_objective, group_centered
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow
-from rlvr_jax.types.parts import Function, part
 
 Budget = Callable[[np.ndarray, int], np.ndarray]
 """(outcomes [G, N], NaN if ungraded; largest number of rows of a group) -> int [G], new rows."""
@@ -151,17 +154,4 @@ def depth_breadth_dars(
     )
 
 
-METHOD = Method(
-    depth_breadth_dars,
-    "Depth-Breadth Synergy in RLVR: Unlocking LLM Reasoning Gains with Adaptive Exploration",
-    "https://github.com/yangzhch6/DARS",
-    changes="advantage, selection, sampling",
-    reports=(
-        "Qwen2.5-Math 1.5B and 7B, Llama 8B: pass@k rises and pass@1 holds; with very large "
-        "batches both rise (abstract)"
-    ),
-    traps=(
-        "a prompt that stays unsolved gets the most rollouts, in vain; hard prompts have more "
-        "rows and so more weight in the token mean; `by_hardness` requires `most=8`"
-    ),
-)
+METHOD = Method(depth_breadth_dars, changes="advantage, selection, sampling")

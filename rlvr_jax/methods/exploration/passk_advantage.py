@@ -13,6 +13,10 @@ to 0, and prompts with more than n - k correct responses have advantage 0. The e
 other papers are passed as `advantage`. k is 4 (of n = 32, from memory of the paper, which also runs
 8); the clip of 0.2 is GRPO's. A rollout is correct if its reward is 1 or more, so shaping the
 reward below 1 makes all rollouts incorrect.
+
+Reports: Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 training gains
+more
+Traps: only groups with few correct responses train; k = 1 is GRPO
 """
 
 from collections.abc import Callable
@@ -20,13 +24,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, rollout_advantage
 from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_std, group_sum
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Positive
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -176,14 +177,7 @@ def passk_advantage(
 
 METHOD = Method(
     passk_advantage,
-    "Pass@k Training",
-    "https://arxiv.org/abs/2508.10751",
     changes="advantage",
     rewards="binary",
     small={"advantage": subset_normalized(k=2)},
-    reports=(
-        "Qwen2.5-7B: pass@k rises without loss of pass@1, and a later phase of pass@1 training "
-        "gains more"
-    ),
-    traps="only groups with few correct responses train; k = 1 is GRPO",
 )

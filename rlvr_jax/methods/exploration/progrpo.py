@@ -11,6 +11,12 @@ Log-probs are those of the policy that sampled. The shift applies to groups with
 A reconstruction from notes on the paper: fraction and clip are theirs, α is ours. Sources disagree
 on groups of only correct responses, whose more confident half is penalized; `where=mixed_reward`
 leaves them unchanged.
+
+Reports: Qwen2.5-7B, maths: pass@1 37.6 to 43.3 and pass@32 54.7 to 68.5 over GRPO; CodeForces 1242
+to 1422
+Traps: groups of only correct responses move as well: their more confident half is penalized;
+unlikely incorrect responses get a higher advantage than under GRPO; advantages are not centered
+again; the coefficient is ours
 """
 
 from collections.abc import Callable
@@ -19,14 +25,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.choices import masked_top_k
-from rlvr_jax.objectives.statistics.groups import group_max, has_tokens
+from rlvr_jax.objectives import Transform, clipped_objective, group_max, has_tokens, masked_top_k
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
-from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, replace
+from rlvr_jax.types import Mask, Method, Recipe, Rollouts, Values, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Share
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 
@@ -123,20 +125,4 @@ def progrpo(
     )
 
 
-METHOD = Method(
-    progrpo,
-    "Back to Basics: Revisiting Exploration in RL for LLM Reasoning via Generative Probabilities",
-    "https://arxiv.org/abs/2602.05281",
-    changes="advantage",
-    baseline="other",
-    evidence="reconstruction",
-    reports=(
-        "Qwen2.5-7B, maths: pass@1 37.6 to 43.3 and pass@32 54.7 to 68.5 over GRPO; CodeForces "
-        "1242 to 1422"
-    ),
-    traps=(
-        "groups of only correct responses move as well: their more confident half is penalized; "
-        "unlikely incorrect responses get a higher advantage than under GRPO; advantages are not "
-        "centered again; the coefficient is ours"
-    ),
-)
+METHOD = Method(progrpo, changes="advantage", baseline="other", evidence="reconstruction")

@@ -11,6 +11,12 @@ A reconstruction from the abstract and the introduction: sizes and schedule are 
 frozen. By default it is random; `soft_prefixes` also takes a trained one
 (`rlvr_jax.policy.prefixes` has the autoencoder and its loss). Evaluations have no prefix, hence the
 late phase without any.
+
+Left out: training the decoder on question-answer pairs, and the short tuning to its prefixes
+Reports: steadily above plain RL on reasoning, with control of the style (no number)
+Traps: the default decoder is random and never trained, so prefixes are noise; a score without the
+row's prefix would be off-policy unnoticed; without a late plain phase evaluations measure an
+untrained input
 """
 
 from collections.abc import Callable
@@ -24,9 +30,8 @@ from rlvr_jax.experience import Draw, experience
 from rlvr_jax.keys import named_key
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.policy.prefixes import decode_prefix, new_prefix_vae
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Positive
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 
@@ -118,18 +123,4 @@ def reasoning_palette(
     )
 
 
-METHOD = Method(
-    reasoning_palette,
-    "Reasoning Palette: Modulating Reasoning via Latent Contextualization for Controllable"
-    " Exploration for (V)LMs",
-    "https://arxiv.org/abs/2512.17206",
-    changes="sampling",
-    evidence="reconstruction",
-    left_out="training the decoder on question-answer pairs, and the short tuning to its prefixes",
-    reports="steadily above plain RL on reasoning, with control of the style (no number)",
-    traps=(
-        "the default decoder is random and never trained, so prefixes are noise; a score without "
-        "the row's prefix would be off-policy unnoticed; without a late plain phase evaluations "
-        "measure an untrained input"
-    ),
-)
+METHOD = Method(reasoning_palette, changes="sampling", evidence="reconstruction")

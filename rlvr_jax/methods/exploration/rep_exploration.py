@@ -12,6 +12,12 @@ With `others` the matrix leaves out the row itself (the default of their config;
 the form above). The authors project f to d dimensions at random first; the Gram matrix of a group
 does not need that. In a group of only correct responses the division by the standard deviation
 scales b to full advantages.
+
+Left out: the random projection; the choice of samples at test time
+Reports: Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256
+Traps: in groups of only correct responses the division by the std scales the bonus to unit
+advantages, whatever its weight; with few wide rows every bonus is near 1 - 1/N: `others=True`
+spreads them
 """
 
 from typing import Any
@@ -21,11 +27,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.experience import Shaping, embed, experience, judged_mean, judged_rows, shape
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_count, group_sum
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.objectives import clipped_objective, group_count, group_sum
+from rlvr_jax.types import Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Positive
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 Rows = Float[Array, "B"]
@@ -105,17 +109,4 @@ def rep_exploration(
     )
 
 
-METHOD = Method(
-    rep_exploration,
-    "Representation-Based Exploration for Language Models: From Test-Time to Post-Training",
-    "https://arxiv.org/abs/2510.11686",
-    changes="reward",
-    small={"coefficient": 1.0, "ridge": 10.0},
-    left_out="the random projection; the choice of samples at test time",
-    reports="Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256",
-    traps=(
-        "in groups of only correct responses the division by the std scales the bonus to unit "
-        "advantages, whatever its weight; with few wide rows every bonus is near 1 - 1/N: "
-        "`others=True` spreads them"
-    ),
-)
+METHOD = Method(rep_exploration, changes="reward", small={"coefficient": 1.0, "ridge": 10.0})

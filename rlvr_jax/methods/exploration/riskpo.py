@@ -14,6 +14,12 @@ the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from upd
 `own_share` 1 they are those of the bundle (their mode "batch"), with ½ the mean of both ("mix"). If
 the scores of a bundle are equal, the authors divide by 1e-6; we take a std below 1e-3 as 1. The
 clip is that of DAPO.
+
+Reports: Qwen2.5-1.5B and others: above GRPO in pass@1 and pass@k on maths, code and multimodal
+tasks
+Traps: with the default natural baseline every advantage is at most 0; bundles follow the order of
+the batch; `relative_credit` leaves [-1, 1] with dense rewards; the authors divide equal scores by
+1e-6
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +34,7 @@ from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -40,7 +46,6 @@ from rlvr_jax.types.hyperparameters import (
     Positive,
     Unit,
 )
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))
@@ -224,18 +229,4 @@ def riskpo(
     return Recipe(objective=clipped_objective(clip_low, clip_high, advantage=advantage))
 
 
-METHOD = Method(
-    riskpo,
-    "RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
-    "https://github.com/RTkenny/RiskPO",
-    changes="advantage",
-    reports=(
-        "Qwen2.5-1.5B and others: above GRPO in pass@1 and pass@k on maths, code and multimodal "
-        "tasks"
-    ),
-    traps=(
-        "with the default natural baseline every advantage is at most 0; bundles follow the order "
-        "of the batch; `relative_credit` leaves [-1, 1] with dense rewards; the authors divide "
-        "equal scores by 1e-6"
-    ),
-)
+METHOD = Method(riskpo, changes="advantage")

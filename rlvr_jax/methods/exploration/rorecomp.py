@@ -12,6 +12,12 @@ It shortens responses without a length reward. The compensation keeps the policy
 onto short responses; its rows have the old log-probs and advantages of the step that sampled them.
 Ours are: α, the size of the buffer, the moment of a compensation, and that advantages are computed
 before the selection.
+
+Left out: a schedule of the compensation
+Reports: reasoning 27.7 % shorter from zero, tool calls 46.8 % fewer with better accuracy, up to
+52.5 % shorter in thinking models
+Traps: only mixed groups carry information on length; without compensation responses collapse to
+short ones; on the token mean long incorrect responses dominate, on a mean per response they do not
 """
 
 import math
@@ -26,9 +32,8 @@ from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable,
 from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct
+from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
-from rlvr_jax.types.parts import part
 
 PER_TOKEN = ("behaviour_logp", "entropy", "temperature", "old_logp", "advantage")
 PER_ROW = ("outcome", "reward")
@@ -169,22 +174,4 @@ def rorecomp(
     )
 
 
-METHOD = Method(
-    rorecomp,
-    "RoRecomp: Enhancing Reasoning Efficiency via Rollout Response Recomposition in Reinforcement"
-    " Learning",
-    "https://arxiv.org/abs/2509.25958",
-    changes="selection",
-    baseline="other",
-    evidence="reconstruction",
-    left_out="a schedule of the compensation",
-    reports=(
-        "reasoning 27.7 % shorter from zero, tool calls 46.8 % fewer with better accuracy, up to "
-        "52.5 % shorter in thinking models"
-    ),
-    traps=(
-        "only mixed groups carry information on length; without compensation responses collapse "
-        "to short ones; on the token mean long incorrect responses dominate, on a mean per "
-        "response they do not"
-    ),
-)
+METHOD = Method(rorecomp, changes="selection", baseline="other", evidence="reconstruction")

@@ -11,6 +11,12 @@ https://github.com/Dreamer312/SEED-GRPO
 A reconstruction from a review of the paper and a third-party port, whose f and α these are. The
 paper's f is linear, exponential or focal in u; its α was not found. It estimates SE by
 -mean_k ln p_k. The clip of 0.2 is ours.
+
+Left out: answers that say the same in other words
+Reports: Qwen2.5-Math-7B: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0
+Traps: at the port's rate it reduces advantages by 4 % at most; it never changes the order in a
+group; answers to hard prompts disagree as well, so hard prompts lose weight; the port makes every
+unread answer a cluster of its own
 """
 
 from collections.abc import Callable
@@ -18,15 +24,11 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.advantages.group_relative import group_centered
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, group_centered, masked_mean
 from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
-from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.semantic_entropy import semantic_entropy
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
-from rlvr_jax.types.parts import part
 
 Rows = Float[Array, "B"]
 Decay = Callable[[Array, float], Array]
@@ -111,17 +113,4 @@ def seed_grpo(
     )
 
 
-METHOD = Method(
-    seed_grpo,
-    "SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
-    "https://github.com/Dreamer312/SEED-GRPO",
-    changes="advantage",
-    evidence="reconstruction",
-    left_out="answers that say the same in other words",
-    reports="Qwen2.5-Math-7B: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0",
-    traps=(
-        "at the port's rate it reduces advantages by 4 % at most; it never changes the order in a "
-        "group; answers to hard prompts disagree as well, so hard prompts lose weight; the port "
-        "makes every unread answer a cluster of its own"
-    ),
-)
+METHOD = Method(seed_grpo, changes="advantage", evidence="reconstruction")

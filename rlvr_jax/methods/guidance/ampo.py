@@ -31,7 +31,7 @@ from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
 from rlvr_jax.objectives import clamped_token_ratio, mixed_objective, ppo_clip, shaped_probability
 from rlvr_jax.tasks.base import Prompt
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -42,7 +42,6 @@ from rlvr_jax.types.hyperparameters import (
     MaxLength,
     Positive,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part

@@ -43,9 +43,8 @@ from rlvr_jax.objectives.statistics.ratios import token_ratio
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
 from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.objectives.surrogates.policy_gradient import unclipped_loss
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Finite, Positive, Unit
-from rlvr_jax.types.parts import Function, part
 
 
 @part

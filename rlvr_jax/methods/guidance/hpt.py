@@ -33,14 +33,13 @@ from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
+from rlvr_jax.types import Function, Method, Recipe, Rollouts, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import (
     EntropyCoefficient,
     MaxLength,
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import Function, part
 
 
 @part

@@ -36,7 +36,7 @@ from rlvr_jax.objectives import (
     whitened,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -47,7 +47,6 @@ from rlvr_jax.types.hyperparameters import (
     TraceDecay,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part(reads={"solution"}, views=(begin_with_most(),))

@@ -41,9 +41,8 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.algebra.parts import Surrogate
 from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Criterion, Method, Recipe, replace
+from rlvr_jax.types import Criterion, Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import Epsilon, NonNegativeInt, Positive, Unit
-from rlvr_jax.types.parts import Function, part
 
 
 @part

@@ -34,7 +34,7 @@ import jax.numpy as jnp
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, vetoed, weighted_share
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Criterion, Method, Recipe
+from rlvr_jax.types import Criterion, Function, Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -44,7 +44,6 @@ from rlvr_jax.types.hyperparameters import (
     Range,
     Unit,
 )
-from rlvr_jax.types.parts import Function, part
 
 Synergy = Annotated[float, Range(-1, open_low=True)]
 

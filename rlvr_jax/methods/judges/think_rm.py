@@ -26,9 +26,8 @@ from rlvr_jax.experience import compare_by, experience, tournament
 from rlvr_jax.experience.rewards.tournaments import Rounds, Scores, scored_matches
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Function, Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import Function, part
 
 
 def difference_table(players: int, rounds: Rounds) -> Float[np.ndarray, "N N"]:

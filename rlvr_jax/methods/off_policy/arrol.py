@@ -11,16 +11,21 @@ A reconstruction from the abstract: the authors' code is not released, and only 
 The check is at a quarter of the budget, and half of a group continues. Nothing is pruned until the
 head has reached an area under its curve of 0.6 on the last batch, and one group in 16 is never
 pruned. The baseline is that of the remaining rows, not of the policy: this is the intention.
+
+Left out: votes at test time that are weighted by the head
+Reports: Qwen3 and Llama-3.2 of 1B to 8B, over GRPO and DAPO: mean accuracy 2.30 to 2.99 up,
+training up to 1.7 times as fast
+Traps: prunes nothing until the head has learned; means are of the remaining rows, not of the
+policy; a group that the head rates all correct or all incorrect is not balanced, only cheaper
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
-from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import (
@@ -104,7 +109,6 @@ def prune(
         return batch, state, {"pruned_rows": float(np.sum(~chosen))}
 
     def observe(state, turn, seen, learned):
-        del turn, learned
         known = [batch for batch in seen if batch.rollouts.embedding is not None]
         if not known:
             return state, {}
@@ -208,20 +212,4 @@ def arrol(
     )
 
 
-METHOD = Method(
-    arrol,
-    "Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
-    "https://github.com/Hsu1023/ARRoL",
-    changes="sampling, selection",
-    evidence="reconstruction",
-    left_out="votes at test time that are weighted by the head",
-    reports=(
-        "Qwen3 and Llama-3.2 of 1B to 8B, over GRPO and DAPO: mean accuracy 2.30 to 2.99 up, "
-        "training up to 1.7 times as fast"
-    ),
-    traps=(
-        "prunes nothing until the head has learned; means are of the remaining rows, not of the "
-        "policy; a group that the head rates all correct or all incorrect is not balanced, only "
-        "cheaper"
-    ),
-)
+METHOD = Method(arrol, changes="sampling, selection", evidence="reconstruction")

@@ -10,6 +10,13 @@ https://github.com/YifeiZhou02/HNPG
 Rows that are `off_policy` train only the critic, whose two means count equally. They are the worked
 solutions of the prompts, one in each group. The critic's targets use its estimates at sampling
 time. Discount 1 and τ = 0.97 are the authors'. Advantages are not normalized.
+
+Left out: the TRPO step (conjugate gradient, line search), a critic for every time step, and fresh
+actions with advantage Q - V at offline states
+Reports: combination locks with rich observations: above a hybrid method that is off-policy alone
+(abstract)
+Traps: no clip and no normalization, so steps scale with the rewards; worked solutions train the
+critic alone and are never imitated
 """
 
 import jax
@@ -75,20 +82,4 @@ def hybrid_npg(discount: Discount = 1.0, trace_decay: TraceDecay = 0.97) -> Reci
     )
 
 
-METHOD = Method(
-    hybrid_npg,
-    "Offline Data Enhanced On-Policy Policy Gradient with Provable Guarantees",
-    "https://github.com/YifeiZhou02/HNPG",
-    changes="advantage, mask, surrogate, guidance",
-    baseline="other",
-    left_out="the TRPO step (conjugate gradient, line search), a critic for every time step,"
-    " and fresh actions with advantage Q - V at offline states",
-    reports=(
-        "combination locks with rich observations: above a hybrid method that is off-policy alone "
-        "(abstract)"
-    ),
-    traps=(
-        "no clip and no normalization, so steps scale with the rewards; worked solutions train the "
-        "critic alone and are never imitated"
-    ),
-)
+METHOD = Method(hybrid_npg, changes="advantage, mask, surrogate, guidance", baseline="other")

@@ -13,12 +13,18 @@ coefficient matters only relative to weight decay and gradient clipping. In DSRL
 this is the first stage, of 10 to 25 updates (20 for most models). The second stage is GRPO on
 P(y|x), with the reference reset to the weights at the switch. Constants are those of the authors'
 code.
+
+Left out: the switch to GRPO after 20 updates
+Reports: incorrect responses only: 14.89 times as many transitions and 6.54 times as many
+reflections; DSRL is above GRPO's kin on maths
+Traps: a first stage of 10 to 25 updates, not a whole run; a batch without negative advantages does
+nothing; under Adam the factor 0.01 hardly matters; sampled log-probs have the prompt and are not
+its old ones
 """
 
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience import Stage, experience
 from rlvr_jax.experience.stages.rounds.another_view import GIVES
 from rlvr_jax.objectives import group_centered, objective, part, ppo_clip, scale_weight, token_mean
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
@@ -31,7 +37,6 @@ def keep_negative_rollouts() -> Transform:
     """Trains only tokens with negative advantage: mask' = mask ∧ (A < 0)."""
 
     def apply(signals, context, state):
-        del context
         return replace(signals, mask=signals.mask & (signals.advantage < 0)), state, {}
 
     return apply
@@ -70,7 +75,6 @@ def without_prompt() -> Stage:
     """
 
     def apply(batch, actor, state, turn):
-        del actor, turn
         prompts, length = batch.rollouts.prompt_tokens, batch.rollouts.prompt_length
         first = prompts[:, :1]
         last = np.take_along_axis(prompts, length[:, None] - 1, axis=1)
@@ -96,27 +100,11 @@ def prerl(
         objective=objective(
             advantage=group_centered(),
             transforms=[keep_negative_rollouts(), scale_weight(coefficient)],
-            surrogate=under_second_prompt(ppo_clip(low=clip_low, high=clip_high, dual=dual_clip)),
+            surrogate=under_second_prompt(ppo_clip(clip_low, clip_high, dual=dual_clip)),
             aggregation=token_mean(),
         ),
         experience=experience(stages=[without_prompt()]),
     )
 
 
-METHOD = Method(
-    prerl,
-    "From P(y|x) to P(y): Investigating Reinforcement Learning in Pre-train Space",
-    "https://github.com/Trae1ounG/Pretrain_Space_RLVR",
-    changes="advantage, mask, surrogate",
-    ratio="other",
-    left_out="the switch to GRPO after 20 updates",
-    reports=(
-        "incorrect responses only: 14.89 times as many transitions and 6.54 times as many "
-        "reflections; DSRL is above GRPO's kin on maths"
-    ),
-    traps=(
-        "a first stage of 10 to 25 updates, not a whole run; a batch without negative advantages "
-        "does nothing; under Adam the factor 0.01 hardly matters; sampled log-probs have the "
-        "prompt and are not its old ones"
-    ),
-)
+METHOD = Method(prerl, changes="advantage, mask, surrogate", ratio="other")

@@ -12,6 +12,11 @@ It has the parts of RollArt for one program on one machine: the queue with its s
 redundancy, rows that leave when they end, versions of tokens. Placement on several kinds of
 hardware is not included. Truncated importance sampling is one of ROLL's corrections; C is ours.
 ROLL's queue opens groups ahead; here each step opens its own.
+
+Left out: disaggregated hardware, environments in threads next to the device
+Reports: 1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs
+Traps: the first finished are used first, which favours short answers, redundancy more so;
+`staleness=0` is plain synchronous GRPO; ROLL keeps one version of a trajectory, not of each token
 """
 
 from rlvr_jax.experience import experience, queued
@@ -47,11 +52,4 @@ METHOD = Method(
     "RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure",
     "https://arxiv.org/abs/2512.22560",
     changes="sampling, weight",
-    left_out="disaggregated hardware, environments in threads next to the device",
-    reports="1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs",
-    traps=(
-        "the first finished are used first, which favours short answers, redundancy more so; "
-        "`staleness=0` is plain synchronous GRPO; ROLL keeps one version of a trajectory, not of "
-        "each token"
-    ),
 )

@@ -20,6 +20,10 @@ Other corrections replace the truncated weights of tokens, in a custom objective
 
 The sampler's log-probs must be those of the distribution that the trainer scores, with its
 temperature, top_k and top_p; otherwise r measures these.
+
+Reports: reports of users: uncorrected bfloat16 rollouts of another engine collapse on long runs
+Traps: the sampler's log-probs must be taken at the same temperature and cuts, else the ratio
+measures those
 """
 
 from collections.abc import Sequence
@@ -131,11 +135,4 @@ METHOD = Method(
     "verl: rollout correction for the mismatch of sampler and trainer",
     "https://github.com/volcengine/verl",
     changes="weight, mask",
-    reports=(
-        "reports of users: uncorrected bfloat16 rollouts of another engine collapse on long runs"
-    ),
-    traps=(
-        "the sampler's log-probs must be taken at the same temperature and cuts, else the ratio "
-        "measures those"
-    ),
 )

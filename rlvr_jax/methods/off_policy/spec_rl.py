@@ -19,6 +19,12 @@ policy. The log-probs of all tokens that this needs take at most N megabytes.
 The loss is GRPO's; `--experience spec_rl` combines the draw with any other loss. Prompts must come
 back: with many prompts and few steps nothing is reused. The authors use the same random numbers in
 every step; here they are fresh.
+
+Reports: Qwen3-1.7B and 8B on GSM8K, MATH-500, OlympiadBench and MMLU-STEM: 2 to 3 times less time
+in rollouts at equal quality
+Traps: nothing is reused in the first epoch; a draft is not exactly on-policy even with b = 0
+(`exact_mb` is); a truncated response is never extended; groups that are all accepted repeat old
+rewards
 """
 
 import math
@@ -29,10 +35,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.asks import PLAIN, Ask
-from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.draws.plain import plain
+from rlvr_jax.experience import PLAIN, Ask, Batch, concatenate, experience, plain
 from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
@@ -137,7 +140,6 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
         return batch, own, metrics
 
     def observe(state, turn, seen, learned):
-        del turn, seen
         reused, whole = state["shares"]
         stored = {}
         if not exact:
@@ -447,13 +449,4 @@ METHOD = Method(
     "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
     "https://arxiv.org/abs/2509.23232",
     changes="sampling",
-    reports=(
-        "Qwen3-1.7B and 8B on GSM8K, MATH-500, OlympiadBench and MMLU-STEM: 2 to 3 times less "
-        "time in rollouts at equal quality"
-    ),
-    traps=(
-        "nothing is reused in the first epoch; a draft is not exactly on-policy even with b = 0 "
-        "(`exact_mb` is); a truncated response is never extended; groups that are all accepted "
-        "repeat old rewards"
-    ),
 )

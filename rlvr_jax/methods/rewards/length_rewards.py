@@ -28,9 +28,8 @@ import jax.numpy as jnp
 from rlvr_jax.experience import experience, overlong_excess, plain_outcome, shape, total
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives import clipped_objective, group_max, group_spread
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, MaxLength, NonNegative
-from rlvr_jax.types.parts import Function, part
 
 CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
 

@@ -15,6 +15,13 @@ s is the fraction of correct solutions. It runs on `expressions`, whose base mod
 or on `python_functions`, whose programs run in the sandbox. Use one sample per prompt, because
 groups are not compared, and a multiple of six prompts. Values are compared as values. Buffers begin
 with one program and without seed batches.
+
+Left out: seed batches, and messages beside inductions
+Reports: Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, 15.2
+in maths and 5.0 in code
+Traps: groups are not compared, so one sample per prompt is enough; means are over tokens, so long
+responses have more weight; the released check evaluates the model's text, and `1) or (True` passes
+it
 """
 
 from collections.abc import Iterable
@@ -48,7 +55,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -57,7 +64,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 BYTES = 2048
@@ -285,20 +291,4 @@ def absolute_zero(
     )
 
 
-METHOD = Method(
-    absolute_zero,
-    "Absolute Zero: Reinforced Self-play Reasoning with Zero Data",
-    "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner",
-    changes="advantage, curriculum, reward",
-    baseline="batch",
-    left_out="seed batches, and messages beside inductions",
-    reports=(
-        "Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, "
-        "15.2 in maths and 5.0 in code"
-    ),
-    traps=(
-        "groups are not compared, so one sample per prompt is enough; means are over tokens, so "
-        "long responses have more weight; the released check evaluates the model's text, and `1) "
-        "or (True` passes it"
-    ),
-)
+METHOD = Method(absolute_zero, changes="advantage, curriculum, reward", baseline="batch")

@@ -16,6 +16,12 @@ defines how a text is read as a statement (`Task.read_problem`) and reports in
 `Grade.info["altered"]` whether a proof is of another statement. The paper has two models and a
 third that translates statements into Lean; here one policy writes and proves. The standard
 deviation with n - 1 and its ε are ours.
+
+Left out: a second model that writes, and one that translates into Lean
+Reports: miniF2F test, pass@32: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49 to
+74.18; ProofNet 22.58 to 25.81
+Traps: provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it; the task
+must report `altered`; a statement that is never proved earns nothing, the hardest provable one most
 """
 
 from dataclasses import replace
@@ -39,9 +45,8 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, Unit
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 ALTERED = "altered"
@@ -158,20 +163,4 @@ def gar(
     )
 
 
-METHOD = Method(
-    gar,
-    "GAR: Generative Adversarial Reinforcement Learning for Formal Theorem Proving",
-    "",
-    changes="sampling, selection, reward",
-    evidence="reconstruction",
-    left_out="a second model that writes, and one that translates into Lean",
-    reports=(
-        "miniF2F test, pass@32: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49 to "
-        "74.18; ProofNet 22.58 to 25.81"
-    ),
-    traps=(
-        "provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it; the "
-        "task must report `altered`; a statement that is never proved earns nothing, the hardest "
-        "provable one most"
-    ),
-)
+METHOD = Method(gar, changes="sampling, selection, reward", evidence="reconstruction")

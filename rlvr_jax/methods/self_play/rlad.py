@@ -13,6 +13,12 @@ Responses without an abstraction have only the KL, so that ignoring abstractions
 m = 4, and with 16 samples n = 4 and 4 more without: all ours. With a small n the abstraction's
 reward is mostly noise. Their warm start, on abstractions of a stronger model, is
 `imitate_solutions`.
+
+Left out: the warm start by abstractions of a stronger model; two sets of weights
+Reports: more compute for abstractions is better than more solutions at large budgets; about 44 %
+(relative) over DAPO on AIME25, at second hand
+Traps: leaking abstractions are found by the answer's exact words only; with few solutions an
+abstraction's reward is noise; without a warm start abstractions may all earn the same
 """
 
 from dataclasses import replace
@@ -26,9 +32,8 @@ from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, wi
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.hints import gives_away
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 UNAIDED = 2
@@ -132,19 +137,4 @@ def rlad(
     )
 
 
-METHOD = Method(
-    rlad,
-    "RLAD: Training LLMs to Discover Abstractions for Solving Reasoning Problems",
-    "",
-    changes="sampling, reward, guidance",
-    evidence="reconstruction",
-    left_out="the warm start by abstractions of a stronger model; two sets of weights",
-    reports=(
-        "more compute for abstractions is better than more solutions at large budgets; about 44 % "
-        "(relative) over DAPO on AIME25, at second hand"
-    ),
-    traps=(
-        "leaking abstractions are found by the answer's exact words only; with few solutions an "
-        "abstraction's reward is noise; without a warm start abstractions may all earn the same"
-    ),
-)
+METHOD = Method(rlad, changes="sampling, reward, guidance", evidence="reconstruction")

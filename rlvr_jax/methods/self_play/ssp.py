@@ -16,6 +16,13 @@ Questions with a pass rate of at most ½ replace invalid ones for some steps. Wi
 roles write in turns with the tools of the task, such as those of `lookup`, and a valid question
 requires two different searches; without, they write in one turn. The judge that answers from the
 search results, noise passages, and the check that a search found anything are left out.
+
+Left out: the judge that answers from what was found, and whether anything was
+Reports: search agents: gains on several question sets, from scratch and on trained agents (no
+number)
+Traps: with 1 - s a question that is never answered earns most, and no judge opposes that here;
+aliases of the answer pass the leak check; config and script differ (penalty -1 or 0, reuse at 0.5
+or 1)
 """
 
 import json
@@ -45,7 +52,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -57,7 +64,6 @@ from rlvr_jax.types.hyperparameters import (
     ReplyTokens,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 REQUEST = (
     "The answer above is given. Write a question that has this answer, without naming it, between"
@@ -332,20 +338,4 @@ def ssp(
     )
 
 
-METHOD = Method(
-    ssp,
-    "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
-    "https://github.com/Alibaba-Quark/SSP",
-    changes="advantage, sampling, reward",
-    baseline="batch",
-    left_out="the judge that answers from what was found, and whether anything was",
-    reports=(
-        "search agents: gains on several question sets, from scratch and on trained agents (no "
-        "number)"
-    ),
-    traps=(
-        "with 1 - s a question that is never answered earns most, and no judge opposes that here; "
-        "aliases of the answer pass the leak check; config and script differ (penalty -1 or 0, "
-        "reuse at 0.5 or 1)"
-    ),
-)
+METHOD = Method(ssp, changes="advantage, sampling, reward", baseline="batch")

@@ -16,6 +16,13 @@ far, and training continues from the current weights; the authors retrain the fi
 last three rounds. Similarity is that of mean hidden states. Seconds are those that the task reports
 (`Grade.info`). Ours report none, because they would differ in a resumed run. Lemmas that a proof
 must use are not separated.
+
+Left out: lemmas, the drop of short proofs, and rounds that begin with the first weights
+Reports: DeepSeek-Prover-V1.5-SFT: 26.3 % of LeanWorkbook (expert iteration 13.2 %), miniF2F 65.0 %,
+ProofNet 23.9 %, PutnamBench 8 of 644
+Traps: success never falls, so one lucky round makes a statement easy; characters and seconds set
+weights, which change the effective learning rate; with few unproved statements n / m exceeds the
+cap at once
 """
 
 from dataclasses import replace
@@ -41,9 +48,8 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.objectives import imitate, objective_of_terms
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
+from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part
 from rlvr_jax.types.hyperparameters import NonNegative, Positive, Unit
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 REQUEST = (
@@ -322,19 +328,4 @@ def stp(
     )
 
 
-METHOD = Method(
-    stp,
-    "STP: Self-play LLM Theorem Provers with Iterative Conjecturing and Proving",
-    "https://github.com/kfdong/STP",
-    changes="surrogate, curriculum, sampling",
-    left_out="lemmas, the drop of short proofs, and rounds that begin with the first weights",
-    reports=(
-        "DeepSeek-Prover-V1.5-SFT: 26.3 % of LeanWorkbook (expert iteration 13.2 %), miniF2F 65.0 "
-        "%, ProofNet 23.9 %, PutnamBench 8 of 644"
-    ),
-    traps=(
-        "success never falls, so one lucky round makes a statement easy; characters and seconds "
-        "set weights, which change the effective learning rate; with few unproved statements n / "
-        "m exceeds the cap at once"
-    ),
-)
+METHOD = Method(stp, changes="surrogate, curriculum, sampling")

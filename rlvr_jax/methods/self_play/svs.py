@@ -13,6 +13,12 @@ Reference answers are never written by the policy. A problem that reveals its an
 one that is never solved too hard. A copy of the prompt earns the full reward, because novelty is
 not measured. `sources` bounds the rows of a step, which the authors do not; so does `most`, because
 batches are split over devices. Without prompts in the band it is dynamic sampling without refills.
+
+Reports: Qwen2.5-32B-Instruct on DAPO-17k, over plain RLVR: pass@32 rises by 18.3 points on AIME24
+and by 22.8 on AIME25; entropy stays constant
+Traps: prompts that are never solved are never varied; a copy of the prompt earns the full reward; a
+source of which all problems earn a reward does not train; the negative reward of the README is 0 in
+the code
 """
 
 from dataclasses import replace
@@ -38,9 +44,8 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, Count, Epsilon, Unit
-from rlvr_jax.types.parts import part
 from rlvr_jax.types.passing import arguments_of
 
 SOLVE_WRITTEN = 2
@@ -171,18 +176,4 @@ def svs(
     )
 
 
-METHOD = Method(
-    svs,
-    "Beyond Pass@1: Self-Play with Variational Problem Synthesis Sustains RLVR",
-    "https://github.com/MasterVito/SvS",
-    changes="sampling, selection, reward",
-    reports=(
-        "Qwen2.5-32B-Instruct on DAPO-17k, over plain RLVR: pass@32 rises by 18.3 points on "
-        "AIME24 and by 22.8 on AIME25; entropy stays constant"
-    ),
-    traps=(
-        "prompts that are never solved are never varied; a copy of the prompt earns the full "
-        "reward; a source of which all problems earn a reward does not train; the negative reward "
-        "of the README is 0 in the code"
-    ),
-)
+METHOD = Method(svs, changes="sampling, selection, reward")

@@ -15,6 +15,13 @@ is correlated, not biased. Entropies are those of the sampler; the authors score
 truncate prompt and prefix from the left to fit a buffer of 1500 tokens, which may remove the
 question; here a branch shares its parent's budget. Their overlong penalty counts the new tokens of
 a branch, ours the whole response. Use `barred_characters=0` for vocabularies of single characters.
+
+Left out: further prompts in the place of dropped groups
+Reports: Qwen2.5-Math-7B: about 5 % above other RLVR methods on the mean of six maths benchmarks,
+with more entropy
+Traps: tokens of one character are not branch points, digits and operators included; the group's
+size must be a multiple of 1 + samples; rows that start at states of different value share one
+baseline
 """
 
 import functools
@@ -24,13 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import experience, refill, shape, uniform
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage, Turn
+from rlvr_jax.experience import Actor, Batch, Stage, Turn, experience, refill, shape, uniform
 from rlvr_jax.experience.rewards.outcomes import overlong_shaping, signed_outcome
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Function, Method, Recipe, Rollouts, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -39,8 +43,6 @@ from rlvr_jax.types.hyperparameters import (
     Epsilon,
     NonNegativeInt,
 )
-from rlvr_jax.types.parts import Function, part
-from rlvr_jax.types.rollouts import Rollouts
 
 Places = Callable[[Batch, Turn], np.ndarray]
 """(batch, turn) -> int [B], first token of each row that is sampled again; 0: the whole row."""
@@ -214,12 +216,7 @@ def cure(
     """
     penalized = overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=group_normalized(epsilon),
-            dual_clip=dual,
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual),
         experience=experience(
             stages=[
                 branch(critical_token(top_k, barred_characters), samples),
@@ -231,19 +228,4 @@ def cure(
     )
 
 
-METHOD = Method(
-    cure,
-    "CURE: Critical-Token-Guided Re-Concatenation for Entropy-Collapse Prevention",
-    "https://github.com/bytedance/CURE",
-    changes="sampling, selection, surrogate, aggregation, reward",
-    left_out="further prompts in the place of dropped groups",
-    reports=(
-        "Qwen2.5-Math-7B: about 5 % above other RLVR methods on the mean of six maths benchmarks, "
-        "with more entropy"
-    ),
-    traps=(
-        "tokens of one character are not branch points, digits and operators included; the "
-        "group's size must be a multiple of 1 + samples; rows that start at states of different "
-        "value share one baseline"
-    ),
-)
+METHOD = Method(cure, changes="sampling, selection, surrogate, aggregation, reward")

@@ -13,13 +13,18 @@ The code uses the sum v of the backed-up rewards, not v / N, hence the tanh. The
 reward and confidence, so the rows are not samples of the policy; nothing corrects for that. With an
 `epsilon` A is divided by the deviation of the same rewards, an option of the code that is off by
 default.
+
+Left out: the choice of hard problems, and the replay of solved rollouts in place of a search
+Reports: a 1.5B model: 62.95 % on the mean of six maths sets, with 5.7 times fewer GPU hours than
+longer plain training
+Traps: rows are selected by reward and confidence, so they are not samples of the policy and their
+fraction of correct ones does not measure it; paths that do not end are discarded
 """
 
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience import Batch, Draw, experience
 from rlvr_jax.experience.draws.trees.nodes import (
     Nodes,
     children,
@@ -30,11 +35,8 @@ from rlvr_jax.experience.draws.trees.nodes import (
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.objectives.statistics.groups import group_mean, group_std
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.objectives import Transform, clipped_objective, group_mean, group_std
+from rlvr_jax.types import Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -45,7 +47,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegativeInt,
     Positive,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -295,10 +296,7 @@ def deepsearch(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
-            advantage=last_token_centered(epsilon),
-            dual_clip=dual,
+            clip_low, clip_high, advantage=last_token_centered(epsilon), dual_clip=dual
         ),
         experience=experience(
             draw=search_tree(
@@ -322,13 +320,4 @@ METHOD = Method(
     "https://github.com/smiles724/DeepSearch",
     changes="sampling, advantage, aggregation",
     baseline="other",
-    left_out="the choice of hard problems, and the replay of solved rollouts in place of a search",
-    reports=(
-        "a 1.5B model: 62.95 % on the mean of six maths sets, with 5.7 times fewer GPU hours than "
-        "longer plain training"
-    ),
-    traps=(
-        "rows are selected by reward and confidence, so they are not samples of the policy and "
-        "their fraction of correct ones does not measure it; paths that do not end are discarded"
-    ),
 )

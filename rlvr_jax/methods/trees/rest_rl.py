@@ -12,6 +12,11 @@ The authors do this in cycles over all prompts; here some prompts are rated in e
 results wait in a queue. Their penalty of 1e-6 for each character after the end cannot occur here.
 Their tree search and its value model, a second model with a separate head, decode and train no
 policy. They are not included.
+
+Left out: the tree search of decoding, and its value model
+Reports: APPS, BigCodeBench, HumanEval: ahead of GRPO and ReST-DPO in training
+Traps: prompts that are always or never solved are dropped before prefixes are made; a prefix may
+repeat or be the whole response; a response of one line has no other prefixes
 """
 
 import math
@@ -21,17 +26,13 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import experience, shape
-from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience import Batch, Curriculum, Shaping, experience, shape, shaping
 from rlvr_jax.experience.curricula.batches import asks_for, order_of
-from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
-from rlvr_jax.objectives import group_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, StepScore, Task
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -44,7 +45,6 @@ from rlvr_jax.types.hyperparameters import (
     Temperature,
     Unit,
 )
-from rlvr_jax.types.parts import part
 
 
 @part
@@ -233,22 +233,9 @@ def rest_rl(
         rated, rating_samples, rating_temperature, spread, accept, ratio, decay, capacity
     )
     return Recipe(
-        objective=clipped_objective(
-            clip_low=clip_low, clip_high=clip_high, advantage=group_normalized(epsilon)
-        ),
+        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(starts, stages=[shape(ended_bonus(bonus))]),
     )
 
 
-METHOD = Method(
-    rest_rl,
-    "ReST-RL: Achieving Accurate Code Reasoning of LLMs with Optimized Self-Training and Decoding",
-    "https://github.com/THUDM/ReST-RL",
-    changes="curriculum, sampling, reward",
-    left_out="the tree search of decoding, and its value model",
-    reports="APPS, BigCodeBench, HumanEval: ahead of GRPO and ReST-DPO in training",
-    traps=(
-        "prompts that are always or never solved are dropped before prefixes are made; a prefix "
-        "may repeat or be the whole response; a response of one line has no other prefixes"
-    ),
-)
+METHOD = Method(rest_rl, changes="curriculum, sampling, reward")

@@ -13,6 +13,11 @@ are pooled by position, not by node. A length penalty λ is off in their script.
 in every row that has them. If all cosines are positive the largest M is 0, at certain tokens: check
 the metric `branch_position`. Their verl divides by L only, so its loss is B times ours. ε is 0.5;
 the default of the code is 1 (no branches).
+
+Reports: Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)
+Traps: values pool branches at one position, whatever their parent; if cosines are positive it
+branches at certain tokens; rewards of -1 count as correct in the length term; a shared prefix
+trains several times
 """
 
 from collections.abc import Callable
@@ -22,15 +27,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import experience
+from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
-from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import fixed_length_mean
-from rlvr_jax.objectives.algebra.parts import Transform
-from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.objectives import Transform, clipped_objective, fixed_length_mean, parent_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
-from rlvr_jax.objectives.statistics.traces import parent_rows
-from rlvr_jax.types import Method, Recipe, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -40,8 +41,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Unit,
 )
-from rlvr_jax.types.parts import part
-from rlvr_jax.types.rollouts import Rollouts
 
 Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]; rows branch at its
@@ -301,8 +300,8 @@ def rose(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low=clip_low,
-            clip_high=clip_high,
+            clip_low,
+            clip_high,
             advantage=between_branch_points(length_penalty),
             dual_clip=dual,
             kl_coefficient=kl_coefficient,
@@ -318,10 +317,4 @@ METHOD = Method(
     "https://github.com/ZiqiZhao1/ROSE-rl",
     changes="sampling, advantage, aggregation, regularizer",
     denominator="rows",
-    reports="Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)",
-    traps=(
-        "values pool branches at one position, whatever their parent; if cosines are positive it "
-        "branches at certain tokens; rewards of -1 count as correct in the length term; a shared "
-        "prefix trains several times"
-    ),
 )

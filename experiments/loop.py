@@ -30,7 +30,7 @@ from rlvr_jax.rollout import Sampling, named_key, sample
 from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, preset
 from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of, load
 from rlvr_jax.training import objective_gradient
-from rlvr_jax.types import Recipe, Rollouts
+from rlvr_jax.types import Recipe, Rollouts, is_correct
 
 READABLE = {
     *("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp", "varentropy", "mean_logit"),
@@ -138,7 +138,7 @@ def evaluate(config: TrainConfig, actor: Actor, params: policy.Params, step: int
     numbers = held_out_indices(actor.task, config.evaluation_prompts)
     n, key = config.evaluation_samples, named_key(config.seed, "evaluation", step)
     rollouts = actor.answer(params, actor.task.test, numbers, key, n)
-    correct = np.sum(np.reshape(rollouts.outcome >= 0.5, (-1, n)), axis=1)
+    correct = np.sum(np.reshape(is_correct(rollouts.outcome), (-1, n)), axis=1)
     # Each kind of prompt counts by its fraction of the task's mixture.
     kinds = [actor.task.test[number].kind for number in numbers]
     mixture = actor.task.mixture or Counter(kinds)

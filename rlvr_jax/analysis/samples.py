@@ -8,6 +8,7 @@ import numpy as np
 
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
+from rlvr_jax.types import is_correct
 
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
@@ -71,7 +72,7 @@ def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], in
             responses.append(response)
         if not responses:
             break
-        right = sum(number_or(row.get("outcome"), 0.0) >= 0.5 for row in members)
+        right = sum(is_correct(number_or(row.get("outcome"), 0.0)) for row in members)
         parts = [str(members[0].get("kind") or ""), f"{right} of {len(members)} right"]
         if len(responses) < len(members):
             parts.append(f"{len(responses)} shown")

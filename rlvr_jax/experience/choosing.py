@@ -22,7 +22,7 @@ from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.training.statistics import verdicts
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Rollouts, is_correct
 from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import check_each
 
@@ -87,7 +87,7 @@ class Recorder:
             scores, tokens = self._score(taken)
             self.tokens += tokens
             for place, grade, score in zip(places, taken.grades, scores.tolist(), strict=True):
-                place.append(((grade.outcome or 0.0) >= 0.5, grade.answer, score))
+                place.append((is_correct(grade.outcome or 0.0), grade.answer, score))
         return batch
 
     def answered(self) -> Answered:

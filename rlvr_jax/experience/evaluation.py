@@ -20,7 +20,7 @@ from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.policy import Params
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import evaluation_mesh
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts, is_correct, replace
 
 Answer = Callable[[np.ndarray, jax.Array, np.ndarray], Batch]
 """(positions of prompts [n], key, numbers of their first samples [n]) -> graded responses."""
@@ -193,7 +193,7 @@ def evaluate(
         def add(sums, values, at=places[part][:groups], asked=counted):
             np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
 
-        add(correct, [(grade.outcome or 0) >= 0.5 for grade in graded.grades])
+        add(correct, [is_correct(grade.outcome or 0) for grade in graded.grades])
         add(ungraded, ~graded.decided)
         for name, values in numbers_told(graded.grades).items():
             total, absent = info.setdefault(name, np.zeros((2, len(indices))))

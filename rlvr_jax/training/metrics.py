@@ -10,7 +10,7 @@ from rlvr_jax.objectives.statistics.masked import (
     masked_quantile,
 )
 from rlvr_jax.objectives.transforms.corrections import sampler_divergence
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import Rollouts, TokenStats, is_correct
 
 LOW_ENTROPY = 0.01
 """Nats below which a token counts as decided."""
@@ -25,7 +25,7 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
     0.01 nats).
     """
     entropy, mask = stats.entropy, rollouts.mask
-    right = mask & (rollouts.outcome >= 0.5)[:, None]
+    right = mask & is_correct(rollouts.outcome)[:, None]
     wrong = mask & ~right
 
     def known(where, value):

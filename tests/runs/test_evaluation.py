@@ -267,6 +267,15 @@ def test_ungraded_responses_are_not_correct_and_counted_prompt_by_prompt(model):
     )
 
 
+@pytest.mark.parametrize(("outcome", "rate"), [(0.5, 0.0), (0.51, 1.0)])
+def test_a_response_is_correct_above_one_half(model, outcome, rate):
+    def verify(prompts, responses):
+        return [Grade(outcome) for _ in responses]
+
+    task = dataclasses.replace(training_runs.sums(), verify=verify)
+    assert evaluated(model, task, np.arange(4), 4, seed=0)["held_out/pass@1"] == rate
+
+
 def test_the_same_key_gives_the_same_numbers(model):
     first, again, other = (
         evaluated(model, training_runs.sums(), np.arange(4), 4, seed=seed) for seed in (0, 0, 1)

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, shape, shaping
 from rlvr_jax.objectives import clipped_objective, group_max, part
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
 
 
@@ -42,7 +42,7 @@ def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = Tr
         known = ~jnp.isnan(own)
         best = group_max(jnp.where(known, own, 0), rollouts.group, known)
         counted = own / jnp.where(best > 0, best, 1) if relative else own
-        of_correct = jnp.where(outcome > 0.5, own, jnp.nan)
+        of_correct = jnp.where(is_correct(outcome), own, jnp.nan)
         # An incorrect response earns 0 even where its evidence is unknown (NaN).
         of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
         earned = (1 - share) * outcome + share * of_evidence

@@ -11,6 +11,7 @@ import numpy as np
 
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.parts import Actor
+from rlvr_jax.types import is_correct
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def graded_ends(
     right = np.zeros(len(drawn), bool)
     if terminal.any():
         graded = actor.grade(pieces.batch.take(drawn[terminal]).renumbered())
-        right[terminal] = [(grade.outcome or 0.0) > 0.5 for grade in graded.grades]
+        right[terminal] = [is_correct(grade.outcome or 0.0) for grade in graded.grades]
     own = pieces.new_tokens(drawn)
     logp = np.where(own, pieces.batch.rollouts.behaviour_logp[drawn], 0)
     return right, -logp.sum(axis=1) / np.maximum(own.sum(axis=1), 1)

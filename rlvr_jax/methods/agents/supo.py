@@ -38,11 +38,7 @@ from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.turn_pieces import (
-    TurnRow,
-    answer_turns,
-    draw_turn,
-)
+from rlvr_jax.experience.draws.trees.turn_pieces import TurnRow, answer_turns, draw_turn
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, trace_normalized
 from rlvr_jax.objectives.statistics.masked import masked_mean

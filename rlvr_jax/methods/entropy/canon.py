@@ -52,7 +52,6 @@ def num_tokens(rollouts: Rollouts) -> Float[Array, "B"]:
 
 def inter_share_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = mean reward of the batch: the better the policy, the more the halves compete."""
-    del batch
     counted = group_has_tokens(rollouts.mask, rollouts.group)
     return batch_mean(rollouts.reward, rollouts.group, counted)[0]
 

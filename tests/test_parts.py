@@ -245,13 +245,19 @@ def selecting(low: ClipLow = 0.2, **selection: Any) -> Recipe:
     return Recipe(clipped_objective(low, transforms=[keep_top_entropy(**selection)]))
 
 
+@arguments_of(selecting)
+def repeated(times: int = 1, **selected: Any) -> Recipe:
+    return selecting(**selected)
+
+
 def test_a_recipe_takes_the_arguments_of_a_part():
     wanted = ", ".join(f"{name}={default}" for name, default in defaults_of(selecting).items())
-    assert wanted.startswith("fraction=0.5, ") and wanted.endswith("low=0.2")
+    assert wanted.startswith("low=0.2, fraction=0.5")
+    assert list(defaults_of(repeated)) == [*defaults_of(selecting), "times"]
     entries = re.findall(r"^  (\w+):", selecting.__doc__, re.MULTILINE)
     assert entries[0] in defaults_of(keep_top_entropy) and entries[-1] == "low"
     assert typing.get_type_hints(selecting)["fraction"] is float
-    assert selecting() == selecting(fraction=0.5) != selecting(0.4)
+    assert selecting() == selecting(0.2, 0.5) == repeated() != selecting(0.2, 0.4)
     with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\], got 2"):
         selecting(fraction=2)
     with pytest.raises(TypeError, match="unexpected keyword argument 'share'"):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from rlvr_jax.types.criteria import Criterion
 from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values, axes_of, fits
 from rlvr_jax.types.parts import Function, Part, part
+from rlvr_jax.types.passing import arguments_of
 from rlvr_jax.types.recipes import Method, Recipe
 from rlvr_jax.types.rollouts import Rollouts, is_correct
 from rlvr_jax.types.signals import Signals
@@ -29,6 +30,7 @@ __all__ = [
     "Signals",
     "TokenStats",
     "Values",
+    "arguments_of",
     "axes_of",
     "fits",
     "is_correct",

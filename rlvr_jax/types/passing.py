@@ -4,8 +4,9 @@
     def riskpo(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, **risk: Any) -> Recipe:
         return Recipe(clipped_objective(clip_low, clip_high, advantage=risk_sensitive(**risk)))
 
-`riskpo` has the parameters of `risk_sensitive`, then its own. Types, defaults and descriptions of
-the former are written once, at the part.
+`riskpo` has the parameters of `risk_sensitive`, then its own. If the maker is in another file, such
+as `clipped_objective`, its parameters follow those of the recipe. Types, defaults and descriptions
+are written once, at the maker.
 """
 
 import functools
@@ -21,7 +22,7 @@ def arguments_of(maker: Callable[..., Any], *names: str, **defaults: Any) -> Cal
     """Gives a recipe parameters of a part, which it receives as its keyword arguments (`**`).
 
     Args:
-      maker: of the part.
+      maker: of the part, or a composition.
       names: parameters of the maker; none: all that the recipe does not have itself.
       defaults: in the recipe, where they differ from those of the maker.
     """
@@ -29,12 +30,14 @@ def arguments_of(maker: Callable[..., Any], *names: str, **defaults: Any) -> Cal
     def decorate(recipe: F) -> F:
         own = inspect.signature(recipe)
         fixed = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         taken = [
-            each.replace(default=defaults.get(name, each.default))
+            each.replace(kind=kind, default=defaults.get(name, each.default))
             for name, each in inspect.signature(maker).parameters.items()
             if (name in names if names else name not in own.parameters)
         ]
-        whole = own.replace(parameters=[*taken, *fixed])
+        order = [*taken, *fixed] if maker.__module__ == recipe.__module__ else [*fixed, *taken]
+        whole = own.replace(parameters=sorted(order, key=lambda each: each.kind))
 
         @functools.wraps(recipe)
         def passing(*positional: Any, **named: Any) -> Any:

@@ -23,6 +23,8 @@ Traps: the cap changes gradients and not the loss, so its curve shows nothing; b
 of entropy an advantage turns its sign; one other port keeps the gradient on sure tokens alone
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -33,17 +35,8 @@ from rlvr_jax.objectives import Surrogate, Transform, group_normalized, masked_m
 from rlvr_jax.objectives.statistics.scopes import scoped_mean, scoped_std, within_batch
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import never_holds_back, ppo_clip
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    Epsilon,
-    Finite,
-    NonNegative,
-    Unit,
-)
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip, Epsilon, Finite
 
 
 @part(reads={"entropy", "batch_statistics"}, writes={"advantage"})
@@ -97,27 +90,25 @@ def ppo_cap(low: ClipLow, high: ClipHigh, dual: DualClip) -> Surrogate:
 
 
 @with_tools(("python",))
+@arguments_of(
+    branch_turns,
+    *("weight", "base", "penalty", "share", "sensitivity", "top", "window"),
+    penalty=0.05,
+)
 def aepo_agentic(
     entropy_coefficient: Finite = 0.2,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
     epsilon: Epsilon = 1e-6,
-    share: Unit = 0.5,
-    sensitivity: NonNegative | None = None,
-    weight: NonNegative = 0.2,
-    base: Unit = 0.5,
-    penalty: NonNegative = 0.05,
-    top: Count = 10,
-    window: Count = 20,
     *,
     tools: Tools,
+    **branches: Any,
 ) -> Recipe:
     """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
 
     Args:
       entropy_coefficient: scale of the entropy's standard score.
-      share, sensitivity, weight, base, penalty, top, window: as for `branch_rounds`; `weight` is γ.
     """
     return Recipe(
         objective=objective(
@@ -126,18 +117,7 @@ def aepo_agentic(
             surrogate=ppo_cap(low=clip_low, high=clip_high, dual=dual),
             aggregation=token_mean(),
         ),
-        experience=experience(
-            draw=tools.draw(
-                branch_turns,
-                weight=weight,
-                base=base,
-                penalty=penalty,
-                share=share,
-                sensitivity=sensitivity,
-                top=top,
-                window=window,
-            )
-        ),
+        experience=experience(draw=tools.draw(branch_turns, **branches)),
     )
 
 

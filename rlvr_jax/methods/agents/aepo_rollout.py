@@ -18,22 +18,17 @@ Traps: a probe is a whole rollout before all others; short rounds sum fewer toke
 entropy, so m is above k/2 as a rule; after ten forks of a prompt equal entropies fork no more
 """
 
+from typing import Any
+
 from rlvr_jax.experience import branch_rounds, branch_turns, experience
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    Epsilon,
-    NonNegative,
-    Unit,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
 
 
 @with_tools()
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def aepo_rollout(
     round_tokens: Count = 64,
     sensitivity: NonNegative = 0.5,
@@ -42,12 +37,10 @@ def aepo_rollout(
     penalty: NonNegative = 0.05,
     top: Count = 10,
     window: Count = 20,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on rows that begin where a probe and the entropies of rounds decide.
 
@@ -65,7 +58,7 @@ def aepo_rollout(
     )
     draw = tools.draw(branch_turns, **branches) if tools else None
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual),
+        objective=clipped_objective(dual_clip=dual, **clip),
         experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
     )
 

@@ -23,6 +23,8 @@ Traps: an entropy sums up to 20 tokens, so a short round looks certain; the rele
 with the E_0 of its first batch and fills groups up with copies, which count twice
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -30,16 +32,8 @@ from jaxtyping import Array, Int
 from rlvr_jax.experience import branch_rounds, branch_turns, experience
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import Transform, clipped_objective, parent_rows
-from rlvr_jax.types import Method, Recipe, part, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    Epsilon,
-    NonNegative,
-    Unit,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
 
 
 @part(writes={"advantage"}, once=True)
@@ -87,6 +81,7 @@ def token_owner(
 
 
 @with_tools()
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def arpo(
     round_tokens: Count = 64,
     share: Unit = 0.5,
@@ -95,12 +90,10 @@ def arpo(
     top: Count = 10,
     window: Count = 20,
     hard: bool = False,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on rows that are forked after rounds of more entropy than their first one.
 
@@ -113,11 +106,7 @@ def arpo(
     draw = tools.draw(branch_turns, **branches) if tools else None
     return Recipe(
         objective=clipped_objective(
-            clip_low,
-            clip_high,
-            epsilon=epsilon,
-            transforms=[average_over_copies()] if hard else [],
-            dual_clip=dual,
+            transforms=[average_over_copies()] if hard else [], dual_clip=dual, **clip
         ),
         experience=experience(draw=draw or branch_rounds(round_tokens, **branches)),
     )

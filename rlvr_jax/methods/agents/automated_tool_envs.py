@@ -19,21 +19,15 @@ final answer too early earns 1 / (1 + u); the task must have the three rewards o
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Shaping, experience, judged_mean, shape
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    EntropyCoefficient,
-    Epsilon,
-    KLCoefficient,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import EntropyCoefficient, KLCoefficient, NonNegativeInt
 
 Rows = Float[Array, "B"]
 
@@ -92,14 +86,13 @@ def call_rate_precision(calls: Rows, solved: Rows) -> Rows:
     return solved**2 / calls
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def automated_tool_envs(
     score: CallScore = call_f1,
     columns: Sequence[NonNegativeInt] = (0, 1, 2),
     kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the token mean, on useful calls of tools.
 
@@ -111,7 +104,7 @@ def automated_tool_envs(
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=terms),
+        objective=clipped_objective(regularizers=terms, **clip),
         experience=experience(stages=[shape(useful_calls(*columns, score=score))]),
     )
 

@@ -30,11 +30,7 @@ from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, min_m
 from rlvr_jax.objectives.advantages.process_credit import Table
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, find_steps, next_step, step_mean
 from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Finite,
-)
+from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite
 
 
 @part(writes={"advantage"}, once=True)

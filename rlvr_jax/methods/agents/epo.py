@@ -39,16 +39,13 @@ from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import GIVEN, Transform, clipped_objective, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.tools.environment import Environment, Game
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.fields import token_fields, where_tokens
 from rlvr_jax.types.hyperparameters import (
     AtLeastTwo,
-    ClipHigh,
-    ClipLow,
     Count,
     DualClip,
     EntropyCoefficient,
-    Epsilon,
     Finite,
     NonNegative,
     ReplyTokens,
@@ -262,6 +259,7 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
 
 
 @with_tools(None, max_turns=None)
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def epo(
     entropy_coefficient: EntropyCoefficient = 0.001,
     smooth_coefficient: Finite = 1.0,
@@ -272,12 +270,10 @@ def epo(
     hinge: bool = False,
     max_steps: AtLeastTwo = 50,
     max_epochs: AtLeastTwo = 150,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
@@ -304,9 +300,7 @@ def epo(
         hinge=hinge,
     )
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=[bonus]
-        ),
+        objective=clipped_objective(dual_clip=dual_clip, regularizers=[bonus], **clip),
         experience=experience(draw=replace(tools, max_turns=max_steps - 1).draw(turn_rows)),
     )
 

@@ -22,6 +22,7 @@ response counts in the budget of its recoveries, so long ones leave no room and 
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +31,8 @@ from rlvr_jax.experience.store import repeatable
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import TOOL, clipped_objective
 from rlvr_jax.tasks.base import Prompt, Response
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import Count
 
 _ERROR = re.compile(r"Error: [^\n<]*")
 
@@ -216,14 +212,8 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
 
 
 @with_tools()
-def fission_grpo(
-    per_prompt: Count = 2,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-    *,
-    tools: Tools,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def fission_grpo(per_prompt: Count = 2, *, tools: Tools, **clip: Any) -> Recipe:
     """GRPO on responses, and on recoveries from failed ones.
 
     Args:
@@ -232,7 +222,7 @@ def fission_grpo(
     draw = tools.draw() if tools else None
     feedback = None if draw else fixed_feedback
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(draw=draw, stages=[recover(feedback, per_prompt=per_prompt)]),
     )
 

@@ -23,6 +23,7 @@ discarded; the released code fails on odd targets
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +32,8 @@ from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Task
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    Epsilon,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegativeInt
 
 Penalty = Callable[[Batch, Task], np.ndarray]
 """(batch, task) -> [B], at least 0: how untidy a response is."""
@@ -162,17 +156,16 @@ def cleanest_rows(
 
 
 @with_tools()
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def grpo_roc(
     drawn: Count = 2,
     penalty: Penalty | None = None,
     least_wrong: NonNegativeInt = 2,
     least_right: NonNegativeInt = 2,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
     dual: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
+    **clip: Any,
 ) -> Recipe:
     """Clip-higher on the token mean, on half of the sampled responses.
 
@@ -187,7 +180,7 @@ def grpo_roc(
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
     stage = select_cleanest(drawn, penalty, least_wrong, least_right)
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual),
+        objective=clipped_objective(dual_clip=dual, **clip),
         experience=experience(draw=draw, stages=[stage]),
     )
 

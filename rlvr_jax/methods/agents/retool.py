@@ -23,12 +23,7 @@ import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, replies_read, shape
 from rlvr_jax.methods._tools import Tools, with_tools
-from rlvr_jax.objectives import (
-    clamped_token_ratio,
-    critic_of,
-    generalized_advantage,
-    whitened,
-)
+from rlvr_jax.objectives import clamped_token_ratio, critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Function, Method, Recipe, part, replace
 from rlvr_jax.types.hyperparameters import (

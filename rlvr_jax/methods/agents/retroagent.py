@@ -19,21 +19,16 @@ groups without a success learn only from it; the moving average and centring in 
 do not run
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.experience import Shaping, experience, judged_mean, judged_rows, shape
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import clipped_objective, group_mean
-from rlvr_jax.types import Method, Recipe, is_correct, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Epsilon,
-    KLCoefficient,
-    NonNegative,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, part
+from rlvr_jax.types.hyperparameters import NonNegative, NonNegativeInt
 
 
 @part
@@ -76,15 +71,11 @@ def beyond_best(column: NonNegativeInt, coefficient: NonNegative = 1.0) -> Shapi
 
 
 @with_tools()
+@arguments_of(
+    clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.01
+)
 def retroagent(
-    column: NonNegativeInt = 0,
-    coefficient: NonNegative = 1.0,
-    kl_coefficient: KLCoefficient = 0.01,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-    *,
-    tools: Tools,
+    column: NonNegativeInt = 0, coefficient: NonNegative = 1.0, *, tools: Tools, **clip: Any
 ) -> Recipe:
     """GRPO on the token mean, on outcomes and progress beyond the best so far.
 
@@ -94,9 +85,7 @@ def retroagent(
     """
     draw = tools.draw() if tools else None
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
-        ),
+        objective=clipped_objective(**clip),
         experience=experience(draw=draw, stages=[shape(beyond_best(column, coefficient))]),
     )
 

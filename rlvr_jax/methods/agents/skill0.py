@@ -29,7 +29,7 @@ rates dropped skills by noise
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,16 +40,8 @@ from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-    NonNegative,
-    NonNegativeInt,
-    ReplyTokens,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import Count, NonNegative, NonNegativeInt, ReplyTokens
 
 GENERAL = "general"
 """The skill that is not rated, and is withdrawn last."""
@@ -188,6 +180,7 @@ def outcome_and_turns() -> Shaping:
     )
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def skill0(
     skills: str = "general=Work step by step, and check what you have found.",
     sets: Sequence[int] = (6, 3, 0),
@@ -198,9 +191,7 @@ def skill0(
     reply_tokens: ReplyTokens = 512,
     invalid: Sequence[str] = ("malformed_calls", "tool_errors"),
     invalid_cost: NonNegative = 0.1,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on prompts with skills that are withdrawn.
 
@@ -225,7 +216,7 @@ def skill0(
     costs = dict.fromkeys(invalid, invalid_cost)
     draw = turns(None, max_turns, reply_tokens, costs) if max_turns else None
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(
             [shuffled_epochs(), withdraw_skills(table, sets, every, rated, rating_samples)],
             draw=draw,

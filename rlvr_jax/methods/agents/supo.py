@@ -38,16 +38,12 @@ from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.turn_pieces import (
-    TurnRow,
-    answer_turns,
-    draw_turn,
-)
+from rlvr_jax.experience.draws.trees.turn_pieces import TurnRow, answer_turns, draw_turn
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, trace_normalized
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.tools.environment import Environment
-from rlvr_jax.types import Method, Recipe, part, replace
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -84,7 +80,11 @@ def summaries(
     same for all of them: whether the response as a whole was truncated.
 
     Args:
-      most, instruction, context, summary: as for `supo`; `context` includes the copied summary.
+      most: summaries of a response at most (S).
+      instruction: text that requests a summary.
+      context: tokens of a segment before it (L), the copied summary included; None: half the run's
+        response_tokens.
+      summary: tokens of a summary at most; None: a quarter of response_tokens.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Metrics: answers, segments (counts, so that their quotient is the mean).
     """
@@ -337,27 +337,20 @@ def drop_truncated() -> Transform:
 
 
 @with_tools()
+@arguments_of(summaries, "most", "instruction", "context", "summary")
 def supo(
-    most: NonNegativeInt = 2,
-    instruction: str = " Summarise. ",
-    context: Count | None = None,
-    summary: Count | None = None,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.28,
     epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
+    **lengths: Any,
 ) -> Recipe:
     """A clipped ratio on the segments of responses, between which the policy summarizes.
 
     Args:
-      most: summaries of a response at most (S).
-      instruction: text that requests a summary.
-      context: tokens of a segment before it (L); None: half the run's response_tokens.
-      summary: tokens of a summary at most; None: a quarter of response_tokens.
       max_turns: replies of a response at most, in all its segments together.
     """
-    lengths = dict(most=most, instruction=instruction, context=context, summary=summary)
     draw = tools.draw(summarized_turns, **lengths) if tools else summaries(**lengths)
     return Recipe(
         objective=clipped_objective(

@@ -30,9 +30,7 @@ from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import Score, best_against_rest, objective_of_terms, token_mean_score
 from rlvr_jax.objectives.statistics.steps import find_steps, step_mean
 from rlvr_jax.types import Method, Recipe, Rollouts, part
-from rlvr_jax.types.hyperparameters import (
-    Positive,
-)
+from rlvr_jax.types.hyperparameters import Positive
 
 
 def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:

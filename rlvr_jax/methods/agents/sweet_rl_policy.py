@@ -29,12 +29,7 @@ from rlvr_jax.experience.views import with_reference
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import best_against_rest, imitate, objective_of_terms
 from rlvr_jax.types import Method, Recipe, Rollouts, part
-from rlvr_jax.types.hyperparameters import (
-    AtLeastTwo,
-    Count,
-    NonNegative,
-    Positive,
-)
+from rlvr_jax.types.hyperparameters import AtLeastTwo, Count, NonNegative, Positive
 
 
 @part(by_row=True, counts=True)

@@ -16,18 +16,15 @@ Traps: rows that are masked stay in their group's mean and std; a reply tokenise
 from the joined text; without calls it is GRPO; the last of the turns gets no reply
 """
 
+from typing import Any
+
 import numpy as np
 
 from rlvr_jax.experience import Stage, experience, mask_truncated
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    DualClip,
-    Epsilon,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import DualClip
 
 
 @part(of_task=frozenset({"answers"}))
@@ -61,15 +58,14 @@ def mask_void() -> Stage:
 
 
 @with_tools(("python",))
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def verltool(
     mask_overlong: bool = False,
     mask_void_rows: bool = False,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
     dual: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
     *,
     tools: Tools,
+    **clip: Any,
 ) -> Recipe:
     """A clipped ratio on the token mean over the policy's text between tool replies.
 
@@ -81,7 +77,7 @@ def verltool(
     stages = [mask_truncated()] if mask_overlong else []
     stages += [mask_void()] if mask_void_rows else []
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual),
+        objective=clipped_objective(dual_clip=dual, **clip),
         experience=experience(draw=tools.draw(), stages=stages),
     )
 

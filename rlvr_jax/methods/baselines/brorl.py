@@ -21,24 +21,22 @@ Traps: sets no group size: with a usual size it is only DAPO's filter and clip; 
 factor 1/N, so it gives the sign of a step and not its size
 """
 
+from typing import Any
+
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count
 
 
-def brorl(
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    max_rounds: Count = 10,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
+def brorl(max_rounds: Count = 10, **clip: Any) -> Recipe:
     """Clip-higher on the token mean of groups of mixed outcomes; give the run large groups.
 
     Args:
       max_rounds: batches sampled at most to fill one update.
     """
-    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon)
+    objective = clipped_objective(**clip)
     return Recipe(objective, experience=experience(stages=[refill(uniform, max_rounds)]))
 
 

@@ -27,7 +27,6 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Discount, KLCoeffi
 
 def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     """The square d²/2: biased, with the correct gradient."""
-    del old_logp
     return (logp - reference_logp) ** 2 / 2
 
 

@@ -20,13 +20,14 @@ shrink as prompts are solved; a KL at the policy's states is not that of whole r
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, Stage, experience, shuffled_epochs
 from rlvr_jax.objectives import clipped_objective, part, statistic_penalty
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, KLCoefficient
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count, KLCoefficient
 
 GREEDY = 1e-6  # a temperature that samples the most probable token
 
@@ -77,13 +78,9 @@ def screen(rounds: Count = 1) -> Stage:
     return Stage(apply, rounds=rounds - 1)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def self_data_curation(
-    rounds: Count = 1,
-    kl_coefficient: KLCoefficient = 0.01,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-    teacher: str = "start",
+    rounds: Count = 1, kl_coefficient: KLCoefficient = 0.01, teacher: str = "start", **clip: Any
 ) -> Recipe:
     """GRPO on prompts that are not solved greedily, with a forward KL to the initial policy.
 
@@ -93,7 +90,7 @@ def self_data_curation(
     """
     kl = [statistic_penalty(kl_coefficient, "reverse_kl")] if kl_coefficient else []
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=kl),
+        objective=clipped_objective(regularizers=kl, **clip),
         experience=experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds)]),
         teacher=teacher if kl_coefficient else None,
     )

@@ -21,7 +21,7 @@ its reward; ratios of whole responses are not clipped: one update per batch
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ from rlvr_jax.objectives import Transform, guarded_exp, objective, part, rollout
 from rlvr_jax.objectives.statistics.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
-from rlvr_jax.types import Ids, Mask, Method, Recipe, RowMask, Rows, Values, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, RowMask, Rows, Values, arguments_of, replace
 from rlvr_jax.types.hyperparameters import Count, Positive
 
 Divergence = Callable[[Array], Array]  # log t -> the pseudo-reward -f'(t)
@@ -75,6 +75,11 @@ def _power(log_t, exponent):
 def pseudo_reward(divergence: Divergence, temperature: Positive, window: Count) -> Transform:
     """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
 
+    Args:
+      divergence: `target_jensen_shannon`, `target_kl`, `target_reverse_kl`,
+        `target_total_variation`, `target_chi_squared` or `target_reverse_chi_squared`.
+      temperature: of the target (β).
+      window: rollouts over which the baseline is averaged.
     Metrics: pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
     """
 
@@ -145,20 +150,10 @@ def product_ratio(logp: Values, old_logp: Values, mask: Mask) -> Values:
     return jnp.where(mask, product, 1)
 
 
-def f_dpg(
-    temperature: Positive = 1.0,
-    window: Count = 1024,
-    divergence: Divergence = target_jensen_shannon,
-) -> Recipe:
-    """Pseudo-rewards of a divergence times the importance and the log-prob of the response.
-
-    Args:
-      temperature: of the target (β).
-      window: rollouts over which the baseline is averaged.
-      divergence: `target_jensen_shannon`, `target_kl`, `target_reverse_kl`,
-        `target_total_variation`, `target_chi_squared` or `target_reverse_chi_squared`.
-    """
-    advantage = pseudo_reward(divergence, temperature, window)
+@arguments_of(pseudo_reward, divergence=target_jensen_shannon, temperature=1.0, window=1024)
+def f_dpg(**reward: Any) -> Recipe:
+    """Pseudo-rewards of a divergence times the importance and the log-prob of the response."""
+    advantage = pseudo_reward(**reward)
     surrogate = weighted_reinforce(ratio=product_ratio)
     return Recipe(
         objective(advantage=advantage, surrogate=surrogate, aggregation=rollout_mean_token_sum())

@@ -48,7 +48,6 @@ Weights = Callable[[Array, Array], Array]
 
 def equal_weights(place: Array, size: Array) -> Array:
     """Every token of a macro counts the same."""
-    del size
     return jnp.ones_like(place)
 
 
@@ -59,7 +58,6 @@ def last_token_weights(place: Array, size: Array) -> Array:
 
 def position_weights(place: Array, size: Array) -> Array:
     """1 / (place + 1): the first token of a macro counts most."""
-    del size
     return 1 / (place + 1)
 
 

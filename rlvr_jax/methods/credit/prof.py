@@ -23,25 +23,31 @@ Traps: twice as many responses are sampled; groups of one outcome do not train; 
 kept rows has two best splits; an incorrect response of one step is preferred
 """
 
+from typing import Any
+
 import numpy as np
 
 from rlvr_jax.experience import Stage, experience, score_steps, select_rows
 from rlvr_jax.objectives import clipped_objective, part
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative
 
 
 @part
 def select_consistent(
-    drawn: int = 2, penalty: NonNegative = 1.0, most_steps: Count = 30, rank_wrong: bool = True
+    drawn: Count = 2, penalty: NonNegative = 1.0, most_steps: Count = 30, rank_wrong: bool = True
 ) -> Stage:
     """Keeps the correct and the incorrect responses whose steps agree most with the outcome.
 
     Process scores select, they are not trained on. Groups of one kind are kept, with advantages of
     0. The mask of groups with too few graded responses is cleared.
 
-    With `rank_wrong=False` the first incorrect responses are kept, a uniform choice.
-
+    Args:
+      drawn: responses sampled for each one that is kept (n / m); m should be even.
+      penalty: for responses of one step or of `most_steps` and more (λ).
+      most_steps: number of steps from which on a response is penalized (H_λ).
+      rank_wrong: incorrect responses are ranked by their steps; False: the first ones are taken, a
+        uniform choice.
     Reads: outcome, step, process_reward. Metrics: as `select_rows`.
     """
 
@@ -107,28 +113,14 @@ def num_right_kept(rights: int, wrongs: int, number: int) -> int:
     return min(rights, max(number // 2, number - wrongs))
 
 
+@arguments_of(select_consistent)
 def prof(
-    drawn: Count = 2,
-    penalty: NonNegative = 1.0,
-    most_steps: Count = 30,
-    rank_wrong: bool = True,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **selection: Any
 ) -> Recipe:
-    """GRPO on the token mean, on half of the sampled responses.
-
-    Args:
-      drawn: responses sampled for each one that is kept (n / m); m should be even.
-      penalty: for responses of one step or of `most_steps` and more (λ).
-      most_steps: number of steps from which on a response is penalized (H_λ).
-      rank_wrong: incorrect responses are ranked by their steps; False: the first ones are kept.
-    """
+    """GRPO on the token mean, on half of the sampled responses."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
-        experience=experience(
-            stages=[score_steps(), select_consistent(drawn, penalty, most_steps, rank_wrong)]
-        ),
+        experience=experience(stages=[score_steps(), select_consistent(**selection)]),
     )
 
 

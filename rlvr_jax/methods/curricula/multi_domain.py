@@ -20,21 +20,15 @@ sparse where the fraction of correct blanks works; a refresh also restarts warm-
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-    KLCoefficient,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
 
 @part(reads={"meta"})
@@ -107,14 +101,10 @@ def level_stage(step: int, per_level: int, levels: Sequence[int]) -> tuple[int, 
     return levels[min(stage, len(levels) - 1)], first
 
 
-def multi_domain(
-    per_level: NonNegativeInt = 175,
-    refresh: bool = True,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    kl_coefficient: KLCoefficient = 0.001,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(
+    clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
+)
+def multi_domain(per_level: NonNegativeInt = 175, refresh: bool = True, **clip: Any) -> Recipe:
     """GRPO on one level of the task after another, with a new reference at each level.
 
     Args:
@@ -122,9 +112,7 @@ def multi_domain(
       refresh: reference and optimizer are renewed between levels.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
-        ),
+        objective=clipped_objective(**clip),
         experience=experience(one_level_at_a_time(per_level, refresh) if per_level else None),
     )
 

@@ -23,18 +23,16 @@ until its top_n is set
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, experience, plain
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
     EntropyCoefficient,
-    Epsilon,
     KLCoefficient,
     NonNegativeInt,
     Temperature,
@@ -68,14 +66,13 @@ def chosen_prompts(numbers: Sequence[NonNegativeInt]) -> Curriculum:
     return Curriculum(propose, init)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def one_shot(
     prompts: Sequence[NonNegativeInt] = (0,),
     temperature: Temperature = 0.6,
     kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO with a KL and an entropy bonus, on copies of a few prompts.
 
@@ -85,9 +82,7 @@ def one_shot(
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, regularizers=[*kl, *bonus]
-        ),
+        objective=clipped_objective(regularizers=[*kl, *bonus], **clip),
         experience=experience(chosen_prompts(prompts), plain(temperature=temperature)),
     )
 

@@ -23,14 +23,13 @@ on prompts must hold for the longest template; the authors report that a KL remo
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, Shown, Stage, View, experience, shuffled_epochs
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, part
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon
+from rlvr_jax.types import Method, Recipe, arguments_of, part
 
 QUESTION = "{question}"
 
@@ -193,15 +192,11 @@ def format_score(template: Template, text: str) -> float:
     return float(all(met)) if template.whole else sum(met) / len(met)
 
 
-def prompt_augmentation(
-    templates: Sequence[Template] = TEMPLATES,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
+def prompt_augmentation(templates: Sequence[Template] = TEMPLATES, **clip: Any) -> Recipe:
     """Clip-higher GRPO without KL on prompts in random templates."""
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(
             [shuffled_epochs(), random_templates(templates)], stages=[reward_template(templates)]
         ),

@@ -18,6 +18,7 @@ notes cost samples that are not trained on; imitation of its own text lowers the
 """
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,8 +29,8 @@ from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.objectives import clipped_objective, imitate, part
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types.hyperparameters import NonNegative
 
 REQUEST = (
     "Say where the two part, what is wrong with the second, and what to mind in such questions."
@@ -75,21 +76,15 @@ def reflect() -> Stage:
     return Stage(apply, views=(shown, replace(with_note(""), responses=1)))
 
 
-def mel(
-    imitation: NonNegative = 0.1,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def mel(imitation: NonNegative = 0.1, **clip: Any) -> Recipe:
     """GRPO on the token mean, and imitation of the policy's texts about its responses.
 
     Args:
       imitation: weight of the imitation (λ).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, regularizers=[imitate(imitation)]
-        ),
+        objective=clipped_objective(regularizers=[imitate(imitation)], **clip),
         experience=experience(stages=[reflect()]),
     )
 

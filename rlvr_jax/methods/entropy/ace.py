@@ -17,14 +17,15 @@ to 100; at the start they already count 1.69 times; it reads the reference altho
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, masked_sum, part
-from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative
+from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types.hyperparameters import NonNegative
 
 
 @part(reads={"logp", "reference_logp"}, writes={"advantage"})
@@ -52,12 +53,9 @@ def amplify_confident_errors(
     return apply
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def ace(
-    strength: NonNegative = 1.0,
-    gate: Callable[[Array], Array] = jax.nn.softplus,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
+    strength: NonNegative = 1.0, gate: Callable[[Array], Array] = jax.nn.softplus, **clip: Any
 ) -> Recipe:
     """Group-normalized advantages, the negative ones scaled by the policy's drift towards them.
 
@@ -66,7 +64,7 @@ def ace(
       gate: function of the drift c, `jax.nn.softplus` or `jax.nn.relu`.
     """
     transforms = [amplify_confident_errors(strength, gate)] if strength else []
-    return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
+    return Recipe(clipped_objective(transforms=transforms, **clip))
 
 
 METHOD = Method(ace, changes="advantage", gradient="stopped", evidence="reconstruction")

@@ -20,6 +20,7 @@ split by their order; give max_length the run's budget, for it divides all advan
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -31,7 +32,7 @@ from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
-from rlvr_jax.types import Ids, Method, Recipe, Rollouts, RowMask, Rows, part, replace
+from rlvr_jax.types import Ids, Method, Recipe, Rollouts, RowMask, Rows, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Finite, Positive
 
 Property = Callable[[Rollouts], Array]
@@ -51,7 +52,6 @@ def num_tokens(rollouts: Rollouts) -> Float[Array, "B"]:
 
 def inter_share_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = mean reward of the batch: the better the policy, the more the halves compete."""
-    del batch
     counted = group_has_tokens(rollouts.mask, rollouts.group)
     return batch_mean(rollouts.reward, rollouts.group, counted)[0]
 
@@ -82,7 +82,15 @@ def conditional_advantage(
 
     A schedule of `inter_share` counts batches with tokens.
 
-    Args: as of `canon`; `divisor` is L.
+    Args:
+      condition: property of the rollouts by which groups are split: `mean_sampling_entropy`,
+        `num_tokens` or a function rollouts -> [B].
+      inter_share: weight of the comparison with the other half (μ, in [0, 1]), or its schedule:
+        `inter_share_of_success`, `restarting_inter_share` or a function (rollouts, batch) -> μ.
+      tilt: scale of the rival's mean and of the disfavored half's rewards (α).
+      bonus: added in the high half, subtracted in the low one (β).
+      favors_high: the half that α below 1 favors is the high one.
+      divisor: constant over which the advantage is taken (L).
     Metrics: inter_share.
     Raises:
       ValueError: a constant inter_share outside [0, 1].
@@ -154,31 +162,16 @@ def conditional_advantages(
     return jnp.where(group_count(group, where) > 1, mixed, 0)
 
 
+@arguments_of(conditional_advantage, "condition", "inter_share", "tilt", "bonus", "favors_high")
 def canon(
-    condition: Property = mean_sampling_entropy,
-    inter_share: float | InterShare = 1.0,
-    tilt: Finite = 1.0,
-    bonus: Finite = 0.0,
-    favors_high: bool = True,
-    max_length: Positive = 8192,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
+    max_length: Positive = 8192, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, **halves: Any
 ) -> Recipe:
     """Rewards relative to the other half of the group, with a clipped ratio on token sums.
 
     Args:
-      condition: property of the rollouts by which groups are split: `mean_sampling_entropy`,
-        `num_tokens` or a function rollouts -> [B].
-      inter_share: weight of the comparison with the other half (μ, in [0, 1]), or its schedule:
-        `inter_share_of_success`, `restarting_inter_share` or a function (rollouts, batch) -> μ.
-      tilt: scale of the rival's mean and of the disfavored half's rewards (α).
-      bonus: added in the high half, subtracted in the low one (β).
-      favors_high: the half that α below 1 favors is the high one.
       max_length: budget of response tokens (L).
     """
-    advantage = conditional_advantage(
-        condition, inter_share, tilt, bonus, favors_high, divisor=max_length
-    )
+    advantage = conditional_advantage(divisor=max_length, **halves)
     objective = clipped_objective(
         clip_low, clip_high, advantage=advantage, aggregation=rollout_mean_token_sum()
     )

@@ -24,19 +24,18 @@ Traps: by default nothing corrects for the sampler's temperature, down to 0.1; a
 a response of 3072 tokens ends before the coldest is reached; their README lacks the factor of 20
 """
 
+from typing import Any
+
 import numpy as np
 
 from rlvr_jax.experience import experience, plain
 from rlvr_jax.objectives import clipped_objective, truncate_importance
 from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.rollout import annealed
-from rlvr_jax.types import Function, Method, Recipe, part
+from rlvr_jax.types import Function, Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
     Bound,
-    ClipHigh,
-    ClipLow,
     DualClip,
-    Epsilon,
     NonNegative,
     NonNegativeInt,
     Positive,
@@ -54,6 +53,7 @@ def growing_horizon(start: Positive, growth: NonNegative, most: Positive) -> Fun
     return constants
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def ead(
     hottest: Temperature = 1.2,
     coldest: Temperature = 0.1,
@@ -64,10 +64,8 @@ def ead(
     untouched: NonNegativeInt = 10,
     cap: Bound | None = None,
     tempered: bool = False,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
     dual: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO's clipped ratio on the token mean, on responses sampled with a falling temperature.
 
@@ -82,12 +80,10 @@ def ead(
     horizon = (decay_scale * d for d in (decay_start, decay_growth, decay_most))
     return Recipe(
         objective=clipped_objective(
-            clip_low,
-            clip_high,
-            epsilon=epsilon,
             transforms=[] if cap is None else [truncate_importance(cap)],
             ratio=clamped_token_ratio if tempered else token_ratio,
             dual_clip=dual,
+            **clip,
         ),
         experience=experience(
             draw=plain(

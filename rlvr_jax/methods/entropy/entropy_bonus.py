@@ -29,16 +29,8 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from rlvr_jax.objectives import Transform, clipped_objective, masked_mean, part, scale_weight
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus as constant_bonus
-from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    EntropyCoefficient,
-    Finite,
-    KLCoefficient,
-    NonNegativeInt,
-    Positive,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types.hyperparameters import EntropyCoefficient, Finite, NonNegativeInt, Positive
 
 
 class AdaptiveEntropyState(NamedTuple):
@@ -121,17 +113,16 @@ def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transf
     return replace(part, init=init, apply=apply)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "kl_coefficient", kl_coefficient=0.001)
 def entropy_bonus(
     entropy_coefficient: EntropyCoefficient = 0.001,
-    kl_coefficient: KLCoefficient = 0.001,
     policy_coefficient: Finite = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     target: Finite | None = None,
     coefficient_step: Positive = 0.005,
     coefficient_min: float = 0.0,
     coefficient_max: float = 1.0,
     anneal_updates: NonNegativeInt = 0,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the token mean, with a bonus for entropy and a KL to the reference.
 
@@ -161,11 +152,9 @@ def entropy_bonus(
     if anneal_updates:
         bonus = scheduled(bonus, optax.linear_schedule(1.0, 0.0, anneal_updates))
     objective = clipped_objective(
-        clip_low,
-        clip_high,
         transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
         regularizers=[bonus] if entropy_coefficient or target is not None else [],
-        kl_coefficient=kl_coefficient,
+        **clip,
     )
     return Recipe(objective)
 

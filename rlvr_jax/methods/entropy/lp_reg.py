@@ -20,13 +20,15 @@ Traps: a token is protected only where the filter drops some mass; with few inco
 there are no candidates
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_top_k, part
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
-from rlvr_jax.types import Ids, Mask, Method, Recipe, Values, replace
+from rlvr_jax.types import Ids, Mask, Method, Recipe, Values, arguments_of, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegative, Share
 
 
@@ -44,6 +46,10 @@ def protect_low_probability(
     Tokens that min-p has dropped are noise and never protected; nor, in the first update, is any
     token where min-p has dropped nothing.
 
+    Args:
+      fraction: of the tokens of negative advantage that are candidates (ρ).
+      min_p: threshold of the filter, relative to the largest probability (κ).
+      coefficient: weight of the pull towards the filtered policy (c).
     Metrics: chosen_share (the protected tokens), eligible_share (the candidates).
     """
 
@@ -102,22 +108,12 @@ def min_p_proxy(
     return jnp.where(kept, logp - jnp.log(jnp.where(kept, min_p_mass, 1)), -jnp.inf)
 
 
+@arguments_of(protect_low_probability, fraction=0.01, min_p=0.02)
 def lp_reg(
-    fraction: Share = 0.01,
-    min_p: Share = 0.02,
-    coefficient: NonNegative = 1.0,
-    clip_low: ClipLow = 1.0,
-    clip_high: ClipHigh = 9.0,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 1.0, clip_high: ClipHigh = 9.0, epsilon: Epsilon = 1e-6, **protected: Any
 ) -> Recipe:
-    """GRPO's advantages on the token mean, with a nearly open clip and a few protected tokens.
-
-    Args:
-      fraction: of the tokens of negative advantage that are candidates (ρ).
-      min_p: threshold of the filter, relative to the largest probability (κ).
-      coefficient: weight of the pull towards the filtered policy (c).
-    """
-    transforms = [protect_low_probability(fraction, min_p, coefficient)]
+    """GRPO's advantages on the token mean, with a nearly open clip and a few protected tokens."""
+    transforms = [protect_low_probability(**protected)]
     return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
 
 

@@ -19,7 +19,7 @@ Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k h
 Traps: it pulls entropy down as well as up; a nucleus of one token has entropy 0 and no gradient
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ from rlvr_jax.objectives import Transform, clipped_objective, group_centered, ha
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
 from rlvr_jax.objectives.surrogates.aggregations import fixed_length_mean
-from rlvr_jax.types import Method, Recipe, Rollouts, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -63,7 +63,13 @@ def anchored_entropy(
     H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
     updates with tokens, to which nothing is added, and then stays.
 
-    Args: as of `siren`. All of `anchor_updates` but the first see an updated policy.
+    Args:
+      coefficient: weight of the squared distance from the anchor (κ).
+      quantile: of a response's entropies, above which its tokens count (β).
+      top_p: mass of the nucleus (p_0).
+      include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
+      anchor_updates: updates of the first batch (minibatches); all but the first see an updated
+        policy.
     Metrics: anchored_entropy, entropy_anchor (nats), peak_share (of the tokens).
     """
 
@@ -125,35 +131,25 @@ def peak_entropy(
     return masked_mean(masked_mean(entropy, peaks, axis=1), has_tokens(rollouts.mask)), peaks
 
 
+@arguments_of(anchored_entropy, coefficient=0.005)
 def siren(
-    coefficient: NonNegative = 0.005,
-    quantile: Quantile = 0.8,
-    top_p: Share = 0.8,
-    include_crossing: bool = False,
     clip_low: ClipLow = 0.2,
     clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
     max_length: Count = 3072,
-    anchor_updates: Count = 1,
+    **anchor: Any,
 ) -> Recipe:
     """Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens.
 
     Args:
-      coefficient: weight of the squared distance from the anchor (κ).
-      quantile: of a response's entropies, above which its tokens count (β).
-      top_p: mass of the nucleus (p_0).
-      include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       max_length: budget of response tokens (L).
-      anchor_updates: updates that the first batch is split into (minibatches).
     """
     objective = clipped_objective(
         clip_low,
         clip_high,
         advantage=group_centered(),
         dual_clip=dual_clip,
-        regularizers=[
-            anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
-        ],
+        regularizers=[anchored_entropy(**anchor)],
         aggregation=fixed_length_mean(max_length),
     )
     return Recipe(objective)

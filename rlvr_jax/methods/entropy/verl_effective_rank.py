@@ -20,14 +20,14 @@ Traps: the released script computes no bonus, and its code pays the last token o
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives import Transform, clipped_objective, has_tokens, masked_count, masked_mean
-from rlvr_jax.types import Mask, Method, Recipe, part, replace
+from rlvr_jax.types import Mask, Method, Recipe, arguments_of, part, replace
 from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Count, NonNegative, Share
 
 
@@ -58,7 +58,13 @@ def credit_rank_growth(
     use, once per update; at the first update all deviations are at their bounds. A batch without
     tokens leaves them.
 
-    Args: as of `verl_effective_rank`.
+    Args:
+      stride: tokens between two prefixes (s).
+      window: number of tokens at the end of the response that are compared.
+      smoothing: weight of the batch in the moving means (a).
+      gain: of the switch between level and velocity.
+      divisor: the bonus is at most |A| over it (κ); inf for no bonus.
+      where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     Metrics: effective_rank, rank_velocity, rank_acceleration, those means.
     """
 
@@ -168,27 +174,10 @@ def exploration(trend: RankTrend, averages: Float[Array, "3"], gain: float) -> F
     return weight * jnp.tanh(rank) + (1 - weight) * jnp.tanh(velocity)
 
 
-def verl_effective_rank(
-    stride: Count = 40,
-    window: Count = 512,
-    smoothing: Share = 0.3,
-    gain: NonNegative = 2.0,
-    divisor: Bound = 2.0,
-    where: Callable[[Array], Array] = every_token,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-) -> Recipe:
-    """GRPO's advantages with a bonus from the rank of the hidden states, on the token mean.
-
-    Args:
-      stride: tokens between two prefixes (s).
-      window: number of tokens at the end of the response that are compared.
-      smoothing: weight of the batch in the moving means (a).
-      gain: of the switch between level and velocity.
-      divisor: the bonus is at most |A| over it (κ); inf for no bonus.
-      where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
-    """
-    transforms = [credit_rank_growth(stride, window, smoothing, gain, divisor, where)]
+@arguments_of(credit_rank_growth, stride=40, window=512, smoothing=0.3, gain=2.0, divisor=2.0)
+def verl_effective_rank(clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, **rank: Any) -> Recipe:
+    """GRPO's advantages with a bonus from the rank of the hidden states, on the token mean."""
+    transforms = [credit_rank_growth(**rank)]
     return Recipe(objective=clipped_objective(clip_low, clip_high, transforms=transforms))
 
 

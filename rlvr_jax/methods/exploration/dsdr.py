@@ -22,7 +22,7 @@ no reward for diversity
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -35,17 +35,8 @@ from rlvr_jax.objectives import group_count, group_has_tokens, group_max, group_
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, part, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    EntropyCoefficient,
-    Epsilon,
-    Finite,
-    Positive,
-    Range,
-)
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct, part, replace
+from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, Finite, Positive, Range
 
 _SIGNS = frozenset("0123456789=+*/^<>≤≥")
 _ENDS = ".,;:!?"
@@ -192,13 +183,12 @@ def diversity_weights(
     return power / jnp.where(total > 0, total, 1)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def dsdr(
     reward_coefficient: Annotated[float, Range(0, 1, open_high=True)] = 0.1,
     entropy_coefficient: EntropyCoefficient = 0.01,
     temperature: Positive = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """Clip-higher on the token mean, with rewards and entropy for diversity among correct rollouts.
 
@@ -212,10 +202,7 @@ def dsdr(
     )
     return Recipe(
         objective=clipped_objective(
-            clip_low,
-            clip_high,
-            epsilon=epsilon,
-            regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
+            regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)], **clip
         ),
         experience=experience(stages=[embed("current"), find_formulas(), shape(reward)]),
     )

@@ -19,14 +19,16 @@ Traps: hints before GRPO has converged gain less, and hints near the answer are 
 contains the answer is not shown; the failure of the plain row raises hinted rows
 """
 
+from typing import Any
+
 from rlvr_jax.experience import Curriculum, Shown, View, all_wrong, experience, part, redraw
 from rlvr_jax.experience.curricula.shrinking import picks_from_pool
 from rlvr_jax.experience.views import NOTE
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.hints import gives_away
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegativeInt
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count, NonNegativeInt
 
 
 @part
@@ -69,13 +71,8 @@ def written_hint() -> View:
     return View(show)
 
 
-def nurl(
-    first_stage: Count = 100,
-    plain_rows: NonNegativeInt = 1,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def nurl(first_stage: Count = 100, plain_rows: NonNegativeInt = 1, **clip: Any) -> Recipe:
     """GRPO, after a first stage with hints for groups that are all wrong.
 
     Args:
@@ -84,7 +81,7 @@ def nurl(
     """
     hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(unsolved_pool(first_stage), stages=[hinted]),
     )
 

@@ -29,12 +29,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.experience import Curriculum, Shaping, experience, shape, shaping, shuffled_epochs
 from rlvr_jax.experience.views import begin_with, begin_with_most
-from rlvr_jax.objectives import (
-    critic_of,
-    generalized_advantage,
-    rollout_mean_token_mean,
-    whitened,
-)
+from rlvr_jax.objectives import critic_of, generalized_advantage, rollout_mean_token_mean, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, is_correct, part
 from rlvr_jax.types.hyperparameters import (

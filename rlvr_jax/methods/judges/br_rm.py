@@ -20,19 +20,14 @@ Traps: one malformed response at -100 hides correct from incorrect in its group 
 not); randomize the order of the two responses of each prompt, and swap its label
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Epsilon,
-    Finite,
-    KLCoefficient,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Finite, NonNegativeInt
 
 
 @part
@@ -53,14 +48,10 @@ def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Sha
     return shaping(reward, columns=column + 1)
 
 
-def br_rm(
-    column: NonNegativeInt = 0,
-    malformed: Finite = -100.0,
-    kl_coefficient: KLCoefficient = 0.001,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(
+    clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
+)
+def br_rm(column: NonNegativeInt = 0, malformed: Finite = -100.0, **clip: Any) -> Recipe:
     """GRPO on the token mean, on preferences and their format.
 
     Args:
@@ -68,9 +59,7 @@ def br_rm(
       malformed: reward where it is not.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
-        ),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[shape(preference_reward(column, malformed))]),
     )
 

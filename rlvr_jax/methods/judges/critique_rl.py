@@ -18,25 +18,23 @@ Traps: on a task without verdicts it is DAPO's filter and clip; unbalanced label
 verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict
 """
 
+from typing import Any
+
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count
 
 
-def critique_rl(
-    max_rounds: Count = 3,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.3,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.3)
+def critique_rl(max_rounds: Count = 3, **clip: Any) -> Recipe:
     """Clip-higher on the token mean of groups of mixed outcomes.
 
     Args:
       max_rounds: most rounds of sampling to fill one update (ours).
     """
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[refill(uniform, max_rounds)]),
     )
 

@@ -17,28 +17,26 @@ Traps: the policy overfits the reward after half of the run; without the tag the
 judge, unless strict; the first tag counts, even a quoted one; only the budget limits a thought
 """
 
+from typing import Any
+
 from rlvr_jax.experience import column, experience, shape, total
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
     DualClip,
     EntropyCoefficient,
-    Epsilon,
     KLCoefficient,
     NonNegativeInt,
 )
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def rlmt(
     number: NonNegativeInt = 0,
     kl_coefficient: KLCoefficient = 0.001,
     entropy_coefficient: EntropyCoefficient = 0.001,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     dual_clip: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score.
 
@@ -48,9 +46,7 @@ def rlmt(
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=terms
-        ),
+        objective=clipped_objective(dual_clip=dual_clip, regularizers=terms, **clip),
         experience=experience(stages=[shape(total({"preference": column(number)}))]),
     )
 

@@ -27,23 +27,15 @@ veto; a veto of all responses leaves groups equal; the four strategies' formulas
 
 import math
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, shape
 from rlvr_jax.experience.rewards.rubrics import by_rubric, criteria_of_kind, vetoed, weighted_share
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Criterion, Function, Method, Recipe, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Epsilon,
-    NonNegativeInt,
-    Positive,
-    Range,
-    Unit,
-)
+from rlvr_jax.types import Criterion, Function, Method, Recipe, arguments_of, part
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Range, Unit
 
 Synergy = Annotated[float, Range(-1, open_low=True)]
 
@@ -74,6 +66,7 @@ def anchored(
     return anchored_share
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def rubric_rewards(
     weights: Sequence[float] = (2.0, 1.0, 1.0),
     veto: NonNegativeInt | None = None,
@@ -82,9 +75,7 @@ def rubric_rewards(
     synergy: Synergy = 0.0,
     pair: tuple[int, int] = (0, 2),
     power: Positive = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the token mean, on a weighted fraction of criteria.
 
@@ -103,7 +94,7 @@ def rubric_rewards(
     ]
     combine = anchored(saturation, synergy, pair, power, veto_below)
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[shape(by_rubric(rubric, combine))]),
     )
 

@@ -19,20 +19,17 @@ responses are ungraded, so training is on short and algebraic ones; a group with
 teaches nothing
 """
 
+from typing import Any
+
 from rlvr_jax.experience import column, experience, grade_also, plain_outcome, shape, total
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Finite
 from rlvr_jax.verifiers.checks import Check
 
 
-def tp_judge(
-    outcome_weight: Finite = 0.0,
-    behind_prompt: bool = False,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def tp_judge(outcome_weight: Finite = 0.0, behind_prompt: bool = False, **clip: Any) -> Recipe:
     """GRPO on whether all steps of a response hold.
 
     Args:
@@ -43,9 +40,7 @@ def tp_judge(
     proved = grade_also(check, ["false_steps"], "proved", behind_prompt)
     reward = {"proved": column(0), "outcome": plain_outcome}
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
-        ),
+        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
         experience=experience(
             stages=[proved, shape(total(reward, {"outcome": outcome_weight}))],
         ),

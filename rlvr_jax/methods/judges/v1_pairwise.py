@@ -21,6 +21,7 @@ ratings alone
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,8 +32,8 @@ from rlvr_jax.experience.views import showing
 from rlvr_jax.judges.parse import two_numbers
 from rlvr_jax.objectives import Transform, clipped_objective, group_sum, masked_count, masked_sum
 from rlvr_jax.tasks.base import Grade
-from rlvr_jax.types import Method, Recipe, is_correct, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, Unit
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, replace
+from rlvr_jax.types.hyperparameters import Count, Unit
 
 LEAST, MOST = 1, 10  # ends of the scale of ratings
 
@@ -163,13 +164,8 @@ def cells_alike() -> Transform:
     return apply
 
 
-def v1_pairwise(
-    pairs: Count = 2,
-    tolerance: Unit = 0.2,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def v1_pairwise(pairs: Count = 2, tolerance: Unit = 0.2, **clip: Any) -> Recipe:
     """GRPO on responses and on ratings of pairs of them.
 
     Args:
@@ -177,9 +173,7 @@ def v1_pairwise(
       tolerance: distance of a rating from the outcome that is still paid (τ).
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, transforms=[cells_alike()]
-        ),
+        objective=clipped_objective(transforms=[cells_alike()], **clip),
         experience=experience(stages=[rate_pairs(pairs, tolerance)]),
     )
 

@@ -20,6 +20,7 @@ policy; a group that the head rates all correct or all incorrect is not balanced
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head, states_behind
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.objectives import clipped_objective, part
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -59,7 +60,13 @@ def prune(
     The policy gets no gradient from it. Groups have fewer rows than requested. The state is D + 1
     weights and their moments.
 
-    Args: as of `arrol`.
+    Args:
+      keep: fraction of a group's rows that continues, at least one row (K / N).
+      check: place of the check, as a fraction of the budget.
+      share: targeted fraction of correct rows (ρ).
+      least_area: under the head's curve on the last batch, below which nothing is pruned.
+      control: one group in this many is not pruned; 0: all are.
+      rate: learning rate of the head.
     Writes: embedding, the hidden state at the check; 0 for rows that ended before it.
     Metrics: pruned_rows; of the last batch head_area.
     Raises:
@@ -185,30 +192,14 @@ def pruned_choice(
     return chosen
 
 
+@arguments_of(prune)
 def arrol(
-    keep: Share = 0.5,
-    check: Share = 0.25,
-    share: Unit = 0.5,
-    least_area: Unit = 0.6,
-    control: NonNegativeInt = 16,
-    rate: Positive = 1e-2,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.2, epsilon: Epsilon = 1e-6, **pruning: Any
 ) -> Recipe:
-    """GRPO on the rows of each group that a head did not stop.
-
-    Args:
-      keep: fraction of a group's rows that continues, at least one row (K / N).
-      check: place of the check, as a fraction of the budget.
-      share: targeted fraction of correct rows (ρ).
-      least_area: under the head's curve on the last batch, below which nothing is pruned.
-      control: one group in this many is not pruned; 0: all are.
-      rate: learning rate of the head.
-    """
+    """GRPO on the rows of each group that a head did not stop."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
-        experience=experience(draw=prune(keep, check, share, least_area, control, rate)),
+        experience=experience(draw=prune(**pruning)),
     )
 
 

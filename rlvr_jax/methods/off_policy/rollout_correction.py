@@ -27,6 +27,7 @@ measures those
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,8 +40,8 @@ from rlvr_jax.objectives.transforms.corrections import (
     sampler_divergence,
     truncate_importance,
 )
-from rlvr_jax.types import Method, Recipe, part, replace
-from rlvr_jax.types.hyperparameters import Bound, ClipHigh, ClipLow, Epsilon, Finite, HalfWidth
+from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
+from rlvr_jax.types.hyperparameters import Bound, Finite, HalfWidth
 
 
 @part(reads=OVER_BATCH, writes={"mask"})
@@ -112,12 +113,9 @@ def drop_drifted_failures(limit: Finite) -> Transform:
     return apply
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def rollout_correction(
-    cap: Bound = 2.0,
-    rejections: Sequence[Transform] = (),
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    cap: Bound = 2.0, rejections: Sequence[Transform] = (), **clip: Any
 ) -> Recipe:
     """A clipped ratio on the token mean, with the truncated importance of each token.
 
@@ -127,7 +125,7 @@ def rollout_correction(
         `drop_drifted_failures`.
     """
     transforms = [truncate_importance(cap), *rejections]
-    return Recipe(clipped_objective(clip_low, clip_high, epsilon=epsilon, transforms=transforms))
+    return Recipe(clipped_objective(transforms=transforms, **clip))
 
 
 METHOD = Method(

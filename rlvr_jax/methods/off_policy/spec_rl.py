@@ -30,7 +30,7 @@ rewards
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -39,16 +39,8 @@ from rlvr_jax.experience import PLAIN, Ask, Batch, concatenate, experience, plai
 from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    EntropyCoefficient,
-    Epsilon,
-    Finite,
-    KLCoefficient,
-    NonNegative,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import EntropyCoefficient, Finite, KLCoefficient, NonNegative
 
 COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_steps")
 
@@ -422,14 +414,13 @@ def _stored(state, batch: Batch, logp: np.ndarray, fresh: Sequence[bool], all_lo
     return stored
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def spec_rl(
     lenience: Finite = 0.5,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     kl_coefficient: KLCoefficient = 1e-4,
     entropy_coefficient: EntropyCoefficient = 1e-3,
-    epsilon: Epsilon = 1e-6,
     exact_mb: NonNegative = 0.0,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on responses that continue the accepted prefixes of the last ones.
 
@@ -440,7 +431,7 @@ def spec_rl(
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
-    objective = clipped_objective(clip_low, clip_high, epsilon=epsilon, regularizers=regularizers)
+    objective = clipped_objective(regularizers=regularizers, **clip)
     return Recipe(objective, experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)))
 
 

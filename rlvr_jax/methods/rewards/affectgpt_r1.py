@@ -19,23 +19,23 @@ miss; thinking first made the authors' model worse (66.5 against 68.4)
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from rlvr_jax.experience import column, experience, grade_also, shape, total
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, NonNegative
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Finite, NonNegative
 from rlvr_jax.verifiers.checks import Check
 
 TEXTS = "rlvr_jax.verifiers.texts"
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def affectgpt_r1(
     wheel: Mapping[str, str] | None = None,
     rate: NonNegative = 0.1,
     format_weight: Finite = 1.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the accuracy of a list and its format.
 
@@ -51,9 +51,7 @@ def affectgpt_r1(
     )
     formed = Check(f"{TEXTS}.affectgpt_r1:formed")
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
-        ),
+        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
         experience=experience(
             stages=[
                 grade_also(listed, ["reward", "f1"]),

@@ -22,11 +22,13 @@ correct responses the evidence decides at full strength, in a group of incorrect
 nothing
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, shape, shaping
 from rlvr_jax.objectives import clipped_objective, group_max, part
-from rlvr_jax.types import Method, Recipe, is_correct
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt, Unit
 
 
@@ -34,6 +36,10 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegati
 def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = True) -> Shaping:
     """(1 - α) R + α R E.
 
+    Args:
+      column: of the task's rewards, the fraction of the rubric that is reached.
+      share: weight of the evidence in the reward (α).
+      relative: evidence is divided by the group's largest.
     Metrics: reward/evidence, reward/evidence_of_right (over correct rows).
     """
 
@@ -51,24 +57,14 @@ def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = Tr
     return shaping(reward, columns=column + 1)
 
 
+@arguments_of(with_evidence, column=0)
 def carr_cgrpo(
-    share: Unit = 0.3,
-    relative: bool = True,
-    column: NonNegativeInt = 0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.28, epsilon: Epsilon = 1e-6, **evidence: Any
 ) -> Recipe:
-    """Clip-higher on the token mean, on correctness and evidence.
-
-    Args:
-      share: weight of the evidence in the reward (α).
-      relative: evidence is divided by the group's largest.
-      column: of the task's rewards, the fraction of the rubric that is reached.
-    """
+    """Clip-higher on the token mean, on correctness and evidence."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
-        experience=experience(stages=[shape(with_evidence(column, share, relative))]),
+        experience=experience(stages=[shape(with_evidence(**evidence))]),
     )
 
 

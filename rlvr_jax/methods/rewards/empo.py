@@ -25,19 +25,16 @@ Traps: a frequent incorrect answer is paid like a correct one; groups that all a
 teach nothing; answers are compared as texts, so two spellings of a number are two answers
 """
 
+from typing import Any
+
 from rlvr_jax.experience import agreement, experience, shape
 from rlvr_jax.objectives import clipped_objective, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Unit
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Finite, Unit
 
 
-def empo(
-    least: Unit = 0.0,
-    missing: Finite | None = None,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def empo(least: Unit = 0.0, missing: Finite | None = None, **clip: Any) -> Recipe:
     """GRPO without KL, on the frequencies of answers.
 
     Args:
@@ -45,9 +42,7 @@ def empo(
       missing: reward of a response without an answer; None: the fraction of one row.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, aggregation=rollout_mean_token_mean()
-        ),
+        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
         experience=experience(stages=[shape(agreement(least, missing=missing))]),
     )
 

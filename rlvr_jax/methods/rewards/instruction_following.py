@@ -22,12 +22,13 @@ generated checks in the trainer, where one exception makes a batch's rewards -1
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from rlvr_jax.experience import Shaping, experience, plain_outcome, shape
 from rlvr_jax.experience.rewards.composition import Part, column, combined
 from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient, NonNegativeInt
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import NonNegativeInt
 
 
 @part
@@ -50,26 +51,17 @@ def product(parts: Mapping[str, Part]) -> Shaping:
     return combined(parts, multiply)
 
 
-def instruction_following(
-    number: NonNegativeInt = 0,
-    kl_coefficient: KLCoefficient = 0.001,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(
+    clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
+)
+def instruction_following(number: NonNegativeInt = 0, **clip: Any) -> Recipe:
     """GRPO on the product of hard and soft constraints.
 
     Args:
       number: of the task's rewards, the judge's verdict on the soft constraints.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            epsilon=epsilon,
-            kl_coefficient=kl_coefficient,
-            aggregation=rollout_mean_token_mean(),
-        ),
+        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
         experience=experience(
             stages=[shape(product({"hard": plain_outcome, "soft": column(number)}))]
         ),

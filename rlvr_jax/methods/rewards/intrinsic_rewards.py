@@ -25,6 +25,7 @@ solved prompts; a vote locks in the first majority, correct or not
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,8 +41,8 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct, replace
+from rlvr_jax.types.hyperparameters import Epsilon
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,12 +140,9 @@ def certainty_normalized(certainty: Certainty, epsilon: Epsilon = 1e-6) -> Trans
     )
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "kl_coefficient", kl_coefficient=0.005)
 def intrinsic_rewards(
-    signal: Certainty | Shaping = certainty_of_distribution,
-    kl_coefficient: KLCoefficient = 0.005,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    signal: Certainty | Shaping = certainty_of_distribution, epsilon: Epsilon = 1e-6, **clip: Any
 ) -> Recipe:
     """GRPO on a reward that needs no verifier.
 
@@ -154,11 +152,9 @@ def intrinsic_rewards(
     sure = isinstance(signal, Certainty)
     return Recipe(
         objective=clipped_objective(
-            clip_low,
-            clip_high,
             advantage=certainty_normalized(signal, epsilon) if sure else group_normalized(epsilon),
-            kl_coefficient=kl_coefficient,
             aggregation=rollout_mean_token_mean(),
+            **clip,
         ),
         experience=None if sure else experience(stages=[shape(signal)]),
     )

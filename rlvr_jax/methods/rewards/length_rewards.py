@@ -22,14 +22,15 @@ incorrect and longest, so they are punished twice; give max_length the run's bud
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 
 from rlvr_jax.experience import experience, overlong_excess, plain_outcome, shape, total
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.objectives import clipped_objective, group_max, group_spread
-from rlvr_jax.types import Function, Method, Recipe, is_correct, part
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, MaxLength, NonNegative
+from rlvr_jax.types import Function, Method, Recipe, arguments_of, is_correct, part
+from rlvr_jax.types.hyperparameters import Count, MaxLength, NonNegative
 
 CORRECT, INCORRECT = (1.0, 0.5), (-1.0, -0.5)  # (a, b) of the cosine
 
@@ -102,12 +103,9 @@ def linear(max_length: int) -> Shaping:
     return total({"outcome": plain_outcome, "excess": excess})
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def length_rewards(
-    max_length: MaxLength = 3584,
-    form: Callable[[int], Shaping] = cosine,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    max_length: MaxLength = 3584, form: Callable[[int], Shaping] = cosine, **clip: Any
 ) -> Recipe:
     """GRPO on the token mean, with a reward that depends on the length.
 
@@ -115,7 +113,7 @@ def length_rewards(
       form: `cosine`, `relative`, `overlong` or `linear`.
     """
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[shape(form(max_length))]),
     )
 

@@ -20,21 +20,15 @@ chunks, 2 of them relevant, still scores 0.17; the task must provide precision, 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Epsilon,
-    NonNegativeInt,
-    Positive,
-    Unit,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive, Unit
 
 Rows = Float[Array, "B"]
 
@@ -76,13 +70,12 @@ def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
     return jnp.where(weighed > 0, hit, jnp.where(jnp.isnan(weighed), jnp.nan, 0))
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def longrlvr(
     beta: Positive = 2.0,
     share: Unit = 0.1,
     columns: Sequence[NonNegativeInt] = (0, 1, 2),
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """Clip-higher on the token mean, on answers and their citations.
 
@@ -92,7 +85,7 @@ def longrlvr(
       columns: of the task's rewards: precision, recall and, if it may be broken, the format.
     """
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
     )
 

@@ -18,7 +18,7 @@ Traps: quartiles of one batch are rough and age as the policy improves, when all
 metric that is mostly 0 or 1 has equal quartiles and becomes a step
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ import numpy as np
 from rlvr_jax.experience import cells_by_kind, experience, shape, shuffled_epochs
 from rlvr_jax.experience.rewards.parts import Shaping, judged_mean, judged_rows
 from rlvr_jax.objectives import clipped_objective, group_quantile, part
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -59,8 +59,11 @@ def by_start_quartiles(
     They are those of the initial policy if every batch has all cells.
 
     Args:
-      cells: C, number of labels in `Rollouts.cell`; rows without one belong to the first.
-      least: δ; equal quartiles would make the curve a step.
+      column: of the task's rewards, the metric (x).
+      cells: largest number of kinds of prompts (C, labels in `Rollouts.cell`); further kinds share
+        the quartiles of the last one, and rows without a kind belong to the first.
+      slope: of the logistic (k).
+      least: smallest distance of the quartiles (δ); equal ones would make the curve a step.
     Metrics: reward/metric (mean of x), reward/median (mean p50 of the rows' cells).
     """
 
@@ -97,28 +100,16 @@ def _first_seen(state, cell, counted, found):
     return QuartileState(quartiles, known)
 
 
+@arguments_of(by_start_quartiles, column=0, cells=8)
 def medgrpo(
-    column: NonNegativeInt = 0,
-    cells: Count = 8,
-    slope: Positive = 3.0,
-    least: Positive = 0.05,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.3,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.3, epsilon: Epsilon = 1e-6, **metric: Any
 ) -> Recipe:
-    """Clip-higher on the token mean, on logistic maps of a metric.
-
-    Args:
-      column: of the task's rewards, the metric (x).
-      cells: largest number of kinds of prompts; further kinds share the last one's quartiles.
-      slope: of the logistic (k).
-      least: smallest distance of the quartiles (δ).
-    """
+    """Clip-higher on the token mean, on logistic maps of a metric."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
         experience=experience(
             curriculum=[shuffled_epochs(), cells_by_kind()],
-            stages=[shape(by_start_quartiles(column, cells, slope, least))],
+            stages=[shape(by_start_quartiles(**metric))],
         ),
     )
 

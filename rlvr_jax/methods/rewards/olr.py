@@ -23,7 +23,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,16 +31,8 @@ from rlvr_jax.experience import Stage, experience, part
 from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.synthesis.concepts import slopes
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    Epsilon,
-    Finite,
-    KLCoefficient,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of
+from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt
 
 NONE = -1  # in place of a majority: there is no unique one
 
@@ -163,15 +155,10 @@ def _unique_mode(values: Sequence[int]) -> tuple[int, int] | None:
     return counts[0]
 
 
-def olr(
-    start: NonNegativeInt = 4,
-    slope: Finite = 0.05,
-    visits: Count = 10,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    kl_coefficient: KLCoefficient = 0.001,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(
+    clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.001
+)
+def olr(start: NonNegativeInt = 4, slope: Finite = 0.05, visits: Count = 10, **clip: Any) -> Recipe:
     """GRPO on groups that are graded by their majority once it has settled.
 
     Args:
@@ -180,9 +167,7 @@ def olr(
       visits: number of remembered visits.
     """
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, kl_coefficient=kl_coefficient
-        ),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[relabel(start, slope, visits)]),
     )
 

@@ -30,6 +30,7 @@ imitate correct and incorrect responses alike; where hiding changes nothing it d
 """
 
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -38,16 +39,8 @@ from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_pr
 from rlvr_jax.objectives import Transform, clipped_objective, k3_clamped, masked_mean, part
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.types import Method, Recipe, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    DualClip,
-    Epsilon,
-    Finite,
-    KLCoefficient,
-    Unit,
-)
+from rlvr_jax.types import Method, Recipe, arguments_of, replace
+from rlvr_jax.types.hyperparameters import DualClip, Finite, KLCoefficient, Unit
 
 
 @part(writes=GIVES)
@@ -110,6 +103,7 @@ def second_prompt_terms(divergence: Finite, entropy: Finite, trained: bool = Fal
     return Transform(apply, reads={"logp", record})
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.3)
 def papo(
     dependence_coefficient: Finite = 0.02,
     hidden_entropy_coefficient: Finite = 0.05,
@@ -118,10 +112,8 @@ def papo(
     train_hidden: bool = False,
     hidden_share: Unit = 0.6,
     filler: str = "0",
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.3,
     dual_clip: DualClip = 3.0,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on the token mean that maximises the policy's divergence from itself without evidence.
 
@@ -143,9 +135,7 @@ def papo(
     if entropy_coefficient:
         regularizers.append(statistic_penalty(-entropy_coefficient, "logp"))
     return Recipe(
-        objective=clipped_objective(
-            clip_low, clip_high, epsilon=epsilon, dual_clip=dual_clip, regularizers=regularizers
-        ),
+        objective=clipped_objective(dual_clip=dual_clip, regularizers=regularizers, **clip),
         experience=experience(stages=[second_prompt(hide_words(hidden_share, filler))]),
     )
 

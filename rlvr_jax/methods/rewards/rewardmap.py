@@ -19,14 +19,14 @@ route counts as too many; an incorrect first or last stop loses all detail
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rlvr_jax.experience import Curriculum, Setting, column, experience, grade_also, shape, total
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, KLCoefficient
+from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.verifiers.checks import Check
 
 
@@ -86,13 +86,10 @@ def _blocks(setting: Setting, kinds: tuple[str, ...]) -> list[np.ndarray]:
     return [np.array(places) for places in of_kind.values()]
 
 
-def rewardmap(
-    kinds: Sequence[str] = (),
-    kl_coefficient: KLCoefficient = 0.005,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(
+    clipped_objective, "clip_low", "clip_high", "epsilon", "kl_coefficient", kl_coefficient=0.005
+)
+def rewardmap(kinds: Sequence[str] = (), **clip: Any) -> Recipe:
     """GRPO with a KL on the score of a route, one kind of questions after the other.
 
     Args:
@@ -100,13 +97,7 @@ def rewardmap(
     """
     check = Check("rlvr_jax.verifiers.texts.rewardmap:check")
     return Recipe(
-        objective=clipped_objective(
-            clip_low,
-            clip_high,
-            epsilon=epsilon,
-            kl_coefficient=kl_coefficient,
-            aggregation=rollout_mean_token_mean(),
-        ),
+        objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),
         experience=experience(
             curriculum=kinds_in_order(kinds),
             stages=[

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +30,7 @@ import numpy as np
 from rlvr_jax.experience import Actor, Batch, Stage, experience
 from rlvr_jax.objectives import clipped_objective, group_std, masked_mean, part
 from rlvr_jax.tasks.base import Prompt, Response
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, NonNegative, Unit
 
 
@@ -142,6 +142,14 @@ def likely_answers(
     The answer's tokens are those after the common prefix of the two texts without and with the
     answer. Reasoning that leaves no room for the answer is truncated at its end.
 
+    Args:
+      splice: (prompt, response) -> the text before the answer, the reference answer and the
+        format: `behind_tags`, or `at_last_word` for tasks without tags.
+      form_share: weight of the format in the reward (c).
+      spread_share: fraction of the running mean of standard deviations below which a group is
+        dropped (β).
+      keep: weight of the old running mean.
+      start: first step, from 0, whose groups are dropped.
     Scores: each response once more, and each new prompt under the initial policy.
     Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format (means over the
       graded rows), group_spread, spread_floor, dropped_share (of the groups with a graded row).
@@ -245,32 +253,14 @@ def _base(batch, actor, known, splice) -> tuple[np.ndarray, np.ndarray]:
     return stored.astype(np.float32), known
 
 
+@arguments_of(likely_answers)
 def rlpr(
-    form_share: Unit = 0.1,
-    spread_share: NonNegative = 0.5,
-    keep: Unit = 0.99,
-    start: Count = 11,
-    splice: Splice = behind_tags,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.27,
-    epsilon: Epsilon = 1e-6,
+    clip_low: ClipLow = 0.2, clip_high: ClipHigh = 0.27, epsilon: Epsilon = 1e-6, **likelihood: Any
 ) -> Recipe:
-    """Clip-higher on the token mean, on the likelihood of the reference answer.
-
-    Args:
-      form_share: weight of the format in the reward (c).
-      spread_share: fraction of the running mean of standard deviations below which a group is
-        dropped (β).
-      keep: weight of the old running mean.
-      start: first step, from 0, whose groups are dropped.
-      splice: (prompt, response) -> the text before the answer, the reference answer and the
-        format: `behind_tags`, or `at_last_word` for tasks without tags.
-    """
+    """Clip-higher on the token mean, on the likelihood of the reference answer."""
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
-        experience=experience(
-            stages=[likely_answers(splice, form_share, spread_share, keep, start)]
-        ),
+        experience=experience(stages=[likely_answers(**likelihood)]),
     )
 
 

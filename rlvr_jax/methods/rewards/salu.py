@@ -21,13 +21,14 @@ confidence
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 
 from rlvr_jax.experience import Shaping, experience, part, shape, shaping
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, NonNegativeInt
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct
+from rlvr_jax.types.hyperparameters import NonNegativeInt
 
 
 @part
@@ -62,19 +63,15 @@ def confident_abstention(
     return shaping(reward, columns=max(columns) + 1)
 
 
-def salu(
-    columns: Sequence[NonNegativeInt] = (0, 1, 2),
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
-) -> Recipe:
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
+def salu(columns: Sequence[NonNegativeInt] = (0, 1, 2), **clip: Any) -> Recipe:
     """GRPO on the token mean, on answers and abstentions by their confidence.
 
     Args:
       columns: of the task's rewards: answerable, abstained (0 or 1), confidence.
     """
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(stages=[shape(confident_abstention(*columns))]),
     )
 

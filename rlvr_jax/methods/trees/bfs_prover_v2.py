@@ -36,13 +36,7 @@ from rlvr_jax.tasks.base import Grade
 from rlvr_jax.tools.base import Lost
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.types import Method, Recipe, is_correct
-from rlvr_jax.types.hyperparameters import (
-    Count,
-    NonNegative,
-    Positive,
-    Temperature,
-    Unit,
-)
+from rlvr_jax.types.hyperparameters import Count, NonNegative, Positive, Temperature, Unit
 from rlvr_jax.types.parts import check_each, part
 
 PROVED, ERROR = "proved", "error"

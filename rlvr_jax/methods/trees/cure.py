@@ -34,15 +34,8 @@ import numpy as np
 from rlvr_jax.experience import Actor, Batch, Stage, Turn, experience, refill, shape, uniform
 from rlvr_jax.experience.rewards.outcomes import overlong_shaping, signed_outcome
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Function, Method, Recipe, Rollouts, part
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    Epsilon,
-    NonNegativeInt,
-)
+from rlvr_jax.types import Function, Method, Recipe, Rollouts, arguments_of, part
+from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegativeInt
 
 Places = Callable[[Batch, Turn], np.ndarray]
 """(batch, turn) -> int [B], first token of each row that is sampled again; 0: the whole row."""
@@ -192,17 +185,16 @@ def drawn_positions(candidates: np.ndarray, random: np.random.Generator) -> np.n
     return np.where(number > 0, reached.argmax(axis=1), 0)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.28)
 def cure(
     samples: Count = 3,
     top_k: Count = 20,
     barred_characters: NonNegativeInt = 1,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.28,
     dual: DualClip = 10.0,
     max_length: int = 2596,
     cache_length: int = 512,
     overlong_factor: float = 1.0,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """DAPO's loss on groups of responses and their branches with mixed outcomes.
 
@@ -216,7 +208,7 @@ def cure(
     """
     penalized = overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon, dual_clip=dual),
+        objective=clipped_objective(dual_clip=dual, **clip),
         experience=experience(
             stages=[
                 branch(critical_token(top_k, barred_characters), samples),

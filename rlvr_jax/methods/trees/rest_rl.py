@@ -22,6 +22,7 @@ repeat or be the whole response; a response of one line has no other prefixes
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,12 +33,9 @@ from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, StepScore, Task
-from rlvr_jax.types import Method, Recipe, part
+from rlvr_jax.types import Method, Recipe, arguments_of, part
 from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
     Count,
-    Epsilon,
     Finite,
     NonNegative,
     Positive,
@@ -203,6 +201,7 @@ def ended_bonus(bonus: Finite) -> Shaping:
     return shaping(reward)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def rest_rl(
     rated: Count = 64,
     rating_samples: Count = 5,
@@ -213,9 +212,7 @@ def rest_rl(
     decay: Share = 0.95,
     capacity: Count = 4096,
     bonus: Finite = 1e-3,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
-    epsilon: Epsilon = 1e-6,
+    **clip: Any,
 ) -> Recipe:
     """GRPO on prompts of varied outcomes and on prefixes of their best responses.
 
@@ -233,7 +230,7 @@ def rest_rl(
         rated, rating_samples, rating_temperature, spread, accept, ratio, decay, capacity
     )
     return Recipe(
-        objective=clipped_objective(clip_low, clip_high, epsilon=epsilon),
+        objective=clipped_objective(**clip),
         experience=experience(starts, stages=[shape(ended_bonus(bonus))]),
     )
 

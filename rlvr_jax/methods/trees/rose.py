@@ -21,6 +21,7 @@ trains several times
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,16 +32,8 @@ from rlvr_jax.experience import Draw, experience
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.objectives import Transform, clipped_objective, fixed_length_mean, parent_rows
 from rlvr_jax.objectives.statistics.groups import group_count, group_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
-from rlvr_jax.types.hyperparameters import (
-    ClipHigh,
-    ClipLow,
-    Count,
-    DualClip,
-    KLCoefficient,
-    NonNegative,
-    Unit,
-)
+from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, part, replace
+from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegative, Unit
 
 Metric = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(entropy [n, T], similarity [n, T]) of the likeliest tokens -> [n, T]; rows branch at its
@@ -280,15 +273,14 @@ def shorten_right_rows(
     return jnp.where(behind, advantage - share[:, None] * jnp.abs(advantage), advantage)
 
 
+@arguments_of(clipped_objective, "clip_low", "clip_high", "kl_coefficient", kl_coefficient=0.001)
 def rose(
     fresh: Unit = 0.5,
     top: Count = 20,
     length_penalty: NonNegative = 0.0,
-    clip_low: ClipLow = 0.2,
-    clip_high: ClipHigh = 0.2,
     dual: DualClip = 3.0,
-    kl_coefficient: KLCoefficient = 0.001,
     max_length: Count = 8192,
+    **clip: Any,
 ) -> Recipe:
     """Credit between branch points on rows that branch at tokens of diverse meaning.
 
@@ -300,12 +292,10 @@ def rose(
     """
     return Recipe(
         objective=clipped_objective(
-            clip_low,
-            clip_high,
             advantage=between_branch_points(length_penalty),
             dual_clip=dual,
-            kl_coefficient=kl_coefficient,
             aggregation=fixed_length_mean(max_length),
+            **clip,
         ),
         experience=experience(draw=branch_at_best(fresh, top=top)),
     )

@@ -52,11 +52,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.draws.trees.turn_pieces import (
-    TurnRow,
-    answer_turns,
-    draw_turn,
-)
+from rlvr_jax.experience.draws.trees.turn_pieces import TurnRow, answer_turns, draw_turn
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.experience.stops import completes

@@ -64,6 +64,7 @@ ROOMS = [
     "tasks.code",
     "tasks.data",
     "tasks.puzzles",
+    "tasks.sums",
     "tasks.synthesis",
     "tasks.worlds",
     "tools",

@@ -41,7 +41,7 @@ from rlvr_jax.rollout import (
 from rlvr_jax.runs import TrainConfig, described, guarded
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import Run, make_run
-from rlvr_jax.tasks.calculations import BASE_MODEL, VOCABULARY, calculations
+from rlvr_jax.tasks.sums.calculations import BASE_MODEL, VOCABULARY, calculations
 from rlvr_jax.tools import Reply
 
 STOP = VOCABULARY.index(".")

@@ -48,13 +48,13 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
-from rlvr_jax.tasks.calculations import (
+from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
+from rlvr_jax.tasks.sums.calculations import (
     KINDS as CALCULATION_KINDS,
     UNKNOWN,
     VOCABULARY as CALCULATION_VOCABULARY,
     calculations,
 )
-from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
 from rlvr_jax.tasks.worlds.expressions import (
     EXPRESSIONS,
     VOCABULARY as EXPRESSION_VOCABULARY,

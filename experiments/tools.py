@@ -34,7 +34,7 @@ from rlvr_jax.objectives import (
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, train_together
 from rlvr_jax.tasks import Grade, Prompt, Response, Task
-from rlvr_jax.tasks.arithmetic import last_number
+from rlvr_jax.tasks.sums.arithmetic import last_number
 from rlvr_jax.tools import between, calculator, toolbox
 from rlvr_jax.types import Recipe
 

@@ -26,7 +26,7 @@ from rlvr_jax.experience.stages.problems.written import REQUEST, with_request
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, train_together
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.tasks.arithmetic import arithmetic
+from rlvr_jax.tasks.sums.arithmetic import arithmetic
 
 HARD = arithmetic("hard", response_tokens=32)
 WORDINGS = (

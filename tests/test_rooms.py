@@ -165,7 +165,9 @@ def test_no_folder_is_a_hall_of_a_hundred_doors(top):
 
 
 def test_experiments_import_rooms():
-    assert against(EXPERIMENTS, sorted((ROOT / "experiments").rglob("*.py"))) == []
+    # A benchmark may take the clock of another one.
+    allowed = {*EXPERIMENTS, "experiments"}
+    assert against(allowed, sorted((ROOT / "experiments").rglob("*.py"))) == []
 
 
 @pytest.mark.parametrize("forbidden", ["experiments", "kernels", "tests"])

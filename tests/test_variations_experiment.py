@@ -9,7 +9,7 @@ import training_runs
 from experiments import variations
 from rlvr_jax.analysis.run_directory import read_json_lines
 from rlvr_jax.tasks import Response
-from rlvr_jax.tasks.arithmetic import last_number
+from rlvr_jax.tasks.sums.arithmetic import last_number
 from rlvr_jax.verifiers.fences import last_fence
 
 

@@ -17,8 +17,9 @@ from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_optio
 _BUILT_IN = {
     module.rpartition(".")[2]: module
     for module in (
-        *("arithmetic", "arithmetic_forms", "brackets", "calculations", "dilemma"),
-        *("hinted_brackets", "ifbench", "instructions", "lookup", "operators", "partial_sums"),
+        *("sums.arithmetic", "sums.arithmetic_forms", "sums.calculations", "sums.operators"),
+        *("sums.partial_sums", "brackets", "dilemma"),
+        *("hinted_brackets", "ifbench", "instructions", "lookup"),
         *("code.humaneval", "code.lean", "code.optimisation", "code.programs", "code.sql"),
         *("code.verilog", "puzzles.combinatorial", "puzzles.countdown", "puzzles.enigmata"),
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),

@@ -14,7 +14,7 @@ from rlvr_jax.methods.curricula.prompt_augmentation import TEMPLATES, format_sco
 from rlvr_jax.methods.guidance.flawed_prefix import exact_shares
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks.base import Response
-from rlvr_jax.tasks.partial_sums import flawed_sum, partial_sums
+from rlvr_jax.tasks.sums.partial_sums import flawed_sum, partial_sums
 
 BY_NAME = {template.name: template for template in TEMPLATES}
 

@@ -19,11 +19,11 @@ from rlvr_jax.methods.curricula.multi_domain import level_stage, one_level_at_a_
 from rlvr_jax.methods.guidance.adcl_egsr import failure_sources
 from rlvr_jax.methods.guidance.reverse_curriculum import given_steps
 from rlvr_jax.runs import TrainConfig
-from rlvr_jax.tasks.arithmetic_forms import arithmetic_forms
 from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.hinted_brackets import BASE_MODEL
 from rlvr_jax.tasks.reformulations import box_at_the_end, reformulated, shuffled_choice
 from rlvr_jax.tasks.rewards import blanks_reward
+from rlvr_jax.tasks.sums.arithmetic_forms import arithmetic_forms
 from rlvr_jax.tasks.synthesis.concepts import budgets, failed
 from rlvr_jax.types import replace
 

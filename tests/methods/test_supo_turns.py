@@ -20,7 +20,7 @@ from rlvr_jax.methods.agents.supo import summaries, summarized_turns
 from rlvr_jax.objectives import GIVEN, TOOL
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
-from rlvr_jax.tasks.calculations import BASE_MODEL
+from rlvr_jax.tasks.sums.calculations import BASE_MODEL
 from rlvr_jax.tools import Reply, repeated_game
 
 FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from rlvr_jax.tasks import Prompt, Response, load
-from rlvr_jax.tasks.arithmetic import last_number
+from rlvr_jax.tasks.sums.arithmetic import last_number
 
 
 def prompts(task):

@@ -8,7 +8,7 @@ from rlvr_jax import policy
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Response, load
-from rlvr_jax.tasks.calculations import BASE_MODEL, VOCABULARY, calculations, calculator_calls
+from rlvr_jax.tasks.sums.calculations import BASE_MODEL, VOCABULARY, calculations, calculator_calls
 
 
 def graded(text, *, number=0, truncated=False, **options):

@@ -19,7 +19,7 @@ def test_every_task_is_printed_with_what_is_known_of_it(capsys):
     assert lines[0] == "operators" and "arithmetic:hard" in lines
     assert lines[1].startswith("  4052 prompts to learn from, 520 to evaluate; made in ")
     assert lines[2:6] == [
-        "  verifier rlvr_jax.tasks.operators:_verify",
+        "  verifier rlvr_jax.tasks.sums.operators:_verify",
         "  setting seed=0: seed of the split, at least 0",
         "  setting response_tokens=20: tokens of a response at most, at least 1",
         "  needs nothing else",
@@ -51,7 +51,7 @@ def _without(missing):
 
 
 def test_packages_are_found_through_what_a_module_names():
-    assert needs_of("rlvr_jax.tasks.operators") == {}
+    assert needs_of("rlvr_jax.tasks.sums.operators") == {}
     assert {"tensorflow-datasets", "sympy"} <= set(needs_of("rlvr_jax.tasks.tfds"))
     assert needs_of("no_such_module") == {}
 

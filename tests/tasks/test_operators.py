@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_jax.tasks import Response, load
 from rlvr_jax.tasks.brackets import VOCABULARY
-from rlvr_jax.tasks.operators import MAX_TOKENS, legal_attempts
+from rlvr_jax.tasks.sums.operators import MAX_TOKENS, legal_attempts
 
 FUNCTIONS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
 PROMPT = next(p for p in load("operators").train if p.text == "3 9 4 8 >")

@@ -1,0 +1,1 @@
+"""Tasks of sums and other calculations with small numbers."""

@@ -8,7 +8,7 @@ and sharding as they are.
 from dataclasses import replace
 
 from rlvr_jax.types.criteria import Criterion
-from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values, axes_of, fits
+from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values
 from rlvr_jax.types.parts import Function, Part, part
 from rlvr_jax.types.recipes import Method, Recipe
 from rlvr_jax.types.rollouts import Rollouts, is_correct
@@ -29,8 +29,6 @@ __all__ = [
     "Signals",
     "TokenStats",
     "Values",
-    "axes_of",
-    "fits",
     "is_correct",
     "part",
     "replace",

@@ -14,7 +14,7 @@ from rlvr_jax.types import Criterion
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive
 from rlvr_jax.types.parts import check_each, part
 
-__all__ = ["by_rubric", "reached_share", "scored", "share_of_rubric", "vetoed", "weighted_share"]
+__all__ = ["by_rubric", "reached_share", "share_of_rubric", "vetoed", "weighted_share"]
 
 Scores = Float[Array, "B K"]
 Rows = Float[Array, "B"]

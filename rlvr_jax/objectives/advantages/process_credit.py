@@ -16,6 +16,8 @@ from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_ends
 from rlvr_jax.types import Mask, Part, Rollouts, Values, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import Finite, Unit
 
+__all__ = ["ProcessReward", "own_reward", "paid_tokens", "process_to_go"]
+
 AtEnd = Callable[[Rollouts], Array]
 """(rollouts) -> [B], the reward of the last token."""
 

@@ -9,6 +9,8 @@ from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
+__all__ = ["imitate"]
+
 Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
 Factor = Callable[[Rollouts], Float[Array, "B T"]]
 

@@ -11,6 +11,8 @@ from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
 from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative, Positive
 
+__all__ = ["GIVEN", "TEACHER", "TOOL", "by_origin", "own_words", "shaped_probability"]
+
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
 

@@ -11,9 +11,6 @@ from rlvr_jax.types.hyperparameters import NonNegative
 
 __all__ = ["imitate"]
 
-Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
-Factor = Callable[[Rollouts], Float[Array, "B T"]]
-
 
 def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """The tokens of supervised rows."""
@@ -23,9 +20,9 @@ def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
 @part(writes={"term"})
 def imitate(
     weight: NonNegative,
-    where: Tokens = supervised_tokens,
+    where: Callable[[Rollouts], Bool[Array, "B T"]] = supervised_tokens,
     reads: Iterable[str] = ("supervised",),
-    factor: Factor | None = None,
+    factor: Callable[[Rollouts], Float[Array, "B T"]] | None = None,
 ) -> Transform:
     """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
 

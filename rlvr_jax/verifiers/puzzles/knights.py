@@ -31,7 +31,6 @@ _ROLE = re.compile("knight|knave", re.IGNORECASE)
 extract = in_tag
 
 # A person and whether she is said to be a knight; or a word of `_JOINED` and two of these.
-Claim = tuple[int, bool]
 Statement = tuple[Any, ...]
 
 
@@ -93,7 +92,7 @@ def solutions(statements: Sequence[Statement]) -> int:
     # Bit r of knight[i] is bit i of r: blocks of 2^i ones, with as many zeros before each.
     knight = [everything // ((1 << (1 << i)) + 1) << (1 << i) for i in range(count)]
 
-    def claimed(claim: Claim) -> int:
+    def claimed(claim: tuple[int, bool]) -> int:
         person, is_knight = claim
         return knight[person] if is_knight else everything ^ knight[person]
 

@@ -10,13 +10,13 @@ import ast
 import re
 from pathlib import Path
 
+from method_pages import method_index, method_page
 from mkdocs.structure.files import File
 
 from rlvr_jax.analysis.evidence.method_section import method_section
 from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.methods import names
 from rlvr_jax.runs.boards import BOARDS
-from rlvr_jax.runs.method_pages import method_index, method_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = {

@@ -19,7 +19,8 @@ from rlvr_jax.methods import names, recipe
 from rlvr_jax.objectives.algebra.core import Objective
 from rlvr_jax.objectives.algebra.inputs import RECORDS, STATISTICS
 from rlvr_jax.objectives.algebra.parts import Spec
-from rlvr_jax.types import Rollouts, TokenStats, axes_of
+from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types.fields import axes_of
 
 __all__ = ["main", "random_batch"]
 

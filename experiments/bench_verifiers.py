@@ -50,6 +50,8 @@ class Rule(NamedTuple):
     check: Check
     golds: tuple[Any, Any]
     answer: str
+    threads: int | None = 1
+    """None: one for each core, for checks that wait for a sandbox."""
 
 
 def _rule(module: str, golds: tuple, answer: str, extract: str = "", **options: Any) -> Rule:
@@ -63,6 +65,19 @@ def _points(of: Callable[[float], float]) -> dict[str, list]:
     return {"x_train": rows, "y_train": y, "x_test": rows, "y_test": y}
 
 
+def _program(program: str, *tests: dict[str, Any]) -> Rule:
+    """A program that passes its tests, and one more test that it fails."""
+    code = "rlvr_jax.verifiers.programs.code"
+    golds = list(tests), [*tests, {"kind": "assert", "code": "assert False"}]
+    return Rule(
+        Check(f"{code}:check", f"{code}:extract"), golds, f"```python\n{program}\n```", None
+    )
+
+
+_ADD = "def add(a, b):\n    return a + b"
+_CALLS = [{"kind": "call", "function": "add", "args": [1, n], "value": 1 + n} for n in range(8)]
+_LOOP = "for n in range(8):\n    assert add(1, n) == 1 + n"
+_ASSERTS = [{"kind": "assert", "code": f"assert add(1, {n}) == {1 + n}"} for n in range(8)]
 _PATCH = """<think>t</think><solution>
 ```python
 ### a.py
@@ -107,6 +122,11 @@ RULES = {
     "format_rewards": _rule(
         "texts.format_rewards", ("", "<think>"), "<think>a</think><answer>b</answer>"
     ),
+    "code_io": _program("print(int(input()) + 1)", {"kind": "io", "in": "2\n", "out": "3\n"}),
+    "code_call": _program(_ADD, _CALLS[0]),
+    "code_calls": _program(_ADD, *_CALLS),
+    "code_assert_of_8": _program(_ADD, {"kind": "assert", "code": _LOOP}),
+    "code_asserts": _program(_ADD, *_ASSERTS),
     # The arithmetic of a text is right or wrong by itself.
     "tp_judge": _rule("texts.tp_judge", ("", ""), "12*3 = 36, then 36 + 4 = 40"),
 }
@@ -155,10 +175,11 @@ def _task(name: str) -> Task:
         return mathematics()
     if name not in RULES:
         return tasks.load(name)
-    check, golds, answer = RULES[name]
+    check, golds, answer, threads = RULES[name]
     train = [Prompt(f"{name} {n}", answer=gold, gold=answer) for n, gold in enumerate(golds)]
     test = [Prompt(f"{name}, held out", answer=golds[0], gold=answer)]
-    return Task(name, train, test, verifier(check, workers=0), response_tokens=256)
+    verify = verifier(check, workers=0, threads=threads)
+    return Task(name, train, test, verify, response_tokens=256)
 
 
 def mathematics() -> Task:

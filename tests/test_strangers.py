@@ -16,7 +16,8 @@ from rlvr_jax.experience import all_wrong, experience, redraw, refill, shuffled_
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import Spec
-from rlvr_jax.types import Rollouts, TokenStats, axes_of
+from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types.fields import axes_of
 
 VOCABULARY, ROWS, WIDTH = 7, 16, 3
 

@@ -17,7 +17,6 @@ from rlvr_jax.types.parts import check_arguments
 __all__ = ["Judge", "Verdicts", "alone"]
 
 Ask = Callable[[Sequence[Question]], Sequence[Reply]]
-Spread = Callable[[Ask, Sequence[Question]], Sequence[Reply]]
 """(ask, questions) -> replies to all of them, each asked by one process."""
 
 
@@ -77,7 +76,7 @@ class Judge:
         self,
         texts: Sequence[Mapping[str, Any]],
         step: int,
-        spread: Spread = alone,
+        spread: Callable[[Ask, Sequence[Question]], Sequence[Reply]] = alone,
         shares: int = 1,
     ) -> Verdicts:
         """The verdicts on some texts, with one question about equal ones.

@@ -69,18 +69,16 @@ def comparison(template: str = COMPARE) -> PromptOf:
     return question(template)
 
 
-def constraints_question(name: str = "soft") -> PromptOf:
+def constraints_question() -> PromptOf:
     """Asks whether a response satisfies all constraints of its prompt that no rule can check.
 
-    There is no question about a prompt without such constraints.
+    They are the list of texts "soft" in `Prompt.meta`; a prompt without them has no question.
 
-    Args:
-      name: of a list of texts in `Prompt.meta`.
     Source: VerIF, https://github.com/THU-KEG/VerIF.
     """
 
     def prompt_of(*, prompt, response, meta, **_):
-        constraints = meta.get(name, ())
+        constraints = meta.get("soft", ())
         if not constraints:
             return ()
         listed = "\n".join(f"- {constraint}" for constraint in constraints)

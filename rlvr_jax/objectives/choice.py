@@ -87,31 +87,22 @@ def vote_sum(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> R
     return group_sum(score, cluster)
 
 
-def rarity_penalty(count: Rows, number: Rows, verdicts: int, strength: float) -> Rows:
-    """α ln(N M) / (N_a M + 1): the excess that a mean of few verdicts may have.
-
-    Args:
-      count, number: N_a and N, rows of the answer and of the group.
-      verdicts: M, per row.
-      strength: α.
-    Source: Heimdall, https://arxiv.org/abs/2504.10337.
-    """
-    return strength * jnp.log(number * verdicts) / (count * verdicts + 1)
-
-
 @part
 def lower_bound(strength: NonNegative = 0.1, verdicts: Count = 1) -> Function:
-    """r_a - α ln(N M) / (N_a M + 1), r_a the mean score of the rows of an answer.
+    """r_a - α ln(N M) / (N_a M + 1), r_a the mean score of the N_a rows of an answer, of N in all.
 
-    With α = 0 the best mean score is taken, with a large α the answer of most rows.
+    The penalty is the excess that a mean of few verdicts may have. With α = 0 the
+    best mean score is taken, with a large α the answer of most rows.
 
     Args:
       strength: α.
       verdicts: M; a row's score is their mean.
+    Source: Heimdall, https://arxiv.org/abs/2504.10337.
     """
 
     def rule(score, cluster, group):
         count, number = (group_count(ids).astype(score.dtype) for ids in (cluster, group))
-        return group_mean(score, cluster) - rarity_penalty(count, number, verdicts, strength)
+        penalty = strength * jnp.log(number * verdicts) / (count * verdicts + 1)
+        return group_mean(score, cluster) - penalty
 
     return rule

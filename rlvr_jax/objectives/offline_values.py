@@ -15,6 +15,8 @@ from rlvr_jax.types import Mask, Values
 from rlvr_jax.types.hyperparameters import NonNegative, Unit
 from rlvr_jax.types.parts import check_each
 
+__all__ = ["implicit_q_losses", "moved_targets", "value_perturbed"]
+
 Tree = TypeVar("Tree")
 
 

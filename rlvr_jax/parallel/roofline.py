@@ -107,14 +107,14 @@ def sample_work(
     config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> Work:
     """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
-    step = _Pass(config, rows, 1, mean_slots_read(0, response, response), 1, parts)
+    step = _Pass(config, rows, 1, mean_slots_read(response, response), 1, parts)
     logits = Work(0, 4 * WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
     if not prompts:
         return _times(response, token)
     # All rows of a group look at one copy of their prompt.
     token += _Pass(config, prompts, rows / prompts, prompt, 0, parts).attention()
-    read = _Pass(config, prompts, prompt, mean_slots_read(0, prompt, prompt), 0, parts)
+    read = _Pass(config, prompts, prompt, mean_slots_read(prompt, prompt), 0, parts)
     return read.layers() + read.attention() + _times(response, token)
 
 

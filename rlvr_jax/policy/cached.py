@@ -198,14 +198,14 @@ def attend_to_cache(
     return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
 
 
-def mean_slots_read(first: int, last: int, slots: int) -> float:
-    """Slots of a full layer that are read for a token, the mean over those at first … last - 1.
+def mean_slots_read(last: int, slots: int) -> float:
+    """Slots of a full layer that are read for a token, the mean over those at 0 … last - 1.
 
     Tokens that are given together are read for in blocks of queries, about as if each came alone.
     """
     if slots <= SLOTS:
         return slots
-    return sum(SLOTS * (place // SLOTS + 1) for place in range(first, last)) / (last - first)
+    return sum(SLOTS * (place // SLOTS + 1) for place in range(last)) / last
 
 
 def _over_written(query, cache: LayerCache, first, last, config: ModelConfig, origin=None) -> _Sums:

@@ -19,7 +19,6 @@ SET_BY_RUNS = frozenset({"max_positions", "compute_dtype", "remat", "lora"})
 """Fields of a model's configuration that may differ where the same weights are read."""
 
 _BYTES = 2**26  # of a tensor that are read at a time
-_UNEMBEDDING = "lm_head.weight"
 
 
 def fingerprint(path: str | Path) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     stops = words.eos_token_id, *Model(config, generation_config).stop_tokens
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        if not (config.tied and name == _UNEMBEDDING):
+        if not (config.tied and name == "lm_head.weight"):
             digest.update(f"{name} {tensors[name].shape} {_checksum(tensors[name])}\n".encode())
     return {
         "configuration": _constants(config),

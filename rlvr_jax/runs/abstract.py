@@ -41,7 +41,8 @@ from rlvr_jax.training.programs import jitted
 from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, check_needs, old_shapes
-from rlvr_jax.types import Recipe, Rollouts, axes_of, replace
+from rlvr_jax.types import Recipe, Rollouts, replace
+from rlvr_jax.types.fields import axes_of
 
 
 @dataclass(frozen=True)

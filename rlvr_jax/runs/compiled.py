@@ -217,7 +217,7 @@ def _sampling(
     if not copies_weights(run.model, run.sampler):
         rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
     slots = config.response_tokens
-    read = mean_slots_read(0, slots, slots) / slots
+    read = mean_slots_read(slots, slots) / slots
     free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
     seats = config.seats()
     choices = []

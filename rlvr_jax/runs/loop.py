@@ -27,7 +27,6 @@ from rlvr_jax.types import replace
 
 _CHECKPOINT_SECONDS = 300.0
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
-_INFINITE = "infinite_loss"
 """Curve of the steps whose loss was infinite and its gradient was not, which go on."""
 
 
@@ -131,7 +130,7 @@ def train_steps(
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
         if np.isinf(metrics["loss"]) and np.isfinite(metrics["gradient_norm"]):
             # As a divergence from a policy that has run away, whose value no gradient follows.
-            metrics[_INFINITE] = 1.0
+            metrics["infinite_loss"] = 1.0
             del watched["loss"]
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"

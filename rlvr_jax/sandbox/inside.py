@@ -23,7 +23,6 @@ from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
 INSIDE_USER = 1000
 MAIN = "main.py"
 ENDED, FAILED = b"E", b"F"  # the first byte of the first process's report
-_MB = 2**20
 
 
 @dataclass(frozen=True)

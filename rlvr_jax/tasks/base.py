@@ -220,8 +220,6 @@ class StepScore(NamedTuple):
 
 Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]
 Show = Callable[[Prompt, str], str]
-ScoreSteps = Callable[[Prompt, str], Sequence[StepScore]]
-ReadProblem = Callable[[Prompt, str], "Prompt | None"]
 
 
 @dataclass(frozen=True)
@@ -270,8 +268,8 @@ class Task:
     answers: bool = False
     show_hint: Show | None = None
     show_answer: Show | None = None
-    score_steps: ScoreSteps | None = None
-    read_problem: ReadProblem | None = None
+    score_steps: Callable[[Prompt, str], Sequence[StepScore]] | None = None
+    read_problem: Callable[[Prompt, str], "Prompt | None"] | None = None
     world: Any = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()

@@ -25,7 +25,6 @@ from rlvr_jax.tasks.settings import described
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")
 _ALWAYS = {"numpy"}
-_SANDBOX = "rlvr_jax.sandbox"
 
 
 class _Need(NamedTuple):
@@ -158,7 +157,7 @@ def needs_of(module: str) -> dict[str, str]:
 
 def runs_programs(module: str) -> bool:
     """Whether a module of ours reaches the sandbox."""
-    return _SANDBOX in _reached(module)
+    return "rlvr_jax.sandbox" in _reached(module)
 
 
 def _reached(module: str) -> set[str]:

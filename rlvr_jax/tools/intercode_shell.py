@@ -12,7 +12,6 @@ from rlvr_jax.verifiers.texts.intercode import bash_reward
 
 _MARK = "\x1d"
 """Is printed before the hashes of the files; the text after the last one is base64."""
-_BASH = "/usr/bin/bash"
 
 # The actions are the arguments. Each has a process of its own, so that none ends the others, and
 # begins in the folder in which the one before it ended; only the last one is heard.
@@ -86,7 +85,7 @@ class ShellEpisodes:
         """The outcome of all actions, run again in a fresh folder."""
         there = {"work/.start": "", **{f"work/{name}": text for name, text in files.items()}}
         program = _PROGRAM + (_HASHES if hashes else "")
-        command = [_BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
+        command = ["/usr/bin/bash", "-c", f"rm work/.start\n{program}", "bash", *actions]
         return shared(self.limits, most=8).run_command(command, files=there)
 
 

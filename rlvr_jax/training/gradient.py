@@ -27,8 +27,6 @@ from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import check_each
 
-_Score = Callable[[Any, Rollouts], TokenStats]
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def old_statistics(objective: Objective) -> dict[str, str]:
 
 
 def exact_gradient(
-    score: _Score,
+    score: Callable[[Any, Rollouts], TokenStats],
     objective: Objective,
     params: Any,
     rollouts: Rollouts,

@@ -8,7 +8,7 @@ and sharding as they are.
 from dataclasses import replace
 
 from rlvr_jax.types.criteria import Criterion
-from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values, axes_of, fits
+from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values
 from rlvr_jax.types.parts import Function, Part, part
 from rlvr_jax.types.passing import arguments_of
 from rlvr_jax.types.recipes import Method, Recipe
@@ -31,8 +31,6 @@ __all__ = [
     "TokenStats",
     "Values",
     "arguments_of",
-    "axes_of",
-    "fits",
     "is_correct",
     "part",
     "replace",

@@ -17,13 +17,12 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import carried_over, chunks
 from rlvr_jax.objectives import (
     group_normalized,
-    last_of_trace,
     objective,
     ppo_clip,
     rollout_mean_token_mean,
-    trace_ids,
     truncate_importance,
 )
+from rlvr_jax.objectives.statistics.traces import last_of_trace, trace_ids
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect, sample_rows, take_step
 from rlvr_jax.types import Recipe

@@ -7,8 +7,9 @@ import pytest
 import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import argument_f1, call_reward, experience, trained_reward
+from rlvr_jax.experience import call_reward, experience, trained_reward
 from rlvr_jax.experience.laws import numpy_actor
+from rlvr_jax.experience.rewards.tool_calls import argument_f1
 from rlvr_jax.methods.agents.fission_grpo import (
     empty_contexts,
     last_error,

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.objectives import implicit_q_losses, moved_targets, next_action, value_perturbed
+from rlvr_jax.objectives.offline_values import (
+    implicit_q_losses,
+    moved_targets,
+    next_action,
+    value_perturbed,
+)
 from rlvr_jax.tasks.dialogues import imagine, split_by_persona
 
 PRINTED = 5e-7  # half a unit of the sixth digit

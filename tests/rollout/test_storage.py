@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rlvr_jax.rollout import load_rollouts, save_rollouts
-from rlvr_jax.types import Rollouts, TokenStats, axes_of, replace
+from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types.fields import axes_of
 
 ROWS, WIDTH, BUDGET = 3, 2, 4
 TEXTS = {"prompt": ["1 + 1", "1 + 1", ""], "response": ["2\0", "zwei ½\n\ud800", "=" * 9]}

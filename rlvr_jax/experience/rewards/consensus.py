@@ -16,7 +16,7 @@ from rlvr_jax.types import is_correct
 from rlvr_jax.types.hyperparameters import Finite, Unit
 from rlvr_jax.types.parts import part
 
-__all__ = ["agreement", "answer_share", "disagreement"]
+__all__ = ["agreement"]
 
 Answers = Int[Array, "B"]
 Groups = Int[Array, "B"]

@@ -18,7 +18,7 @@ from rlvr_jax.objectives import group_has_tokens, masked_mean
 from rlvr_jax.types import Rollouts
 from rlvr_jax.types.parts import Part, part
 
-__all__ = ["Moment", "Shaping", "as_shaping", "judged_mean", "judged_rows", "shaping"]
+__all__ = ["Moment", "Shaping", "judged_mean", "judged_rows", "shaping"]
 
 Metrics = Mapping[str, Any]
 

@@ -11,10 +11,10 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.experience.rewards.parts import Shaping, shaping
 from rlvr_jax.types import Criterion
-from rlvr_jax.types.hyperparameters import NonNegativeInt, Positive
+from rlvr_jax.types.hyperparameters import Positive
 from rlvr_jax.types.parts import check_each, part
 
-__all__ = ["by_rubric", "reached_share", "scored", "share_of_rubric", "vetoed", "weighted_share"]
+__all__ = ["by_rubric", "reached_share", "share_of_rubric", "vetoed", "weighted_share"]
 
 Scores = Float[Array, "B K"]
 Rows = Float[Array, "B"]
@@ -102,15 +102,12 @@ def share_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
 
 
 @part
-def by_rubric(
-    rubric: Sequence[Criterion], combine: Combine = share_of_rubric, first: NonNegativeInt = 0
-) -> Shaping:
+def by_rubric(rubric: Sequence[Criterion], combine: Combine = share_of_rubric) -> Shaping:
     """The combined scores of a rubric; each criterion is a metric.
 
     Args:
-      rubric: criteria, whose points are columns of the task's rewards.
+      rubric: criteria, whose points are the first columns of the task's rewards.
       combine: (scores, rubric) -> reward.
-      first: column of the first criterion.
     Metrics: criterion/<name>, the mean score, and veto/<name>, the fraction of rows with a score
       below ½ for a criterion of kind "veto".
     Raises:
@@ -121,7 +118,7 @@ def by_rubric(
         raise ValueError(f"by_rubric: rubric must have criteria of different names, got {names}")
 
     def reward(rollouts):
-        scores = scored(rollouts.component_rewards[:, first : first + len(rubric)], rubric)
+        scores = scored(rollouts.component_rewards[:, : len(rubric)], rubric)
         parts = {}
         for criterion, own in zip(rubric, scores.T, strict=True):
             parts[f"criterion/{criterion.name}"] = own
@@ -130,7 +127,7 @@ def by_rubric(
                 parts[f"veto/{criterion.name}"] = low
         return combine(scores, rubric), parts
 
-    return shaping(reward, columns=first + len(rubric))
+    return shaping(reward, columns=len(rubric))
 
 
 def criteria_of_kind(rubric, kind):

@@ -11,13 +11,7 @@ from rlvr_jax.types import Rollouts
 from rlvr_jax.types.hyperparameters import Finite, Unit
 from rlvr_jax.types.parts import check_each
 
-__all__ = [
-    "argument_f1",
-    "call_reward",
-    "counted_calls",
-    "replies_read",
-    "trained_reward",
-]
+__all__ = ["call_reward", "counted_calls", "replies_read", "trained_reward"]
 
 
 def counted_calls(

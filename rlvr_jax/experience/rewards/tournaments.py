@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["Met", "Schedule", "play", "round_robin"]
+__all__ = ["round_robin"]
 
 
 class Met(NamedTuple):

@@ -14,7 +14,9 @@ from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_ends
 from rlvr_jax.types import Mask, Part, Rollouts, Values, is_correct, part, replace
-from rlvr_jax.types.hyperparameters import Finite, Unit
+from rlvr_jax.types.hyperparameters import Finite
+
+__all__ = ["ProcessReward", "own_reward", "paid_tokens", "process_to_go"]
 
 AtEnd = Callable[[Rollouts], Array]
 """(rollouts) -> [B], the reward of the last token."""
@@ -46,12 +48,9 @@ def process_metrics(rollouts: Rollouts, mask: Mask, process: ProcessReward) -> d
 
 @part(writes={"advantage"}, once=True)
 def process_to_go(
-    process: ProcessReward,
-    coefficient: Finite = 1.0,
-    at_end: AtEnd = own_reward,
-    discount: Unit = 1.0,
+    process: ProcessReward, coefficient: Finite = 1.0, at_end: AtEnd = own_reward
 ) -> Transform:
-    """A_t = Σ_{s ≥ t} γ^{s-t} r_s: the later rewards, of tokens and of the end.
+    """A_t = Σ_{s ≥ t} r_s: the later rewards, of tokens and of the end.
 
     Args:
       coefficient: α of the process reward.
@@ -63,7 +62,7 @@ def process_to_go(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         paid = paid_tokens(rollouts, mask, process, coefficient, at_end)
-        returns = discounted_returns(paid, mask, discount)
+        returns = discounted_returns(paid, mask, 1.0)
         metrics = process_metrics(rollouts, mask, process)
         return replace(signals, advantage=returns), state, metrics
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from rlvr_jax.objectives.algebra.inputs import MEASURED
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min, masked_std
-from rlvr_jax.objectives.statistics.scopes import Scope, within_batch, z_score
+from rlvr_jax.objectives.statistics.scopes import within_batch, z_score
 from rlvr_jax.types import part, replace
 from rlvr_jax.types.hyperparameters import Positive
 
@@ -53,13 +53,11 @@ def whitened(
 
 
 @part(writes={"advantage"}, once=True)
-def standardize_advantage(
-    epsilon: Positive, scope: Scope = within_batch, ddof: int = 1
-) -> Transform:
-    """A' = (A - mean) / (std + ε) over the tokens of a set of `scope`, std with n - `ddof`."""
+def standardize_advantage(epsilon: Positive, ddof: int = 1) -> Transform:
+    """A' = (A - mean) / (std + ε) over the tokens of the batch, std with n - `ddof`."""
 
     def apply(signals, context, state):
-        sets = scope(context.rollouts)
+        sets = within_batch(context.rollouts)
         scaled = z_score(signals.advantage, signals.mask, sets, ddof=ddof, epsilon=epsilon)
         return replace(signals, advantage=scaled), state, {}
 

@@ -45,6 +45,8 @@ from rlvr_jax.objectives.algebra.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 from rlvr_jax.types.parts import Part, named_parts, part
 
+__all__ = ["Objective", "objective"]
+
 _DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 

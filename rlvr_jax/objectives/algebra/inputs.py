@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.keys import checked_key
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
+from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+from rlvr_jax.types.fields import axes_of, fits
 
 Reader = Transform | Surrogate
 

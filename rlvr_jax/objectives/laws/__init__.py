@@ -18,7 +18,8 @@ from rlvr_jax.laws import hold, laws_of
 from rlvr_jax.objectives.algebra.core import Objective
 from rlvr_jax.objectives.laws import numbers, rows
 from rlvr_jax.objectives.laws.cases import Case
-from rlvr_jax.types import Method, Rollouts, TokenStats, axes_of
+from rlvr_jax.types import Method, Rollouts, TokenStats
+from rlvr_jax.types.fields import axes_of
 
 __all__ = ["LAWS", "Case", "check", "example"]
 

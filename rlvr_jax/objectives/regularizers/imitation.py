@@ -9,8 +9,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, part, replace
 from rlvr_jax.types.hyperparameters import NonNegative
 
-Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
-Factor = Callable[[Rollouts], Float[Array, "B T"]]
+__all__ = ["imitate"]
 
 
 def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
@@ -21,9 +20,9 @@ def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
 @part(writes={"term"})
 def imitate(
     weight: NonNegative,
-    where: Tokens = supervised_tokens,
+    where: Callable[[Rollouts], Bool[Array, "B T"]] = supervised_tokens,
     reads: Iterable[str] = ("supervised",),
-    factor: Factor | None = None,
+    factor: Callable[[Rollouts], Float[Array, "B T"]] | None = None,
 ) -> Transform:
     """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
 

@@ -104,18 +104,14 @@ def logistic_pairs(given: ImplicitRewards) -> Float[Array, ""]:
 
 @part(writes={"term"})
 def implicit_reward_loss(
-    scale: Positive,
-    loss: ImplicitLoss = logistic_pairs,
-    coefficient: float = 1.0,
-    one_pair: bool = False,
+    scale: Positive, loss: ImplicitLoss = logistic_pairs, one_pair: bool = False
 ) -> Transform:
-    """Adds c · loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
+    """Adds loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
 
     Pairs are those of `right_wrong_pairs` among the rollouts with tokens.
 
     Args:
       scale: β.
-      coefficient: c.
       one_pair: one of each group, that of `first_pairs`, `off_policy` rows after the others.
     Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
       have tokens; with `one_pair` paired_groups (count).
@@ -136,8 +132,7 @@ def implicit_reward_loss(
         }
         if one_pair:
             metrics["paired_groups"] = jnp.sum(right & (partner >= 0)).astype(reward.dtype)
-        term = signals.term + coefficient * value
-        return replace(signals, term=term), state, metrics
+        return replace(signals, term=signals.term + value), state, metrics
 
     reads = {"logp", "reference_logp", "batch_statistics"} | ({"off_policy"} if one_pair else set())
     return Transform(apply, reads=reads)

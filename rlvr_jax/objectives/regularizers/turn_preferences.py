@@ -17,6 +17,8 @@ from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import Ids, Rollouts, RowMask, Rows, part, replace
 from rlvr_jax.types.hyperparameters import Positive
 
+__all__ = ["Score", "best_against_rest", "token_mean_score"]
+
 Score = Callable[[Array, Rollouts], Array]
 
 

@@ -18,6 +18,8 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.kernels import selection_search
 from rlvr_jax.kernels.selection_search import row_counts
 
+__all__ = ["count_of_sets", "quantile"]
+
 SUM = (jnp.sum, jax.ops.segment_sum)
 MIN = (jnp.min, jax.ops.segment_min)
 MAX = (jnp.max, jax.ops.segment_max)

@@ -22,6 +22,8 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.objectives.statistics.order_statistics import MAX, MIN, SUM, Reduce, quantile
 from rlvr_jax.types import Mask, Rollouts, Values
 
+__all__ = ["Sets", "min_max", "scoped_mean", "within_batch", "within_group", "within_response"]
+
 
 class Sets(NamedTuple):
     """Sets of the tokens of a batch.

@@ -10,6 +10,8 @@ from jaxtyping import Array, Bool, Int
 from rlvr_jax.objectives.statistics.groups import group_max, group_sum
 from rlvr_jax.types import Ids, Rows
 
+__all__ = ["parent_rows", "trace_ids"]
+
 
 def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
     """One number for each trace; a row that is a response by itself has its own."""

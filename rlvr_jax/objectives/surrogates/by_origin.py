@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.algebra.parts import Surrogate
-from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
 from rlvr_jax.types import Rollouts, part, replace
-from rlvr_jax.types.hyperparameters import NonNegative, Positive
+from rlvr_jax.types.hyperparameters import Positive
+
+__all__ = ["GIVEN", "TEACHER", "TOOL", "by_origin", "own_words", "shaped_probability"]
 
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
@@ -79,7 +80,7 @@ def by_origin(
 
 
 @part
-def shaped_probability(gamma: Positive, clip: NonNegative | None = None) -> Surrogate:
+def shaped_probability(gamma: Positive) -> Surrogate:
     """-A f(π), f(π) = π / (π + γ): for tokens whose writer is assumed to be certain of them.
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
@@ -88,24 +89,15 @@ def shaped_probability(gamma: Positive, clip: NonNegative | None = None) -> Surr
 
     Args:
       gamma: γ.
-      clip: ε of max(-A f, -A clip(f, 1 - ε, 1 + ε)), which only acts where A < 0, as f is below 1;
-        None: no clip.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
 
     def prepare(signals, context):
         probability = jnp.exp(context.stats.logp)
-        signals = replace(signals, ratio=probability / (probability + gamma))
-        if clip is None:
-            return signals
-        bound = jnp.full_like(signals.clip_low, clip)
-        return replace(signals, clip_low=bound, clip_high=bound)
+        return replace(signals, ratio=probability / (probability + gamma))
 
     def loss(signals, context):
         del context
-        plain = -signals.advantage * signals.ratio
-        if clip is None:
-            return plain
-        return jnp.maximum(plain, -signals.advantage * clip_to_trusted(signals))
+        return -signals.advantage * signals.ratio
 
     return Surrogate(prepare, loss)

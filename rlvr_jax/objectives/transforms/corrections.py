@@ -20,6 +20,8 @@ from rlvr_jax.objectives.statistics.ratios import Ratio, clamped_token_ratio
 from rlvr_jax.types import Mask, Rows, Values, part, replace
 from rlvr_jax.types.hyperparameters import Bound
 
+__all__ = ["truncate_importance"]
+
 SAMPLED = frozenset({"behaviour_logp"})
 # At the first update of a batch the old log-probs are the current policy's.
 OVER_BATCH = frozenset({"logp", "batch_statistics"}) | SAMPLED

@@ -10,7 +10,6 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging.checks import check_again
 from rlvr_jax.runs.judging.named import AGAIN, TWO, judge_of
 
-_REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
 
 
@@ -24,7 +23,7 @@ def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
     if config.judge_prompt == AGAIN:
         check_again(config)
         return [give_again()], None
-    found = judge_of(config, config.run_dir / _REPLIES)
+    found = judge_of(config, config.run_dir / "judge.jsonl")
     if found is None:
         return [], None
     asked, sampling = found

@@ -34,7 +34,6 @@ from rlvr_jax.verifiers.maths.verifier import verify_math
 __all__ = ["Contamination", "agreement", "contaminated_share", "decontaminate", "difficulty"]
 __all__ += ["hashed_ngrams", "main", "names_answer", "same_words"]
 
-Embed = Callable[[Sequence[str]], np.ndarray]
 Judge = Callable[[str, str], bool]
 WIDTH = 1024
 SIZE = 4
@@ -73,7 +72,7 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 def decontaminate(
     questions: Sequence[str],
     tests: Sequence[str],
-    embed: Embed = hashed_ngrams,
+    embed: Callable[[Sequence[str]], np.ndarray] = hashed_ngrams,
     judge: Judge = same_words,
     k: int = 5,
     benchmarks: Sequence[str] | None = None,

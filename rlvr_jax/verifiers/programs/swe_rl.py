@@ -37,7 +37,6 @@ from typing import Any
 from rlvr_jax.verifiers.checks import Finding
 
 _TAGS = ("<think>", "</think>", "<solution>", "</solution>")
-_FENCE = "```"
 # Without the fence before it, for which a line of ticks would take quadratic time.
 _HEAD = re.compile(r"\n### ([^\n]*)\n<<<<<<< SEARCH\n")
 _MIDDLE, _END = "\n=======\n", "\n>>>>>>> REPLACE\n```"
@@ -98,7 +97,7 @@ def _edits(solution: str) -> list[tuple[str, str, str]]:
     edits, position, seen = [], 0, 0
     while match := _HEAD.search(solution, seen):
         line = max(solution.rfind("\n", position, match.start()) + 1, position)
-        if _FENCE not in solution[line : match.start()]:
+        if "```" not in solution[line : match.start()]:
             seen = match.start() + 1
             continue
         middle = solution.find(_MIDDLE, match.end())

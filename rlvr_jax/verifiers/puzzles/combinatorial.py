@@ -27,8 +27,6 @@ _SPREAD = 3
 
 _DIGITS = re.compile(r"[0-9]{1,6}")
 
-_Interval = Sequence[int]
-
 
 class Optimum(NamedTuple):
     """The largest size, how many choices have it, and one of these, as ids from 1 on."""
@@ -80,7 +78,7 @@ def increasing(values: Sequence[int]) -> Optimum:
     return Optimum(size, sum(counts[i] for i in ends), ids[::-1])
 
 
-def schedule(intervals: Sequence[_Interval]) -> Optimum:
+def schedule(intervals: Sequence[Sequence[int]]) -> Optimum:
     """The most activities [start, finish) that do not overlap; ids in the order of their finish."""
     order = sorted(range(len(intervals)), key=lambda i: intervals[i][1])
     finishes = [intervals[i][1] for i in order]

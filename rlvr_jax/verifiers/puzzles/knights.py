@@ -2,8 +2,8 @@
 
 Puzzles have one solution, proved by enumeration. An answer says "NAME is a ROLE" of each person.
 
-Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`; here the
-grade is the answer alone, in 0 and 1, and the format is a verifier of its own.
+Source: https://github.com/Unakar/Logic-RL, whose reward adds the format to the answer. Here the
+grade is 0 or 1 for the answer only, and the format is another verifier.
 """
 
 import re
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.tags import tags
 
 _NAMES = "Ann Bob Carla David Emma Felix Grace Henry Irene Jack Kate Liam"
 # None begins like another or is a word of the prompt.
@@ -32,7 +31,6 @@ _ROLE = re.compile("knight|knave", re.IGNORECASE)
 extract = in_tag
 
 # A person and whether she is said to be a knight; or a word of `_JOINED` and two of these.
-Claim = tuple[int, bool]
 Statement = tuple[Any, ...]
 
 
@@ -69,18 +67,6 @@ def check(answer: str, gold: Mapping[str, str]) -> Finding:
     return Finding(float(roles == gold), said, "unread" if roles is None else "roles")
 
 
-def logic_rl(response: str, gold: Mapping[str, str]) -> float:
-    """The released total: 1 or -1 for the format, and 2, -1.5 or -2 for the answer.
-
-    The format is good if each of the four tags stands there once and in order; without it, as with
-    an answer that cannot be read, the second part is -2.
-    """
-    if not tags(response).exact:
-        return -3.0
-    roles = read_roles(in_tag(response) or "", list(gold))
-    return -1.0 if roles is None else (3.0 if roles == gold else -0.5)
-
-
 def generate(random: Random, people: int) -> Instance:
     """So many people (3 to 12), each of whom says something about others."""
     while True:
@@ -106,7 +92,7 @@ def solutions(statements: Sequence[Statement]) -> int:
     # Bit r of knight[i] is bit i of r: blocks of 2^i ones, with as many zeros before each.
     knight = [everything // ((1 << (1 << i)) + 1) << (1 << i) for i in range(count)]
 
-    def claimed(claim: Claim) -> int:
+    def claimed(claim: tuple[int, bool]) -> int:
         person, is_knight = claim
         return knight[person] if is_knight else everything ^ knight[person]
 

@@ -2,8 +2,7 @@
 
     hard = mean of the checks that have a verdict,     reward = hard · soft
 
-`check` grades with hard only; `followed` is one check, 1, 0 or None, and `combined` is the reward
-where a judge has said soft. A judge is any callable of text; `read_judgement` reads its answer.
+`check` grades with hard only; `followed` is one check, 1, 0 or None. A judge grades soft.
 No verdict (None) have a check that nobody knows (the language of a text: no detector is here), one
 whose arguments do not fit, and a text of more than 20,000 characters. An empty text satisfies
 nothing: one may not be paid for saying nothing without a comma.
@@ -18,7 +17,6 @@ from typing import Any
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
-from rlvr_jax.verifiers.texts.words import last_line
 
 _MAX_CHARACTERS = 20_000
 KNOWN = {**instruction_checks.CHECKS, **ifbench_checks.CHECKS}
@@ -72,13 +70,3 @@ def hard(verdicts: Sequence[int | None]) -> float | None:
     if not verdicts:
         return 1.0
     return sum(known) / len(known) if known else None
-
-
-def combined(mean: float | None, soft: int | None) -> float | None:
-    """hard · soft; None if either is, as the row then has no verdict."""
-    return None if mean is None or soft is None else mean * soft
-
-
-def read_judgement(text: str) -> int | None:
-    """A judge's answer by its last line that is not empty: YES is 1, NO 0, anything else None."""
-    return {"YES": 1, "NO": 0}.get(last_line(text).removesuffix(".").upper())

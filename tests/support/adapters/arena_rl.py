@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import row_advantages
 
-from rlvr_jax.experience import play
+from rlvr_jax.experience.rewards.tournaments import play
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.arena_rl import (
     ANCHOR,

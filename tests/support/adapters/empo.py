@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience import agreement, disagreement
+from rlvr_jax.experience.rewards.consensus import agreement, disagreement
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import answer_clusters
 from rlvr_jax.types import replace

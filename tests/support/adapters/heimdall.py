@@ -13,7 +13,6 @@ from rlvr_jax.objectives import (
     group_mean,
     lower_bound,
     own_score,
-    rarity_penalty,
     vote_count,
 )
 from rlvr_jax.types import replace
@@ -29,8 +28,7 @@ def outputs(case, hyper):
     verdict = (soft[:, None] > thresholds[None]).astype(soft.dtype)
     score = verdict.mean(axis=1)
     clusters = answer_clusters(batch.answer, batch.group)
-    counts = (group_count(ids).astype(soft.dtype) for ids in (clusters, batch.group))
-    count, size = counts
+    count = group_count(clusters).astype(soft.dtype)
     bound = lower_bound(alpha, number)
 
     def chosen(rule):
@@ -46,7 +44,7 @@ def outputs(case, hyper):
         "verdict": verdict,
         "answer_mean": group_mean(score, clusters),
         "answer_count": count,
-        "penalty": rarity_penalty(count, size, number, alpha),
+        "penalty": group_mean(score, clusters) - bound(score, clusters, batch.group),
         "score": bound(score, clusters, batch.group),
         "picked": chosen(bound),
         "picked_majority": chosen(vote_count),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import per_rollout
 
-from rlvr_jax.experience import answer_share
+from rlvr_jax.experience.rewards.consensus import answer_share
 from rlvr_jax.experience.rewards.parts import Moment
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.intrinsic_rewards import (

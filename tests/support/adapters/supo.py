@@ -8,7 +8,7 @@ from adapters.common import both
 from adapters.delethink import traced
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives import last_of_trace, of_last_row, trace_ids
+from rlvr_jax.objectives.statistics.traces import last_of_trace, of_last_row, trace_ids
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

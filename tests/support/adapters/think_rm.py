@@ -4,7 +4,7 @@ import golden_vectors as golden
 import numpy as np
 from adapters.common import per_rollout
 
-from rlvr_jax.experience import play, round_robin
+from rlvr_jax.experience.rewards.tournaments import play, round_robin
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.think_rm import difference_table
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_jax.verifiers.texts.critique_rl import check, extract, released
+from rlvr_jax.verifiers.texts.critique_rl import check, extract
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,3 @@ def test_a_verdict_is_one_word_in_the_last_conclusion(response, verdict):
 
 def test_a_verdict_is_right_if_it_is_the_label():
     assert [check(a, b) for a in ("true", "false") for b in (True, False)] == [1, 0, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("response", "label", "reward"),
-    [
-        ("\\conclusion{T}\n\\conclusion{F}", False, 1),
-        ("\\conclusion{T}\n\\conclusion{F\n}", True, 1),
-        (r"\conclusion{\conclusion{T}", True, 1),
-        (r"\conclusion{WRONG}", False, 0),
-        (r"\conclusion{FT}", True, 1),
-    ],
-)
-def test_the_released_rule_looks_for_a_letter_in_a_line(response, label, reward):
-    assert released(response, label) == reward

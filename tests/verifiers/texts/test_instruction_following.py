@@ -179,19 +179,12 @@ def test_the_reward_is_the_mean_of_the_checks_with_a_verdict():
     assert instruction_following.check("a b", None).value is None
 
 
-def test_hard_and_soft_multiply_and_a_judge_is_read_by_its_last_line():
-    hard, combined = instruction_following.hard, instruction_following.combined
+def test_hard_is_the_mean_of_the_verdicts_there_are():
+    hard = instruction_following.hard
     assert hard([1, 1, 0]) == pytest.approx(0.666667, abs=1e-6)
     assert hard([1, None]) == 1
     assert hard([]) == 1
     assert hard([None]) is None
-    read = instruction_following.read_judgement
-    assert [read(text) for text in ("fine\nYES\n", "No.", "maybe", "", "YES\nbut")] == [
-        *(1, 0, None, None, None)
-    ]
-    assert combined(2 / 3, read("YES")) == 2 / 3
-    assert combined(2 / 3, read("maybe")) is None
-    assert combined(None, 1) is None
 
 
 def test_thinking_that_does_not_end_is_no_answer():

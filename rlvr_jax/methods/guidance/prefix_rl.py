@@ -60,10 +60,11 @@ def begin_with_prefixes(low: Unit, high: Unit, cuts: Count, share: Unit) -> Curr
         ]
 
     def observe(state, turn, seen, learned):
-        found = outcomes_by(seen, lambda ask: "prefixed" if ask.view.fraction else "plain")
+        labels = {True: "outcome_prefixed", False: "outcome_plain"}
+        found = outcomes_by(seen, lambda ask: labels[bool(ask.view.fraction)])
         number = sum(map(len, found.values()))
-        means = {f"outcome_{name}": float(np.mean(x)) for name, x in found.items()}
-        return state, means | {"prefixed_share": len(found.get("prefixed", ())) / max(number, 1)}
+        means = {name: float(np.mean(x)) for name, x in found.items()}
+        return state, means | {"prefixed_share": len(found.get(labels[True], ())) / max(number, 1)}
 
     return Curriculum(propose, observe=observe, views=(begin_with(high),))
 

@@ -6,7 +6,7 @@
     python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # where its time goes
 
 The pieces of work are the first steps of the quickstart and of SmolLM2, and some of fixed size
-(`rlvr_jax.runs.bench_work`). A step is the training loop's own, verification and metrics
+(`experiments.bench_work`). A step is the training loop's own, verification and metrics
 included; times are medians of warm steps. The floor is the time that the matrix products take at
 the rate of a large one in the work's own dtype, or the weights at the speed of memory where that is
 slower, both measured in the same run; `mfu` is the share of that rate. It counts the tokens that
@@ -38,10 +38,10 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax import parallel
+from rlvr_jax.experiments.bench_profile import Operation, profiled
+from rlvr_jax.experiments.bench_work import ACCELERATED, STEPS, prepared
 from rlvr_jax.policy import products, shipped_weights
 from rlvr_jax.runs import described, guarded
-from rlvr_jax.runs.bench_work import ACCELERATED, STEPS, prepared
-from rlvr_jax.runs.profile import Operation, profiled
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.types import Rollouts

@@ -32,11 +32,11 @@ from rich.table import Table
 
 from rlvr_jax import policy
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.experiments.bench_work import prepared
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
 from rlvr_jax.rollout import empty, prefill, probe
 from rlvr_jax.runs import described, guarded
-from rlvr_jax.runs.bench_work import prepared
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.training.statistics import statistics, verdicts
 from rlvr_jax.types import Rollouts, TokenStats, replace

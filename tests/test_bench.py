@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import bench
-from rlvr_jax.runs import bench_work, loop
-from rlvr_jax.runs.profile import profiled
+from experiments import bench, bench_work
+from rlvr_jax.experiments.bench_profile import profiled
+from rlvr_jax.runs import loop
 
 
 def test_the_step_is_that_of_the_training_loop():

@@ -2,8 +2,8 @@
 
 `train(config)` runs one `TrainConfig` to its end, `train_together` several side by side, which
 `check_together` tries before the first begins;
-`parse_config` reads one from a command line; `guarded` wraps a command. What measures other rooms
-from the command line (`compile`, `bench_work`) is here, too.
+`parse_config` reads one from a command line; `guarded` wraps a command. `compile` compiles the
+programs of a run for a pod.
 """
 
 from rlvr_jax.runs.command import RunsFailed, check_directory, describe_end, parse_config, train

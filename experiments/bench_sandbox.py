@@ -1,4 +1,4 @@
-"""The cost of a run: `python -m rlvr_jax.sandbox.timing`.
+"""The cost of a run: `python -m experiments.bench_sandbox`.
 
 An empty program in a warm sandbox and in a bare interpreter (`-I -S`), in turns, so that other load
 of the machine meets both.

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax import methods, tasks
-from rlvr_jax.experience import Ask, RunActor
+from rlvr_jax.experience import RunActor, SampleRequest
 from rlvr_jax.experience.actor import calls_of
 from rlvr_jax.experience.views import hint
 from rlvr_jax.runs import described, guarded
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
     Console().print(table)
 
 
-def _actor() -> tuple[RunActor, list[Ask]]:
+def _actor() -> tuple[RunActor, list[SampleRequest]]:
     """The actor of a run of GHPO at its start, and the asks of a batch with a hint."""
     task = tasks.load(TASK)
     config = preset(TASK, "ghpo")
@@ -81,10 +81,12 @@ def _actor() -> tuple[RunActor, list[Ask]]:
     view = hint(0.25)
     prompts = list(enumerate(task.train))[: config.prompts_per_step]
     samples = config.samples_per_prompt
-    return actor, [Ask(prompt, number, samples, view) for number, prompt in prompts]
+    return actor, [SampleRequest(prompt, number, samples, view) for number, prompt in prompts]
 
 
-def _programs(actor: RunActor, asks: Sequence[Ask], sizes: Sequence[int], key: jax.Array) -> None:
+def _programs(
+    actor: RunActor, asks: Sequence[SampleRequest], sizes: Sequence[int], key: jax.Array
+) -> None:
     """The programs of these sizes on the prompts of the asks, one after the other."""
     tokens, length = actor.prompts(asks)
     samples, start = asks[0].samples, 0

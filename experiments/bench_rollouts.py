@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax import methods, policy
-from rlvr_jax.experience import Ask, RunActor, Turn, turns
+from rlvr_jax.experience import RunActor, SampleRequest, StepContext, turns
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees import Pieces
 from rlvr_jax.rollout import (
@@ -139,9 +139,9 @@ def _actor(run: Run) -> RunActor:
     return RunActor(sampler, params, run.start.tables, 0, run.scorer(state))
 
 
-def _asks(run: Run, prompts: int, rows: int) -> list[Ask]:
+def _asks(run: Run, prompts: int, rows: int) -> list[SampleRequest]:
     every = enumerate(run.task.train[:prompts])
-    return [Ask(prompt, number, rows // prompts) for number, prompt in every]
+    return [SampleRequest(prompt, number, rows // prompts) for number, prompt in every]
 
 
 def _plain(config: Config, run: Run):
@@ -163,7 +163,7 @@ def _turns(config: Config, run: Run):
     draw = turns(SlowTool(config.tool_seconds), limit=config.replies)
     for name, prompts in (("turns, two halves", 2), ("turns, lockstep", 1)):
         actor, asks = Timed(_actor(run)), _asks(run, prompts, config.rows)
-        turn = Turn(0, jax.random.key(1), run.setting, lambda count: [])
+        turn = StepContext(0, jax.random.key(1), run.setting, lambda count: [])
         shares = []
 
         def drawn(actor=actor, asks=asks, turn=turn, shares=shares):

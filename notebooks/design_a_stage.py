@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rlvr_jax import tasks
-from rlvr_jax.experience import Curriculum, Setting, Stage, all_wrong, experience, part
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience import Curriculum, RunInfo, Stage, all_wrong, experience, part
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.runs.held_out import evaluation_settings, load_held_out
 from rlvr_jax.types import replace
 
@@ -37,7 +37,7 @@ def missed_first(patience: float = 0.5) -> Curriculum:
         order = shuffled[np.argsort(-state[shuffled], kind="stable")]
         task = turn.setting.task
         return [
-            Ask(task.train[number], int(number), turn.setting.samples)
+            SampleRequest(task.train[number], int(number), turn.setting.samples)
             for number in order[: turn.setting.prompts]
         ]
 
@@ -95,7 +95,7 @@ actor = load_held_out(settings, replace(task, test=task.test[:32])).actor()
 
 def followed(chain, steps=8):
     """Curves of a chain over steps without an update."""
-    setting = Setting(asked, 8, 8, chain.drawn_samples(8), asked.response_tokens)
+    setting = RunInfo(asked, 8, 8, chain.drawn_samples(8), asked.response_tokens)
     state = chain.init(setting)
     told = []
     for step in range(steps):

@@ -6,22 +6,22 @@
         stages=[refill(uniform, rounds=3), mask_truncated()],
     )
 
-is an `Experience`: `collect(actor, state, step, setting)` gives the batch of a step, `observe`
-tells its parts what became of it. `Curriculum`, `Draw` and `Stage` are what it is made of, `Ask`
-and `View` what the policy is asked, `Batch` what flows. Parts talk to an `Actor` alone: `RunActor`
-is the in-process sampler, verifier and scorer; a page of numpy can be another. `evaluate` asks
-held-out prompts.
+is an `Experience`: `collect(actor, state, step, setting)` returns the batch of a step, and
+`observe` gives its parts the results. Its parts are `Curriculum`, `Draw` and `Stage`. A curriculum
+makes `SampleRequest`s, each a prompt in a `View`; a draw and stages pass on a `Batch`. Parts call
+an `Actor` only: `RunActor` is the in-process sampler, verifier and scorer, and `laws.numpy_actor`
+is an example in numpy. `evaluate` samples responses to held-out prompts.
 """
 
 from rlvr_jax.experience import curricula, draws, rewards, stages
 from rlvr_jax.experience.actor import RunActor
-from rlvr_jax.experience.asks import PLAIN, Ask, Shown, View
+from rlvr_jax.experience.asks import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.chain import Collected, Experience, experience
 from rlvr_jax.experience.curricula import *
 from rlvr_jax.experience.draws import *
 from rlvr_jax.experience.evaluation import evaluate, held_out_indices
-from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.experience.parts import Actor, Curriculum, Draw, RunInfo, Stage, StepContext
 from rlvr_jax.experience.rewards import *
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.experience.stages import *
@@ -30,7 +30,7 @@ from rlvr_jax.types.parts import part as part
 __all__ = [
     "PLAIN",
     "Actor",
-    "Ask",
+    "SampleRequest",
     "Batch",
     "Collected",
     "Curriculum",
@@ -38,10 +38,10 @@ __all__ = [
     "Experience",
     "RunActor",
     "Sampler",
-    "Setting",
+    "RunInfo",
     "Shown",
     "Stage",
-    "Turn",
+    "StepContext",
     "View",
     "concatenate",
     "evaluate",

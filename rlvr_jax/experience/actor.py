@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience import grades
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.given import behind_given, rows_of_responses, with_given
 from rlvr_jax.experience.parts import Written
@@ -53,7 +53,7 @@ class RunActor:
 
     def draw(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
@@ -105,7 +105,7 @@ class RunActor:
             batch = batch.with_rollouts(group=group).renumbered()
         return replace(batch, sample_seconds=time.perf_counter() - started)
 
-    def written(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> Batch:
+    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
         """Rows of given responses; see `Actor`.
 
         Raises:
@@ -159,14 +159,14 @@ class RunActor:
         )
         return [next(told) if there else None for there in fits]
 
-    def _free(self, chat: Sequence[Mapping[str, str]], attempt: int) -> Ask:
+    def _free(self, chat: Sequence[Mapping[str, str]], attempt: int) -> SampleRequest:
         """A request for a reply to a chat, whose hash is its number."""
         number = zlib.crc32(json.dumps([dict(message) for message in chat]).encode()) >> 1
         *before, last = chat
         prompt = Prompt(last["content"], messages=before)
         if not self.sampler.tokenizer.chat_template:
             prompt = Prompt("\n\n".join(message["content"] for message in chat))
-        return Ask(prompt, number, 1, first_sample=attempt)
+        return SampleRequest(prompt, number, 1, first_sample=attempt)
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template and without special tokens."""
@@ -180,14 +180,14 @@ class RunActor:
         """The tokenizer's end of sequence, which is the first of the sampler's stop tokens."""
         return self.sampler.stop_tokens[0]
 
-    def _batch(self, rollouts: Rollouts, asks: Sequence[Ask]) -> Batch:
+    def _batch(self, rollouts: Rollouts, asks: Sequence[SampleRequest]) -> Batch:
         rows = [ask for ask in asks for _ in range(ask.samples)]
         if any(ask.cell >= 0 for ask in asks):
             cells = np.array([ask.cell for ask in rows], np.int32)
             rollouts = replace(rollouts, cell=cells)
         return Batch(rollouts, rows, (), self.sampler.tokenizer)
 
-    def _given(self, ask: Ask) -> tuple[list[int], bool]:
+    def _given(self, ask: SampleRequest) -> tuple[list[int], bool]:
         """The given first tokens of a response, and whether they are trained."""
         shown = ask.view.show(ask.prompt, self.sampler.task)
         tokens = [*shown.begun(self.encode), *ask.given]
@@ -199,7 +199,7 @@ class RunActor:
             )
         return tokens, shown.trained
 
-    def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
+    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens [n, P] and lengths [n] of the shown prompts; see `Actor`.
 
         P is the width of the task's prompts; for longer views it grows by quarters of the budget.
@@ -235,7 +235,7 @@ class RunActor:
             )
         return tokens, length
 
-    def _prompt(self, ask: Ask) -> Sequence[int]:
+    def _prompt(self, ask: SampleRequest) -> Sequence[int]:
         """The tokens of the shown prompt."""
         table, shown = self.tables.get(ask.view.label), None
         if table is None:

@@ -62,7 +62,7 @@ PLAIN = View(plain)
 
 
 @dataclass(frozen=True)
-class Ask:
+class SampleRequest:
     """A request for responses to one prompt, which form a group.
 
     A response is sampled with a random key of (seed, part, step, round, number, sample), and does
@@ -101,13 +101,13 @@ class Ask:
     prefix: Any = field(default=None, compare=False, repr=False)
 
 
-def shows_nothing(ask: Ask, task: Task) -> bool:
+def shows_nothing(ask: SampleRequest, task: Task) -> bool:
     """Whether the view of a request leaves its prompt unchanged, except for outer white space."""
     shown = ask.view.show(ask.prompt, task)
     return shown.text.strip() == ask.prompt.text.strip() and not shown.opening
 
 
-def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
+def numbered_answers(asks: Sequence[SampleRequest]) -> list[tuple[SampleRequest, int]]:
     """The request of each response, and the response's number among those to the prompt."""
     found, before = [], Counter[int]()
     for ask in asks:

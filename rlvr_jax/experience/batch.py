@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.prompts import responses
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
@@ -50,7 +50,7 @@ class Batch:
     """
 
     rollouts: Rollouts
-    asks: Sequence[Ask]
+    asks: Sequence[SampleRequest]
     grades: Sequence[Grade]
     tokenizer: Any = None
     further: Sequence[Batch] = ()
@@ -112,7 +112,7 @@ class Batch:
             place[: len(rows)] = values[rows]
         return table
 
-    def asks_of(self, groups: np.ndarray) -> list[Ask]:
+    def asks_of(self, groups: np.ndarray) -> list[SampleRequest]:
         """The request of each group that is True in `groups`, bool [G]."""
         return [
             self.asks[rows[0]] for rows, there in zip(self.groups, groups, strict=True) if there
@@ -273,7 +273,7 @@ GroupTest = Callable[[np.ndarray], np.ndarray]
 """(outcomes [G, N], NaN if ungraded) -> bool [G]."""
 
 
-def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
+def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[SampleRequest]) -> Batch:
     """The chunks of each response in order, responses in the order of the requests.
 
     Args:

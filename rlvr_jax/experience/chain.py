@@ -13,12 +13,12 @@ from typing import Any
 
 import jax
 
-from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch, given_tokens
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import check_task, grade_answers
-from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.experience.parts import Actor, Curriculum, Draw, RunInfo, Stage, StepContext
 from rlvr_jax.experience.returned import OF_APPLY, answer_of, check_batch, keep_state, like
 from rlvr_jax.rollout import named_key
 from rlvr_jax.tasks import Task
@@ -121,7 +121,7 @@ class Experience(Part):
             samples = stage.size(samples)
         return samples
 
-    def init(self, setting: Setting) -> dict[str, Any]:
+    def init(self, setting: RunInfo) -> dict[str, Any]:
         """The state before the first step; parts without state have no entry."""
         states = {}
         for name, one in self.parts.items():
@@ -139,7 +139,7 @@ class Experience(Part):
         return asked
 
     def collect(
-        self, actor: Actor, state: Mapping[str, Any], step: int, setting: Setting
+        self, actor: Actor, state: Mapping[str, Any], step: int, setting: RunInfo
     ) -> Collected:
         """The batch of a step.
 
@@ -152,7 +152,7 @@ class Experience(Part):
         return _Step(self, actor, dict(state), step, setting).run()
 
     def observe(
-        self, collected: Collected, learned: Batch, step: int, setting: Setting
+        self, collected: Collected, learned: Batch, step: int, setting: RunInfo
     ) -> tuple[dict[str, Any], dict[str, float]]:
         """The state after a step, and metrics.
 
@@ -161,7 +161,7 @@ class Experience(Part):
         """
         state, metrics = dict(collected.state), {}
         for name, one in self.parts.items():
-            turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
+            turn = StepContext(step, _key(setting, f"observe/{name}", step), setting, _no_more)
             with names_own(f"{one.label}: observe"):
                 answer = one.observe(state.get(name, ()), turn, collected.seen, learned)
             new, told = answer_of(f"{one.label}: observe", answer, ("state", "metrics"))
@@ -251,7 +251,7 @@ class _Step:
 
     def _applied(self, name, one, given, actor, key, more, sums, graded=True) -> Batch:
         """The batch that a draw or a stage makes of its first argument."""
-        turn = Turn(self.step, key, self.setting, more)
+        turn = StepContext(self.step, key, self.setting, more)
         with names_own(f"{one.label}: apply"):
             answer = one.apply(given, actor, self.state.get(name, ()), turn)
         batch, state, told = answer_of(f"{one.label}: apply", answer, OF_APPLY)
@@ -260,16 +260,16 @@ class _Step:
         _add(self.metrics, told, name, sums)
         return batch
 
-    def _propose(self) -> list[Ask]:
+    def _propose(self) -> list[SampleRequest]:
         """The requests of a round for training; ratings are sampled and graded here."""
-        asks: list[Ask] = []
+        asks: list[SampleRequest] = []
         for name, one in self.chain.curricula.items():
             key = _key(self.setting, name, self.step)
-            turn = Turn(self.step, key, self.setting, _no_more, self.rounds)
+            turn = StepContext(self.step, key, self.setting, _no_more, self.rounds)
             with names_own(f"{one.label}: propose"):
                 asks = list(one.propose(asks, self.state.get(name, ()), turn))
             for ask in asks:
-                if not isinstance(ask, Ask):
+                if not isinstance(ask, SampleRequest):
                     raise ValueError(f"{one.label}: propose must return asks, got {ask!r:.80}")
         self.rounds += 1
         ratings = [ask for ask in asks if ask.rating]
@@ -279,7 +279,7 @@ class _Step:
 
     # The actor of stages: the recipe's own draw, and the grades that observers see.
 
-    def draw(self, asks: Sequence[Ask], key: jax.Array | None = None) -> Batch:
+    def draw(self, asks: Sequence[SampleRequest], key: jax.Array | None = None) -> Batch:
         """Responses by the recipe's own draw.
 
         Args:
@@ -301,11 +301,11 @@ class _Step:
             self.seen.append(graded)
         return graded
 
-    def more(self, count: int) -> list[Ask]:
+    def more(self, count: int) -> list[SampleRequest]:
         """Further requests of the curriculum; none when the rounds are used up."""
         if self.setting.rounds < 2:
             raise ValueError("more: a stage that requests prompts must declare rounds, got 0")
-        asks: list[Ask] = []
+        asks: list[SampleRequest] = []
         while len(asks) < count and self.rounds < self.setting.rounds:
             asks += self._propose()
         return asks[:count]
@@ -340,11 +340,11 @@ class _Counting:
         return getattr(self.actor, name)
 
 
-def _key(setting: Setting, name: str, step: int) -> jax.Array:
+def _key(setting: RunInfo, name: str, step: int) -> jax.Array:
     return named_key(setting.seed, f"experience/{name}", step)
 
 
-def _no_more(count: int) -> list[Ask]:
+def _no_more(count: int) -> list[SampleRequest]:
     raise ValueError(f"more: only stages may request further prompts, got {count}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.told import Told
 from rlvr_jax.tasks import Task
@@ -20,7 +20,7 @@ Metrics = Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class RunInfo:
     """The run context of parts.
 
     Fields:
@@ -49,7 +49,7 @@ class Setting:
     told: Told | None = None
 
 
-class Turn(NamedTuple):
+class StepContext(NamedTuple):
     """The step context of a call of a part.
 
     Fields:
@@ -63,8 +63,8 @@ class Turn(NamedTuple):
 
     step: int
     key: jax.Array
-    setting: Setting
-    more: Callable[[int], list[Ask]]
+    setting: RunInfo
+    more: Callable[[int], list[SampleRequest]]
     round: int = 0
 
     def random(self) -> np.random.Generator:
@@ -88,7 +88,7 @@ class Actor(Protocol):
 
     def draw(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[SampleRequest],
         key: jax.Array,
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
@@ -104,7 +104,7 @@ class Actor(Protocol):
         """
         ...
 
-    def written(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> Batch:
+    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
         """Rows of given responses as if they were sampled now, masked to their ends, with log-probs
         and entropies of 0.
 
@@ -128,7 +128,7 @@ class Actor(Protocol):
         """
         ...
 
-    def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
+    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens [n, P] of the shown prompts, right-padded, and their lengths [n]."""
         ...
 
@@ -164,7 +164,7 @@ class Actor(Protocol):
         ...
 
 
-def no_state(setting: Setting) -> tuple[()]:
+def no_state(setting: RunInfo) -> tuple[()]:
     """The state of a part without state."""
     return ()
 
@@ -201,8 +201,8 @@ class Curriculum(Part):
       refreshes: its events may have "refresh", so that a run has a reference of its own.
     """
 
-    propose: Callable[[list[Ask], Any, Turn], list[Ask]]
-    init: Callable[[Setting], Any] = no_state
+    propose: Callable[[list[SampleRequest], Any, StepContext], list[SampleRequest]]
+    init: Callable[[RunInfo], Any] = no_state
     observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
     at_evaluation: Callable[[Any, Mapping[str, float]], Any] | None = None
     events: Callable[[Any, int], frozenset[str]] = _no_events
@@ -231,8 +231,8 @@ class Draw(Part):
       fewer: it may return fewer rows than requested.
     """
 
-    apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
-    init: Callable[[Setting], Any] = no_state
+    apply: Callable[[Sequence[SampleRequest], Actor, Any, StepContext], tuple[Batch, Any, Metrics]]
+    init: Callable[[RunInfo], Any] = no_state
     observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
     reads: frozenset[str] = frozenset()
     sampling: Mapping[str, Any] = field(default_factory=dict)
@@ -268,8 +268,8 @@ class Stage(Part):
       of_task: fields of `Task` that it reads, of "answers", "rewards" and "score_steps".
     """
 
-    apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
-    init: Callable[[Setting], Any] = no_state
+    apply: Callable[[Batch, Actor, Any, StepContext], tuple[Batch, Any, Metrics]]
+    init: Callable[[RunInfo], Any] = no_state
     observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
     reads: frozenset[str] = frozenset()
     views: tuple[View, ...] = ()

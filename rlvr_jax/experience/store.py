@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Setting
+from rlvr_jax.experience.parts import Actor, RunInfo
 from rlvr_jax.tasks import Task
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import check_each
@@ -118,12 +118,12 @@ def as_texts(rows: np.ndarray) -> list[str]:
     return [bytes(row).rstrip(b"\0").decode() for row in rows]
 
 
-def repeatable(batch: Batch, setting: Setting) -> np.ndarray:
+def repeatable(batch: Batch, setting: RunInfo) -> np.ndarray:
     """Rows that the number of their prompt and their tokens determine, bool [B]: responses to
     unchanged train prompts, without given tokens."""
     train = setting.task.train
 
-    def plain(ask: Ask) -> bool:
+    def plain(ask: SampleRequest) -> bool:
         known = ask.number < len(train) and train[ask.number] is ask.prompt
         return known and ask.view == PLAIN and not len(ask.given)
 
@@ -136,6 +136,6 @@ def rewritten(actor: Actor, task: Task, rows: Rows) -> Batch:
     Args:
       rows: with number (of the train prompt), tokens and length.
     """
-    asks = [Ask(task.train[number], int(number), 1) for number in rows["number"]]
+    asks = [SampleRequest(task.train[number], int(number), 1) for number in rows["number"]]
     answers = [ids[:end].tolist() for ids, end in zip(rows["tokens"], rows["length"], strict=True)]
     return actor.written(asks, answers)

@@ -36,7 +36,7 @@ from rlvr_jax.rollout.pool import (
 from rlvr_jax.rollout.processors import (
     Processor,
     Sampling,
-    StepContext,
+    TokenContext,
     compose,
     keep_min_p,
     keep_top_k,
@@ -66,8 +66,8 @@ __all__ = [
     "Processor",
     "Sampling",
     "SoftThinking",
-    "StepContext",
     "Stops",
+    "TokenContext",
     "annealed",
     "annealed_temperature",
     "combine_logits",

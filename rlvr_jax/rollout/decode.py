@@ -13,7 +13,7 @@ from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.arguments import stop_ids, temperatures
 from rlvr_jax.rollout.distribution import chosen, entropy, tiled
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
-from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
+from rlvr_jax.rollout.processors import Processor, Sampling, TokenContext
 from rlvr_jax.rollout.records import with_records
 from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
 from rlvr_jax.types.hyperparameters import NonNegativeInt
@@ -125,7 +125,7 @@ def _one_token(
     running, last = pool.status == RUNNING, pool.length - 1
     fed = jnp.where(running, last, pool.tokens.shape[1])
     feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
-    context = StepContext(
+    context = TokenContext(
         position=pool.length - pool.prompt_length,
         weight_version=jnp.asarray(weight_version, jnp.int32),
         temperature=pool.temperature,
@@ -195,7 +195,7 @@ def look_ahead(
     params: Params,
     sampling: Sampling,
     processor: Processor | None,
-    context: StepContext,
+    context: TokenContext,
     caches: tuple[LayerCache | SharedCache, ...],
     carry: Any,
     feed: Int[Array, "R 1"],

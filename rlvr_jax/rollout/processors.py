@@ -25,7 +25,7 @@ from rlvr_jax.rollout.stops import Stops
 from rlvr_jax.types.parts import Part, part
 
 
-class StepContext(NamedTuple):
+class TokenContext(NamedTuple):
     """What a processor may know besides the logits.
 
     Fields:
@@ -59,8 +59,8 @@ class Processor(Part):
     """
 
     init: Callable[[int], Any]
-    apply: Callable[[Array, Any, StepContext], tuple[Array, Any]]
-    temperature: Callable[[Any, StepContext], Array] | None = None
+    apply: Callable[[Array, Any, TokenContext], tuple[Array, Any]]
+    temperature: Callable[[Any, TokenContext], Array] | None = None
 
 
 LEAST_TEMPERATURE = 1e-6

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Int
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
-from rlvr_jax.rollout.processors import Sampling, StepContext
+from rlvr_jax.rollout.processors import Sampling, TokenContext
 from rlvr_jax.rollout.records import with_records
 
 
@@ -167,7 +167,7 @@ def decode_in_turn(
         temperature, own = jax.tree.map(
             lambda x: x[seats.row] if x.ndim else x, (pool.temperature, constants)
         )
-        context = StepContext(seats.place, version, temperature, own)
+        context = TokenContext(seats.place, version, temperature, own)
         ahead, caches, state = look_ahead(
             model,
             params,

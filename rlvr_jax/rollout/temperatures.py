@@ -39,7 +39,7 @@ def annealed_temperature(
 def annealed(hottest: Positive, coldest: Positive, untouched: NonNegativeInt = 0) -> Processor:
     """Divides logits by the `annealed_temperature`, hot at the start and cold at the end.
 
-    The horizon is read from `StepContext.constants["horizon"]` (tokens): it may move from step to
+    The horizon is read from `TokenContext.constants["horizon"]` (tokens): it may move from step to
     step without another compilation.
 
     Args:
@@ -92,7 +92,7 @@ def heated_by_entropy(mirrored: bool = False) -> Processor:
     """Divides logits by 1 + τ ĥ, ĥ the `entropy_position` of the policy at the token.
 
     Where the policy is less certain than at the center of a batch it is drawn hotter, elsewhere
-    colder. `StepContext.constants` holds center, spread, highest, lowest of `entropy_position` and
+    colder. `TokenContext.constants` holds center, spread, highest, lowest of `entropy_position` and
     strength (τ), scalars each: another batch is not another program.
 
     Args:

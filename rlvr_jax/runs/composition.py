@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rlvr_jax import methods
 from rlvr_jax.experience import (
     Experience,
-    Setting,
+    RunInfo,
     Stage,
     experience,
     mask_truncated,
@@ -101,9 +101,9 @@ def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | N
 
 def setting_of(
     config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
-) -> Setting:
+) -> RunInfo:
     """What the parts of an experience may know of a run."""
-    return Setting(
+    return RunInfo(
         task,
         config.prompts_per_step,
         config.samples_per_prompt,

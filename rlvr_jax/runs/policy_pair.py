@@ -15,7 +15,7 @@ from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
-from rlvr_jax.experience import Ask, Batch
+from rlvr_jax.experience import Batch, SampleRequest
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.policy import products
 from rlvr_jax.policy.scoring import run_in_pieces, shared_prompts
@@ -198,7 +198,7 @@ def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     """Graded answers to the held-out prompts."""
     table = asked.loaded.test_table
     asks = [
-        Ask(table.prompts[i], int(i), settings.evaluation_samples, rating=True)
+        SampleRequest(table.prompts[i], int(i), settings.evaluation_samples, rating=True)
         for i in asked.indices
     ]
     actor = asked.actor()

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlvr_jax.experience import Experience, Setting
+from rlvr_jax.experience import Experience, RunInfo
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
 from rlvr_jax.experience.sampling import Sampler
@@ -67,7 +67,7 @@ class Run:
     critic_optimizer: optax.GradientTransformation
     held_out: np.ndarray
     evaluator: Sampler
-    setting: Setting
+    setting: RunInfo
     programs: Programs
     variant: Callable[[BatchPlan], Programs]
     teacher: Params | None = None

@@ -12,7 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody, Remembering
 
-from rlvr_jax.experience import Ask, RunActor, Turn, branch_turns, experience, turns
+from rlvr_jax.experience import (
+    RunActor,
+    SampleRequest,
+    StepContext,
+    branch_turns,
+    experience,
+    turns,
+)
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.loop import evaluate_run
@@ -232,8 +239,11 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     run = training_runs.prepared(settings(policy, "unused", "arpo"))
     state, own = run.initial_state(), run.start.sampler
     actor = RunActor(own, run.sampler_params(state), run.start.tables, 0, run.scorer(state))
-    asks = [Ask(prompt, n, 6, temperature=GREEDY) for n, prompt in enumerate(run.task.train[:4])]
-    turn = Turn(0, jax.random.key(0), run.setting, None)
+    asks = [
+        SampleRequest(prompt, n, 6, temperature=GREEDY)
+        for n, prompt in enumerate(run.task.train[:4])
+    ]
+    turn = StepContext(0, jax.random.key(0), run.setting, None)
     draw = branch_turns(Inviting(stops=("=",)), base=1.0, top=5)
     batch, _, told = draw.apply(asks, actor, (), turn)
     assert told["forked_rows"] > 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlvr_jax.experience import Ask, Curriculum, experience, refill, uniform
+from rlvr_jax.experience import Curriculum, SampleRequest, experience, refill, uniform
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.laws import numpy_actor
 
@@ -14,7 +14,9 @@ def rating(trained=(0, 1), rated=(1, 2, 3)):
     def propose(asks, state, turn):
         del asks, state
         task = turn.setting.task
-        told = [Ask(task.train[n], n, samples=2, round=turn.round, rating=True) for n in rated]
+        told = [
+            SampleRequest(task.train[n], n, samples=2, round=turn.round, rating=True) for n in rated
+        ]
         return told + asks_for(turn, trained)
 
     return Curriculum(propose)

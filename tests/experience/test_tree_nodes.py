@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.experience import Ask
+from rlvr_jax.experience import SampleRequest
 from rlvr_jax.experience.draws.trees.branching import branch_probability, first_entropy
 from rlvr_jax.experience.draws.trees.heads import fitted, new_head
 from rlvr_jax.experience.draws.trees.nodes import (
@@ -105,13 +105,13 @@ def test_a_row_branched_off_the_first_one_that_shares_most_with_it():
 
 def test_samples_of_a_prompt_that_is_asked_twice_are_numbered_on():
     task = numbered_task()
-    asks = [Ask(task.train[n], n, samples) for n, samples in ((3, 2), (1, 4), (3, 5))]
+    asks = [SampleRequest(task.train[n], n, samples) for n, samples in ((3, 2), (1, 4), (3, 5))]
     assert_array_equal(first_samples(asks), [0, 0, 2])
 
 
 def test_responses_have_the_records_of_the_pieces_that_drew_them():
     actor, task = numpy_actor.NumpyActor(), numbered_task()
-    ask = Ask(task.train[0], 0, 3)
+    ask = SampleRequest(task.train[0], 0, 3)
     pieces = Pieces(actor, jax.random.key(3), {"record_top": 2})
     first = pieces.draw([ask] * 2, [0, 1], [-1, -1], [0, 0], limit=3)
     length = pieces.batch.rollouts.length[first]

@@ -11,7 +11,7 @@ import training_runs
 from small_environments import Counting
 from transformers import AutoTokenizer
 
-from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
+from rlvr_jax.experience import RunActor, SampleRequest, StepContext, experience, plain, turns
 from rlvr_jax.experience.draws.asking import Driver, as_message
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
@@ -302,7 +302,7 @@ def test_special_tokens_in_a_reply_are_words(tmp_path):
 def test_special_tokens_in_a_reply_that_goes_on_are_words_too(tmp_path, template, wanted):
     tokenizer = speaker(tmp_path, template)
     setting = numpy_actor.setting(experience(draw=turns(Counting())))
-    turn = Turn(0, jax.random.key(0), setting, lambda _: [])
+    turn = StepContext(0, jax.random.key(0), setting, lambda _: [])
     driver = Driver(SimpleNamespace(encode=list), Counting(), turn, 1, 99, {}, threads=None)
     told = driver.tokens_of(Reply(None, "4<eos> 5"), tokenizer, True, 0)
     assert "".join(told) == wanted
@@ -339,8 +339,10 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(run):
     state, own = run.initial_state(), run.start.sampler
     params = run.sampler_params(state)
     actor = RunActor(own, params, run.start.tables, 0, run.scorer(state))
-    prompts = [Ask(prompt, n, 4, temperature=1e-6) for n, prompt in enumerate(run.task.train[:4])]
-    turn = Turn(0, jax.random.key(0), run.setting, None)
+    prompts = [
+        SampleRequest(prompt, n, 4, temperature=1e-6) for n, prompt in enumerate(run.task.train[:4])
+    ]
+    turn = StepContext(0, jax.random.key(0), run.setting, None)
     batch, _, _ = run.experience.draw[1].apply(prompts, actor, (), turn)
     checked = 0
     for row, ask in enumerate(batch.asks):

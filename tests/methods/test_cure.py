@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlvr_jax.experience import Ask, Shown, Turn, View, experience
+from rlvr_jax.experience import SampleRequest, Shown, StepContext, View, experience
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.cure import (
@@ -78,9 +78,11 @@ def test_an_opening_is_not_given_twice():
     actor = numpy_actor.NumpyActor()
     chain = experience(stages=[branch(critical_token(top_k=2), samples=1)])
     own = numpy_actor.setting(chain)
-    asks = [Ask(prompt, number, 2, opened) for number, prompt in enumerate(own.task.train)]
+    asks = [
+        SampleRequest(prompt, number, 2, opened) for number, prompt in enumerate(own.task.train)
+    ]
     batch = actor.grade(actor.draw(asks, jax.random.key(0)))
-    turn = Turn(0, jax.random.key(1), own, list)
+    turn = StepContext(0, jax.random.key(1), own, list)
     joined, _, _ = chain.stages["branch"].apply(batch, actor, (), turn)
     rollouts = joined.rollouts
     assert np.all(rollouts.branch_position[rollouts.parent >= 0] >= 3)

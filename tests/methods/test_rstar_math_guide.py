@@ -103,7 +103,7 @@ def test_a_guided_search_solves_more_once_the_head_has_learned():
 
 def test_a_guide_of_a_model_of_unknown_width_is_refused():
     chain = experience(draw=step_tree("b", guide_rate=0.1))
-    with pytest.raises(ValueError, match=r"step_tree: Setting.width must be known, got 0"):
+    with pytest.raises(ValueError, match=r"step_tree: RunInfo.width must be known, got 0"):
         chain.init(replace(numpy_actor.setting(chain), width=0))
     with pytest.raises(ValueError, match="step_tree: guide_rate must be at least 0, got -1"):
         step_tree(guide_rate=-1)

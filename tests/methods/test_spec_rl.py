@@ -8,8 +8,8 @@ import pytest
 import training_runs
 from everyday import everyday
 
-from rlvr_jax.experience import Turn, experience, plain, redraw
-from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience import StepContext, experience, plain, redraw
+from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.laws.numbered_task import numbered_task
 from rlvr_jax.experience.laws.numpy_actor import NumpyActor
@@ -127,7 +127,7 @@ def test_rows_without_log_probs_leave_the_older_draft():
         old_logp=np.ones_like(found.batch.rollouts.entropy), tokens=found.batch.rollouts.tokens + 1
     )
     cleared = np.arange(len(learned)) % 2 == 0
-    turn = Turn(1, jax.random.key(0), own, lambda count: [])
+    turn = StepContext(1, jax.random.key(0), own, lambda count: [])
     draw = chain.draw[1]
     after, _ = draw.observe(state["from_drafts"], turn, [], learned.without(cleared))
     changed = (after["tokens"] != state["from_drafts"]["tokens"]).any(axis=-1)
@@ -206,9 +206,9 @@ def test_exact_responses_have_the_distribution_of_the_current_policy(selects):
         chain = experience(draw=from_drafts(0.0, **how))
         task = numbered_task(3)
         own = replace(numpy_actor.setting(chain, task, 3, SAMPLES), response_tokens=3)
-        turn = Turn(0, jax.random.key(3), own, lambda count: [])
+        turn = StepContext(0, jax.random.key(3), own, lambda count: [])
         draw = chain.draw[1]
-        asks = [Ask(prompt, number, SAMPLES) for number, prompt in enumerate(task.train)]
+        asks = [SampleRequest(prompt, number, SAMPLES) for number, prompt in enumerate(task.train)]
         first, state, _ = draw.apply(asks, before, draw.init(own), turn)
         learned = first.with_rollouts(old_logp=before.score(first, ["logp"])["logp"])
         if selects:

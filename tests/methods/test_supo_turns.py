@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody, Remembering
 
-from rlvr_jax.experience import Ask, RunActor, Turn, experience, turns
+from rlvr_jax.experience import RunActor, SampleRequest, StepContext, experience, turns
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.told import Told
 from rlvr_jax.methods import recipe
@@ -270,8 +270,8 @@ def drawn_by_policy(run, draw, **changes):
     actor = RunActor(
         run.start.sampler, run.sampler_params(state), run.start.tables, 0, run.scorer(state)
     )
-    asks = [Ask(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])]
-    turn = Turn(0, jax.random.key(0), run.setting, None)
+    asks = [SampleRequest(prompt, n, 6, **changes) for n, prompt in enumerate(run.task.train[:4])]
+    turn = StepContext(0, jax.random.key(0), run.setting, None)
     return draw.apply(asks, actor, (), turn)[0], actor, turn
 
 

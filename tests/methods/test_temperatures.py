@@ -8,7 +8,7 @@ import pytest
 import training_runs
 from compiling import compilations
 
-from rlvr_jax.experience import Turn, experience, plain
+from rlvr_jax.experience import StepContext, experience, plain
 from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.methods.entropy.ead import growing_horizon
 from rlvr_jax.methods.entropy.hapo_temperature import entropy_heated, entropy_scale
@@ -31,7 +31,7 @@ def run_of(policy, method, *hyperparameters):
 
 def turn(step):
     own = numpy_actor.setting(experience())
-    return Turn(step, jax.random.key(step), own, lambda count: [])
+    return StepContext(step, jax.random.key(step), own, lambda count: [])
 
 
 def test_the_horizon_grows_to_its_end():

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rlvr_jax.rollout import (
     Processor,
     Sampling,
-    StepContext,
+    TokenContext,
     compose,
     keep_min_p,
     keep_top_k,
@@ -17,7 +17,7 @@ from rlvr_jax.rollout import (
 )
 
 ROWS, VOCABULARY = 5, 12
-CONTEXT = StepContext(jnp.zeros(ROWS, jnp.int32), jnp.zeros((), jnp.int32))
+CONTEXT = TokenContext(jnp.zeros(ROWS, jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def random_logits(seed=0):

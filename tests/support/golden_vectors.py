@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import Ask, Batch, Setting, Turn
+from rlvr_jax.experience import Batch, RunInfo, SampleRequest, StepContext
 from rlvr_jax.objectives.laws.cases import array, spec, step as step
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
@@ -364,7 +364,7 @@ def experience_batch(batch):
     size = np.bincount(rows.group)
     place = np.arange(len(rows.group)) - np.searchsorted(rows.group, rows.group)
     asks = [
-        Ask(
+        SampleRequest(
             Prompt(f"prompt {g}", "4", solution=("a", "b")),
             int(g),
             int(size[g]),
@@ -414,9 +414,9 @@ def staged(experience, batch, samples=None):
         "golden", *sides, None, rewards=names, answers=True, score_steps=lambda prompt, text: []
     )
     width = batch.mask.shape[1]
-    setting = Setting(task, len(found.groups), samples or drawn, drawn, width, rounds=2)
+    setting = RunInfo(task, len(found.groups), samples or drawn, drawn, width, rounds=2)
     for name, stage in experience.stages.items():
-        turn = Turn(0, jax.random.key(0), setting, lambda count: [])
+        turn = StepContext(0, jax.random.key(0), setting, lambda count: [])
         try:
             found, _, _ = stage.apply(found, _Still(), stage.init(setting), turn)
         except NothingMore:

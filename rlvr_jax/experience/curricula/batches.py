@@ -3,8 +3,8 @@
 import functools
 from collections.abc import Iterable
 
-from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.parts import Curriculum, Setting, Turn
+from rlvr_jax.experience.asks import SampleRequest
+from rlvr_jax.experience.parts import Curriculum, RunInfo, StepContext
 from rlvr_jax.tasks import Batches
 from rlvr_jax.types.parts import part
 
@@ -20,17 +20,19 @@ def shuffled_epochs() -> Curriculum:
     return Curriculum(propose)
 
 
-def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
+def asks_for(turn: StepContext, numbers: Iterable[int]) -> list[SampleRequest]:
     """One request in the current round for each of some positions in the train prompts."""
     setting = turn.setting
     return [
-        Ask(setting.task.train[number], int(number), setting.drawn_samples, round=turn.round)
+        SampleRequest(
+            setting.task.train[number], int(number), setting.drawn_samples, round=turn.round
+        )
         for number in numbers
     ]
 
 
 @functools.lru_cache(maxsize=4)
-def order_of(setting: Setting, prompts: int | None = None) -> Batches:
+def order_of(setting: RunInfo, prompts: int | None = None) -> Batches:
     """The order of a run's prompts; its state is a cache.
 
     Args:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
 
 
@@ -115,7 +115,9 @@ def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
     return found
 
 
-def outcomes_by(seen: Sequence[Batch], label: Callable[[Ask], str]) -> dict[str, list[float]]:
+def outcomes_by(
+    seen: Sequence[Batch], label: Callable[[SampleRequest], str]
+) -> dict[str, list[float]]:
     """Mean outcomes of the graded groups that do not only rate, by a label of their requests."""
     found: dict[str, list[float]] = {}
     for batch in seen:
@@ -126,6 +128,6 @@ def outcomes_by(seen: Sequence[Batch], label: Callable[[Ask], str]) -> dict[str,
     return found
 
 
-def _asked(ask: Ask) -> tuple[int, int, bool]:
+def _asked(ask: SampleRequest) -> tuple[int, int, bool]:
     """The key of requests that a curriculum proposes together for one prompt."""
     return ask.number, ask.round, ask.rating

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rlvr_jax.experience.parts import Turn
+from rlvr_jax.experience.parts import StepContext
 
 
 def mixed(weights: np.ndarray, explore: float) -> np.ndarray:
@@ -32,7 +32,7 @@ def rarest_order(random: np.random.Generator, counts: np.ndarray) -> np.ndarray:
     return np.lexsort((random.permutation(counts.size), counts))
 
 
-def of_round(order: np.ndarray, turn: Turn, number: int | None = None) -> np.ndarray:
+def of_round(order: np.ndarray, turn: StepContext, number: int | None = None) -> np.ndarray:
     """The segment of an order that belongs to a round; the last segment may be short.
 
     Args:

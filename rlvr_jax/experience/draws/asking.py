@@ -14,7 +14,7 @@ from jinja2 import TemplateError
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import unsaid
-from rlvr_jax.experience.parts import Actor, Turn
+from rlvr_jax.experience.parts import Actor, StepContext
 from rlvr_jax.experience.prompts import as_words, unknown_words
 from rlvr_jax.experience.stops import completes
 from rlvr_jax.experience.told import Told
@@ -47,7 +47,7 @@ class Driver:
 
     actor: Actor
     world: Environment | Game
-    turn: Turn
+    turn: StepContext
     limit: int
     reply_tokens: int
     sampling: Mapping[str, Any]

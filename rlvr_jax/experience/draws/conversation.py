@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
 from rlvr_jax.experience.prompts import row_texts
@@ -30,12 +30,12 @@ class Half:
     def __init__(
         self,
         how: Driver,
-        asks: Sequence[Ask],
-        answers: Sequence[tuple[Ask, int]],
+        asks: Sequence[SampleRequest],
+        answers: Sequence[tuple[SampleRequest, int]],
         rows: np.ndarray,
     ):
         self.how, self.rows = how, rows
-        self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
+        self.answers: list[tuple[SampleRequest, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
         batch = self._draw(asks)
         rollouts = batch.rollouts
@@ -69,7 +69,7 @@ class Half:
         }
         return asked, {row: future for row, future in begun.items() if future is not None}
 
-    def _draw(self, asks: Sequence[Ask]) -> Batch:
+    def _draw(self, asks: Sequence[SampleRequest]) -> Batch:
         how, key = self.how, self.how.turn.key
         key = jax.random.fold_in(key, self.pauses) if self.pauses else key
         if how.turn_tokens is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from rlvr_jax.experience.parts import Draw, Turn
+from rlvr_jax.experience.parts import Draw, StepContext
 from rlvr_jax.rollout import Processor
 from rlvr_jax.types.parts import part
 
@@ -11,7 +11,7 @@ from rlvr_jax.types.parts import part
 @part
 def plain(
     processor: Processor | None = None,
-    constants: Callable[[Turn], Any] | None = None,
+    constants: Callable[[StepContext], Any] | None = None,
     scored_as_drawn: bool = False,
     **sampling: Any,
 ) -> Draw:
@@ -19,7 +19,7 @@ def plain(
 
     Args:
       processor: of logits, between temperature and truncation.
-      constants: (turn) -> `StepContext.constants` of the processor, a pytree of arrays; they are
+      constants: (turn) -> `TokenContext.constants` of the processor, a pytree of arrays; they are
         traced, so they may differ from step to step.
       scored_as_drawn: the rows are scored and trained at the processor's temperatures; else at that
         of the run.

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience.asks import PLAIN, SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
-from rlvr_jax.experience.parts import Draw, Setting, Turn
+from rlvr_jax.experience.parts import Draw, RunInfo, StepContext
 from rlvr_jax.types.hyperparameters import NonNegativeInt, Share
 from rlvr_jax.types.parts import part
 
@@ -39,7 +39,7 @@ class _Row:
 
 @dataclass(eq=False)
 class _Group:
-    ask: Ask
+    ask: SampleRequest
     created: int
     rows: list[_Row]
     done: list[_Row] = field(default_factory=list)
@@ -128,7 +128,7 @@ def queued(
     return Draw(apply, init, most=most, writes=gives, fewer=True)
 
 
-def _is_plain(ask: Ask, setting: Setting) -> bool:
+def _is_plain(ask: SampleRequest, setting: RunInfo) -> bool:
     """Whether a group can be requested again by only its prompt's number."""
     train = setting.task.train
     own = ask.number < len(train) and train[ask.number] is ask.prompt
@@ -207,7 +207,7 @@ def _trained(pieces: Pieces, groups: Sequence[_Group]) -> tuple[Batch, int]:
     return batch, int(stale.sum())
 
 
-def _restored(state, turn: Turn) -> list[_Group]:
+def _restored(state, turn: StepContext) -> list[_Group]:
     """The groups that wait, in the order of their opening."""
     groups, train = [], turn.setting.task.train
     for place in np.flatnonzero(state["number"] >= 0):
@@ -224,7 +224,7 @@ def _restored(state, turn: Turn) -> list[_Group]:
                 )
             )
         number = int(state["number"][place])
-        ask = Ask(train[number], number, turn.setting.drawn_samples)
+        ask = SampleRequest(train[number], number, turn.setting.drawn_samples)
         order = {row.sample: state["ended"][place, n] for n, row in enumerate(rows)}
         done = sorted((r for r in rows if r.finished), key=lambda r, o=order: o[r.sample])
         groups.append(_Group(ask, int(state["created"][place]), rows, done))

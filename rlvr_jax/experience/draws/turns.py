@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask, numbered_answers
+from rlvr_jax.experience.asks import SampleRequest, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.draws.asking import SECONDS, THREADS, Driver, environment_of
 from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
@@ -37,7 +37,7 @@ def turns(
 
     Half of the prompts are sampled while the environment replies to the others. A token depends
     only on its row's key and turn, not on the order of replies. Replies are recorded in the run
-    (`Setting.told`), and read from there when a step is repeated.
+    (`RunInfo.told`), and read from there when a step is repeated.
 
     Where the environment is a `Game`, consecutive responses to a prompt play with each other: each
     reads the replies to it, and their turns are requested at the same time.
@@ -118,7 +118,9 @@ def _check_players(world: Environment | Game, samples: Sequence[int]) -> None:
         )
 
 
-def _in_order(parts: Sequence[Batch], rows: Sequence[np.ndarray], asks: Sequence[Ask]) -> Batch:
+def _in_order(
+    parts: Sequence[Batch], rows: Sequence[np.ndarray], asks: Sequence[SampleRequest]
+) -> Batch:
     """One batch of the halves, its groups in the order of the requests."""
     order = np.argsort(np.concatenate(rows), kind="stable")
     group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Ask, Batch, Setting
+from rlvr_jax.experience import Batch, RunInfo, SampleRequest
 from rlvr_jax.experience.given import behind_given, rows_of_responses
 from rlvr_jax.experience.laws.numbered_task import ONE_WORD, numbered_task
 from rlvr_jax.experience.parts import Written
@@ -122,7 +122,9 @@ class NumpyActor:
 
     def write(self, chats, key, attempts, sampling=None):
         asks = [
-            Ask(Prompt(chat[-1]["content"]), zlib.crc32(str(chat).encode()), 1, first_sample=tries)
+            SampleRequest(
+                Prompt(chat[-1]["content"]), zlib.crc32(str(chat).encode()), 1, first_sample=tries
+            )
             for chat, tries in zip(chats, attempts, strict=True)
         ]
         drawn = self.draw(asks, key, sampling)
@@ -242,7 +244,7 @@ def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
     """What a run of `NumpyActor` would tell the parts of a chain."""
     drawn = chain.drawn_samples(samples)
     task = chain.graded(task or numbered_task())
-    return Setting(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
+    return RunInfo(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
 def walk(chain, actor=None, steps=4, first=0, state=None, own=None):

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Ask, Batch, Stage, concatenate, experience, uniform
+from rlvr_jax.experience import Batch, SampleRequest, Stage, concatenate, experience, uniform
 from rlvr_jax.experience.store import repeatable
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import TOOL, clipped_objective
@@ -103,7 +103,7 @@ def recover(
         places, left = newest_contexts(known, wanted)
         number = setting.samples
         asks = [
-            Ask(
+            SampleRequest(
                 setting.task.train[known["number"][place]],
                 int(known["number"][place]),
                 number,

@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Actor, Draw, Turn, experience, turns
-from rlvr_jax.experience.asks import Ask, numbered_answers
+from rlvr_jax.experience import Actor, Draw, StepContext, experience, turns
+from rlvr_jax.experience.asks import SampleRequest, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.pieces import Pieces
@@ -232,7 +232,7 @@ class Segment:
     """
 
     rows: np.ndarray
-    asks: Sequence[Ask]
+    asks: Sequence[SampleRequest]
     sample: np.ndarray
     begun: np.ndarray
     whole: np.ndarray
@@ -265,9 +265,9 @@ class Segments:
 
     def grow(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[SampleRequest],
         actor: Actor,
-        turn: Turn,
+        turn: StepContext,
         pieces: Pieces,
         room: int,
         write: Callable[[Segment], tuple[np.ndarray, np.ndarray]],

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience import PLAIN, Ask, Batch, Draw, Setting, experience
+from rlvr_jax.experience import PLAIN, Batch, Draw, RunInfo, SampleRequest, experience
 from rlvr_jax.experience.draws.trees.pieces import first_samples
 from rlvr_jax.objectives import GIVEN, Critic, Transform, clipped_objective, part
 from rlvr_jax.objectives.advantages.returns import (
@@ -67,7 +67,9 @@ def in_windows(share: Unit = 0.25) -> Draw:
         for row in continued:
             number, sample = int(state["number"][row]), int(state["sample"][row])
             given = state["tokens"][row, : state["length"][row]].tolist()
-            rows.append(Ask(task.train[number], number, 1, first_sample=sample, given=given))
+            rows.append(
+                SampleRequest(task.train[number], number, 1, first_sample=sample, given=given)
+            )
         carried, passed = len(rows), 0
         for ask, start in zip(asks, first_samples(asks), strict=True):
             if len(rows) + ask.samples > most:
@@ -89,7 +91,7 @@ def in_windows(share: Unit = 0.25) -> Draw:
     return Draw(apply, init, fewer=True)
 
 
-def _no_rows(setting: Setting) -> dict[str, np.ndarray]:
+def _no_rows(setting: RunInfo) -> dict[str, np.ndarray]:
     """The state of rows that continue, without any."""
     rows = setting.prompts * setting.drawn_samples
     return {
@@ -100,7 +102,7 @@ def _no_rows(setting: Setting) -> dict[str, np.ndarray]:
     }
 
 
-def _in_groups(sampled: Batch, rows: Sequence[Ask], carried: int) -> Batch:
+def _in_groups(sampled: Batch, rows: Sequence[SampleRequest], carried: int) -> Batch:
     """The rows in groups: continued ones by their prompts, the others by their requests."""
     group, last, start = [], None, 0
     for place, ask in enumerate(rows):
@@ -127,7 +129,7 @@ def _in_groups(sampled: Batch, rows: Sequence[Ask], carried: int) -> Batch:
     return replace(batch, asks=whole)
 
 
-def _carried(batch: Batch, rows: Sequence[Ask], goes_on: np.ndarray, setting: Setting):
+def _carried(batch: Batch, rows: Sequence[SampleRequest], goes_on: np.ndarray, setting: RunInfo):
     """The rows of a batch that continue in the next step."""
     train, rollouts = setting.task.train, batch.rollouts
     state, place = _no_rows(setting), 0

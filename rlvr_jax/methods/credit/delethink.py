@@ -30,7 +30,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.experience import Draw, experience
-from rlvr_jax.experience.asks import Ask, numbered_answers
+from rlvr_jax.experience.asks import SampleRequest, numbered_answers
 from rlvr_jax.experience.batch import Batch, by_trace, given_tokens
 from rlvr_jax.objectives import GIVEN, Transform, part, rollout_mean_token_sum, trace_normalized
 from rlvr_jax.objectives.compositions import clipped_objective
@@ -109,7 +109,9 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
     return Draw(apply, init, sampling=sampling, of_policy=True, most=float(most), splits=most > 1)
 
 
-def _next_chunk(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: int) -> Ask:
+def _next_chunk(
+    batch: Batch, row: int, ask: SampleRequest, sample: int, carry: int, head: int
+) -> SampleRequest:
     """The request for the next chunk of a response."""
     rollouts = batch.rollouts
     tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()

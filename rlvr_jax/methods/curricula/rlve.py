@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import Curriculum, Setting, experience, refill, shape, uniform
+from rlvr_jax.experience import Curriculum, RunInfo, experience, refill, shape, uniform
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.objectives import clipped_objective, truncate_importance
@@ -173,7 +173,7 @@ class _Atlas(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _atlas(setting: Setting) -> _Atlas:
+def _atlas(setting: RunInfo) -> _Atlas:
     prompts = setting.task.train
     for prompt in prompts:
         if "level" not in prompt.meta:

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.experience import Ask, Curriculum, Stage, View, experience, shuffled_epochs
+from rlvr_jax.experience import Curriculum, SampleRequest, Stage, View, experience, shuffled_epochs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.rounds.another_view import GIVES, with_second_prompts
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
@@ -243,7 +243,7 @@ def imitate_hard(
             ids = [*actor.encode("".join(train[number].solution)), stop]
             if len(ids) <= most:
                 asks += [
-                    Ask(train[number], number, 1, view=view, cell=cell)
+                    SampleRequest(train[number], number, 1, view=view, cell=cell)
                     for cell, view in enumerate(views)
                 ]
                 tokens += [ids] * len(views)

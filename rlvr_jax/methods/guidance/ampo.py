@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rlvr_jax.experience import Actor, Ask, Stage, Turn, all_wrong, experience
+from rlvr_jax.experience import Actor, SampleRequest, Stage, StepContext, all_wrong, experience
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows, with_rows
 from rlvr_jax.objectives import clamped_token_ratio, mixed_objective, ppo_clip, shaped_probability
@@ -101,7 +101,9 @@ def traces_of(prompt: Prompt) -> list[Sequence[str]]:
     return list(prompt.meta.get("solutions") or [prompt.solution])
 
 
-def _candidates(actor: Actor, ask: Ask, turn: Turn) -> tuple[Batch | None, np.ndarray]:
+def _candidates(
+    actor: Actor, ask: SampleRequest, turn: StepContext
+) -> tuple[Batch | None, np.ndarray]:
     """Rows of a prompt's solutions that fit the budget, and the tokens of their answers."""
     stop, width = actor.stop_token(), turn.setting.response_tokens
     rows, starts = [], []

@@ -75,7 +75,7 @@ def prune(
 
     def init(setting):
         if setting.width < 1:
-            raise ValueError(f"prune: Setting.width must be known, got {setting.width}")
+            raise ValueError(f"prune: RunInfo.width must be known, got {setting.width}")
         return {**new_head(setting.width), "area": np.array(0.5, np.float32)}
 
     def apply(asks, actor, state, turn):

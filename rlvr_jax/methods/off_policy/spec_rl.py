@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from rlvr_jax.experience import PLAIN, Ask, Batch, concatenate, experience, plain
-from rlvr_jax.experience.parts import Actor, Draw, Setting, Turn
+from rlvr_jax.experience import PLAIN, Batch, SampleRequest, concatenate, experience, plain
+from rlvr_jax.experience.parts import Actor, Draw, RunInfo, StepContext
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
 from rlvr_jax.types import Method, Recipe, arguments_of
@@ -143,7 +143,7 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
     return Draw(apply, init, observe, sampling=below.sampling)
 
 
-def _check_bytes(setting: Setting, exact_mb: float) -> None:
+def _check_bytes(setting: RunInfo, exact_mb: float) -> None:
     """Raises ValueError if the log-probs of all tokens take more than `exact_mb`."""
     prompts, samples, width = (
         len(setting.task.train),
@@ -151,7 +151,7 @@ def _check_bytes(setting: Setting, exact_mb: float) -> None:
         setting.response_tokens,
     )
     if not setting.vocabulary:
-        raise ValueError("from_drafts: with exact_mb Setting.vocabulary must be known, got 0")
+        raise ValueError("from_drafts: with exact_mb RunInfo.vocabulary must be known, got 0")
     wanted = 4 * prompts * samples * width * setting.vocabulary
     if wanted > exact_mb * 1e6:
         least = math.ceil(wanted / 1e4) / 100
@@ -162,7 +162,7 @@ def _check_bytes(setting: Setting, exact_mb: float) -> None:
         )
 
 
-def _drafted(asks: Sequence[Ask], state, turn: Turn) -> list[bool]:
+def _drafted(asks: Sequence[SampleRequest], state, turn: StepContext) -> list[bool]:
     """Which requests have drafts that this step has not used yet."""
     length, used = state["length"], state["used"]
     again = occurrences(np.array([ask.number for ask in asks]))
@@ -197,7 +197,7 @@ class Verified(NamedTuple):
 
 
 def _verify(
-    asks: Sequence[Ask],
+    asks: Sequence[SampleRequest],
     drafted: Sequence[bool],
     actor: Actor,
     drafts: dict[str, np.ndarray],

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Curriculum, Setting, column, experience, grade_also, shape, total
+from rlvr_jax.experience import Curriculum, RunInfo, column, experience, grade_also, shape, total
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.objectives import clipped_objective, part, rollout_mean_token_mean
 from rlvr_jax.types import Method, Recipe, arguments_of
@@ -78,7 +78,7 @@ def _shuffled(size: int, seed: int, epoch: int, number: int) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=4)
-def _blocks(setting: Setting, kinds: tuple[str, ...]) -> list[np.ndarray]:
+def _blocks(setting: RunInfo, kinds: tuple[str, ...]) -> list[np.ndarray]:
     """The numbers of the train prompts of each kind."""
     of_kind: dict[str, list[int]] = {kind: [] for kind in kinds}
     for place, prompt in enumerate(setting.task.train):

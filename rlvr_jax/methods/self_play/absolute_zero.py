@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from rlvr_jax.experience import Ask, Curriculum, Setting, Stage, experience
+from rlvr_jax.experience import Curriculum, RunInfo, SampleRequest, Stage, experience
 from rlvr_jax.experience.rewards.outcomes import Rate
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.experience.store import (
@@ -120,7 +120,9 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
             else:
                 prompt = prompts[number].pop(0)
             found.append(
-                Ask(prompt, start + place, setting.drawn_samples, round=turn.round, cell=cell)
+                SampleRequest(
+                    prompt, start + place, setting.drawn_samples, round=turn.round, cell=cell
+                )
             )
         return found
 
@@ -146,7 +148,7 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     return Curriculum(propose, init, observe)
 
 
-def _world(setting: Setting) -> World:
+def _world(setting: RunInfo) -> World:
     """The world of a run's task, if it has one."""
     if setting.task.world is None:
         raise ValueError(
@@ -217,7 +219,7 @@ def earn_learnability(samples: Count, wrong: Finite = -0.5, malformed: Finite = 
                     solve_prompt(task.world, batch.asks[row].prompt.answer["kind"], triplet)
                     for row, triplet in found.items()
                 ]
-                asks = [Ask(p, start + place, samples) for place, p in enumerate(prompts)]
+                asks = [SampleRequest(p, start + place, samples) for place, p in enumerate(prompts)]
                 rates = pass_rates(actor.grade(actor.draw(asks, turn.key)).outcomes())
                 worth[list(found)] = np.asarray(learnability(rates))
                 metrics["proposal_rate"] = float(rates.mean())

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience import Ask, Batch, Draw, concatenate, experience
+from rlvr_jax.experience import Batch, Draw, SampleRequest, concatenate, experience
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.views import showing
 from rlvr_jax.objectives import imitate, objective_of_terms
@@ -283,7 +283,7 @@ class _Attempt:
     """
 
     how: Driver
-    ask: Ask
+    ask: SampleRequest
     place: int
     separator: str
     temperature: float

@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.experience import Actor, Batch, Stage, Turn, experience, refill, shape, uniform
+from rlvr_jax.experience import Actor, Batch, Stage, StepContext, experience, refill, shape, uniform
 from rlvr_jax.experience.rewards.outcomes import overlong_shaping, signed_outcome
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Function, Method, Recipe, Rollouts, arguments_of, part
 from rlvr_jax.types.hyperparameters import Count, DualClip, NonNegativeInt
 
-Places = Callable[[Batch, Turn], np.ndarray]
+Places = Callable[[Batch, StepContext], np.ndarray]
 """(batch, turn) -> int [B], first token of each row that is sampled again; 0: the whole row."""
 
 
@@ -104,7 +104,7 @@ def branch(at: Places, samples: Count) -> Stage:
     return Stage(apply, size=size)
 
 
-def _opening(ask, actor: Actor, turn: Turn) -> int:
+def _opening(ask, actor: Actor, turn: StepContext) -> int:
     """Number of tokens with which the view begins a response."""
     return len(ask.view.show(ask.prompt, turn.setting.task).begun(actor.encode))
 
@@ -123,7 +123,7 @@ def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> 
       ValueError: when called, rows without entropies.
     """
 
-    def place(batch: Batch, turn: Turn) -> np.ndarray:
+    def place(batch: Batch, turn: StepContext) -> np.ndarray:
         if batch.rollouts.entropy is None:
             raise ValueError(
                 "critical_token: entropy must be recorded when rows are drawn, got None"

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.experience import Actor, Ask, Draw, Stage, Turn, experience, turns
+from rlvr_jax.experience import Actor, Draw, SampleRequest, Stage, StepContext, experience, turns
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import advance
 from rlvr_jax.experience.draws.trees.heads import Head, fitted, new_head, states_behind
@@ -148,7 +148,7 @@ def step_tree(
         if not guide_rate:
             return ()
         if setting.width < 1:
-            raise ValueError(f"step_tree: Setting.width must be known, got {setting.width}")
+            raise ValueError(f"step_tree: RunInfo.width must be known, got {setting.width}")
         return new_head(setting.width)
 
     def apply(asks, actor, state, turn):
@@ -204,7 +204,7 @@ def step_tree(
     )
 
 
-def _brought(rows: Sequence[TurnRow], turn: Turn) -> Sequence[Grade | None]:
+def _brought(rows: Sequence[TurnRow], turn: StepContext) -> Sequence[Grade | None]:
     """Grades of rows that are known before the verifier, see `Batch.brought`."""
     episodes = [row.episode for row in rows]
     if not any(one.lost or one.outcome == 0 for one in episodes):
@@ -219,7 +219,7 @@ class _Tree:
 
     pieces: Pieces
     actor: Actor
-    asks: Sequence[Ask]
+    asks: Sequence[SampleRequest]
     place: int
     separator: str
     tokens: int | None

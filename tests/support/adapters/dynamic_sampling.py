@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask, row_advantages
 
-from rlvr_jax.experience import Setting, Turn, uniform
+from rlvr_jax.experience import RunInfo, StepContext, uniform
 from rlvr_jax.experience.curricula.history import no_history, visited
 from rlvr_jax.experience.curricula.picks import mixed
 from rlvr_jax.experience.stages import outside
@@ -48,8 +48,8 @@ def refilled(case, hyper, soft, prompts):
     more = lambda count: asked.append(count) or []  # noqa: E731
     task = Task("golden", [Prompt("train")], [Prompt("test")], None)
     batch = golden.experience_batch(golden.rollouts(case, soft))
-    setting = Setting(task, prompts, 1, 1, batch.rollouts.mask.shape[1], rounds=2)
-    turn = Turn(0, jax.random.key(0), setting, more)
+    setting = RunInfo(task, prompts, 1, 1, batch.rollouts.mask.shape[1], rounds=2)
+    turn = StepContext(0, jax.random.key(0), setting, more)
     batch, _, told = stage.apply(batch, None, stage.init(setting), turn)
     return batch, told, asked[-1]
 

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import both, on_mask
 
-from rlvr_jax.experience import Setting, Turn
+from rlvr_jax.experience import RunInfo, StepContext
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.ead import growing_horizon
 from rlvr_jax.objectives import clamped_token_ratio
-from rlvr_jax.rollout import StepContext, annealed
+from rlvr_jax.rollout import TokenContext, annealed
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.types import replace
 
@@ -23,11 +23,11 @@ def drawn(case, hyper):
     rows, width, words = data["old_logits"].shape
     scale = hyper["scale"]
     horizon = growing_horizon(scale * hyper["d0"], scale * hyper["d_step"], scale * hyper["d_cap"])
-    setting = Setting(Task("golden", [Prompt("a")], [Prompt("b")], None), 1, 1, 1, width)
-    told = horizon(Turn(hyper["step"], jax.random.key(0), setting, lambda count: []))
+    setting = RunInfo(Task("golden", [Prompt("a")], [Prompt("b")], None), 1, 1, 1, width)
+    told = horizon(StepContext(hyper["step"], jax.random.key(0), setting, lambda count: []))
     processor = annealed(hyper["t_max"], hyper["t_min"], hyper["warmup"])
     position = jnp.tile(jnp.arange(width, dtype=jnp.int32), rows)
-    context = StepContext(position, jnp.zeros((), jnp.int32), constants=jax.tree.map(wide, told))
+    context = TokenContext(position, jnp.zeros((), jnp.int32), constants=jax.tree.map(wide, told))
     logits = jnp.asarray(data["old_logits"]).reshape(-1, words)
     sampled, carry = processor.apply(logits, processor.init(len(logits)), context)
     logp = jax.nn.log_softmax(sampled).reshape(rows, width, words)

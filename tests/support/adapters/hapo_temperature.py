@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from adapters.common import on_mask
 
 from rlvr_jax.methods.entropy.hapo_temperature import entropy_scale
-from rlvr_jax.rollout import StepContext, entropy_position, heated_by_entropy
+from rlvr_jax.rollout import TokenContext, entropy_position, heated_by_entropy
 
 LEFT_OUT = {}
 
@@ -39,7 +39,7 @@ def behaviour(logits, scale, hyper, batch):
     constants = {name: jnp.asarray(value, logits.dtype) for name, value in told.items()}
     flat = logits.reshape(-1, logits.shape[-1]) / hyper["t0"]
     nothing = jnp.zeros(len(flat), jnp.int32)
-    context = StepContext(nothing, jnp.zeros((), jnp.int32), constants=constants)
+    context = TokenContext(nothing, jnp.zeros((), jnp.int32), constants=constants)
     processor = heated_by_entropy()
     sampled, _ = processor.apply(flat, processor.init(len(flat)), context)
     logp = jax.nn.log_softmax(sampled).reshape(logits.shape)

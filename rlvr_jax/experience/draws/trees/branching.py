@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
-from rlvr_jax.experience.parts import Draw, Setting
+from rlvr_jax.experience.parts import Draw, RunInfo
 from rlvr_jax.types.hyperparameters import Count, NonNegative, Unit
 from rlvr_jax.types.parts import part
 
@@ -84,7 +84,7 @@ class Row:
 
 def advance(
     pieces: Pieces,
-    asks: Sequence[Ask],
+    asks: Sequence[SampleRequest],
     rows: Sequence[Row],
     limit: int | None = None,
     until: Sequence[int] | None = None,
@@ -124,7 +124,7 @@ class Branches:
     top: int
     window: int
 
-    def check_vocabulary(self, draw: str, setting: Setting) -> None:
+    def check_vocabulary(self, draw: str, setting: RunInfo) -> None:
         """Refuses a vocabulary that is unknown or smaller than `top`.
 
         Raises:
@@ -132,7 +132,7 @@ class Branches:
         """
         if setting.vocabulary < max(self.top, 2):
             raise ValueError(
-                f"{draw}: top must be at most the vocabulary (Setting.vocabulary), got {self.top}"
+                f"{draw}: top must be at most the vocabulary (RunInfo.vocabulary), got {self.top}"
                 f" and {setting.vocabulary}"
             )
 
@@ -143,7 +143,7 @@ class Branches:
 
     def grow(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[SampleRequest],
         pieces: Pieces,
         random: np.random.Generator,
         vocabulary: int,

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Actor
 from rlvr_jax.types.fields import token_fields, where_tokens
@@ -41,7 +41,7 @@ class Pieces:
 
     def draw(
         self,
-        asks: Sequence[Ask],
+        asks: Sequence[SampleRequest],
         sample: Sequence[int],
         parent: Sequence[int],
         cut: Sequence[int],
@@ -57,7 +57,7 @@ class Pieces:
           cut: number of tokens of that response, its opening included, that it continues.
           limit: tokens of the piece at most; None: up to the end.
           inject: tokens of each piece after those, given and not trained; None: none.
-          unanswered: of each piece, see `Ask`; None: 0.
+          unanswered: of each piece, see `SampleRequest`; None: 0.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
         inject = [()] * len(asks) if inject is None else inject
@@ -90,7 +90,9 @@ class Pieces:
         self._opening[number] = np.where(behind, self._opening[parent], begun)
         return number
 
-    def write(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> np.ndarray:
+    def write(
+        self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
+    ) -> np.ndarray:
         """Adds complete responses as pieces; returns their numbers, int [n].
 
         They have no log-probs. One that fills the budget without a stop token was truncated.
@@ -148,7 +150,7 @@ class Pieces:
         room = rollouts.tokens.shape[1]
         return rollouts.truncated[pieces] & (rollouts.length[pieces] < room)
 
-    def responses(self, pieces: Sequence[int], asks: Sequence[Ask]) -> Batch:
+    def responses(self, pieces: Sequence[int], asks: Sequence[SampleRequest]) -> Batch:
         """The responses that these pieces end, as rows, a group for each request.
 
         Every token has its records of sampling; all sampled tokens are on the mask, in every row
@@ -178,7 +180,7 @@ class Pieces:
         return replace(batch, asks=rows, sample_seconds=self.batch.sample_seconds)
 
 
-def first_samples(asks: Sequence[Ask]) -> np.ndarray:
+def first_samples(asks: Sequence[SampleRequest]) -> np.ndarray:
     """The number of each request's first sample, after earlier ones of its prompt, int [n]."""
     known: dict[int, int] = {}
     found = np.zeros(len(asks), int)

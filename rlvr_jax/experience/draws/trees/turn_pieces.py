@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Branches, Row, advance
 from rlvr_jax.experience.draws.trees.pieces import Pieces
@@ -46,7 +46,7 @@ class TurnRow(Row):
 
 def draw_turn(
     pieces: Pieces,
-    asks: Sequence[Ask],
+    asks: Sequence[SampleRequest],
     rows: Sequence[TurnRow],
     limit: int | None = None,
     until: Sequence[int] | None = None,
@@ -97,7 +97,9 @@ def draw_turn(
     return drawn
 
 
-def answer_turns(how: Driver, pieces: Pieces, asks: Sequence[Ask], rows: Sequence[TurnRow]) -> None:
+def answer_turns(
+    how: Driver, pieces: Pieces, asks: Sequence[SampleRequest], rows: Sequence[TurnRow]
+) -> None:
     """Gives rows the replies to their last turns; rows without one become inactive."""
     rollouts = pieces.batch.rollouts
     budget = rollouts.tokens.shape[1]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.types import is_correct
@@ -47,7 +47,7 @@ def contrast_pairs(batch: Batch) -> list[Pair]:
     return pairs
 
 
-def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[Ask]:
+def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[SampleRequest]:
     """Requests for one response to each pair, which is shown with its prompt."""
     texts = [response.text for response in batch.responses]
     return [

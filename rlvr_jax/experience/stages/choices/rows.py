@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Stage, Turn
+from rlvr_jax.experience.parts import Stage, StepContext
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import part
 
 
 @part(by_row=True, counts=True)
 def select_rows(
-    choose: Callable[[Batch, np.ndarray, int, Turn], np.ndarray], drawn: Count
+    choose: Callable[[Batch, np.ndarray, int, StepContext], np.ndarray], drawn: Count
 ) -> Stage:
     """Samples larger groups and selects some rows of each.
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.parts import Actor, Stage, Turn
+from rlvr_jax.experience.parts import Actor, Stage, StepContext
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.types import is_correct
 from rlvr_jax.types.hyperparameters import Count
@@ -77,7 +77,7 @@ def own_rows(batch: Batch) -> Batch:
 
 
 def solutions(
-    actor: Actor, asks: Sequence[Ask], copies: int, turn: Turn
+    actor: Actor, asks: Sequence[SampleRequest], copies: int, turn: StepContext
 ) -> tuple[Batch | None, np.ndarray]:
     """Graded rows of the worked solutions that fit the budget, None without any; and bool [n]."""
     stop = actor.stop_token()

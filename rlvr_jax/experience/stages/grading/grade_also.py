@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rlvr_jax.experience.grades import grade, with_info
-from rlvr_jax.experience.parts import Setting, Stage
+from rlvr_jax.experience.parts import RunInfo, Stage
 from rlvr_jax.tasks import Grade, Prompt, Response, Task, verifier
 from rlvr_jax.tasks.base import Verify
 from rlvr_jax.types.parts import part
@@ -49,7 +49,7 @@ def grade_also(
     return Stage(apply, rewards=tuple(every))
 
 
-def _task(verify: Verify, behind_prompt: bool, setting: Setting) -> Task:
+def _task(verify: Verify, behind_prompt: bool, setting: RunInfo) -> Task:
     """The task of a run with the other verifier."""
 
     def behind(prompts: Sequence[Prompt], responses: Sequence[Response]):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import PLAIN, Ask, Shown, View
+from rlvr_jax.experience.asks import PLAIN, SampleRequest, Shown, View
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Turn
+from rlvr_jax.experience.parts import Actor, StepContext
 from rlvr_jax.experience.stages.choices.groups import pass_rates
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types.parts import part
@@ -65,7 +65,7 @@ def problem_in(prompt: Prompt, text: str, task: Task) -> Prompt | None:
     return None if held_out else found
 
 
-def read_problems(batch: Batch, actor: Actor, turn: Turn) -> list[Prompt | None]:
+def read_problems(batch: Batch, actor: Actor, turn: StepContext) -> list[Prompt | None]:
     """The problem in each row; None for truncated responses, and for problems that do not fit.
 
     A problem may be longer than its prompt by the budget of a response (`WRITTEN`).
@@ -84,7 +84,7 @@ def read_problems(batch: Batch, actor: Actor, turn: Turn) -> list[Prompt | None]
 
 def asks_of_problems(
     problems: Sequence[Prompt], cells: Sequence[int], samples: int, task: Task, first: int = 0
-) -> list[Ask]:
+) -> list[SampleRequest]:
     """Requests for written problems, with numbers after those of the task's prompts.
 
     Args:
@@ -94,7 +94,7 @@ def asks_of_problems(
     """
     start = len(task.train) + first
     return [
-        Ask(problem, start + place, samples, PLAIN, cell=cell)
+        SampleRequest(problem, start + place, samples, PLAIN, cell=cell)
         for place, (problem, cell) in enumerate(zip(problems, cells, strict=True))
     ]
 

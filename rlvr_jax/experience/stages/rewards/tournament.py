@@ -7,7 +7,7 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.heard import Heard, with_heard
-from rlvr_jax.experience.parts import Actor, Stage, Turn
+from rlvr_jax.experience.parts import Actor, Stage, StepContext
 from rlvr_jax.experience.rewards.tournaments import (
     Met,
     Rounds,
@@ -22,7 +22,9 @@ from rlvr_jax.types.parts import Function, part
 __all__ = ["compare_by", "tournament"]
 
 Rows = Sequence[tuple[int, int]]
-Compare = Callable[[Batch, Rows, Actor, Turn], tuple[np.ndarray, dict[str, float], Sequence[Heard]]]
+Compare = Callable[
+    [Batch, Rows, Actor, StepContext], tuple[np.ndarray, dict[str, float], Sequence[Heard]]
+]
 """(batch, pairs of rows, actor, turn) -> [n, 2], the scores of both, NaN where they are unknown;
 counts; and the replies of the judge, if there are any."""
 Standing = Callable[[int, Rounds], np.ndarray]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor
 from rlvr_jax.experience.stages.donors.traces import own_rows
@@ -27,7 +27,7 @@ def under_another_view(sampled: Batch, actor: Actor, view: View) -> Batch:
 
 
 def with_second_prompts(
-    batch: Batch, actor: Actor, asks: Sequence[Ask], there: np.ndarray
+    batch: Batch, actor: Actor, asks: Sequence[SampleRequest], there: np.ndarray
 ) -> Batch:
     """The batch with a second prompt of some rows.
 

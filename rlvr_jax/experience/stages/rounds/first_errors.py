@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.asks import SampleRequest, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.types import is_correct
 
@@ -36,7 +36,7 @@ def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.n
 
 def asks_after(
     batch: Batch, rows: Sequence[int], given: Sequence[list[int]], view: View, samples: int = 1
-) -> list[Ask]:
+) -> list[SampleRequest]:
     """Requests for continuations of some rows.
 
     Args:

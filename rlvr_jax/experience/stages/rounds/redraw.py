@@ -7,7 +7,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import View, shows_nothing
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
-from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state
+from rlvr_jax.experience.parts import Actor, Stage, StepContext, no_state
 from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.types.hyperparameters import Count
@@ -141,7 +141,7 @@ def refill(when: GroupTest, rounds: Count, stages: Sequence[Stage] = ()) -> Stag
 def refilled(
     batch: Batch,
     actor: Actor,
-    turn: Turn,
+    turn: StepContext,
     when: GroupTest,
     rounds: int,
     pool: Callable[[int, int, int], int],

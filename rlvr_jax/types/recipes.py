@@ -96,7 +96,7 @@ class Method:
             object.__setattr__(self, name, getattr(self, name) or " ".join(text.split()))
 
     def _docstring(self) -> str:
-        return sys.modules[self.recipe.__module__].__doc__ or ""
+        return getattr(sys.modules.get(self.recipe.__module__), "__doc__", "") or ""
 
     @property
     def definition(self) -> str:

@@ -20,7 +20,7 @@ counts forks in a row.
 Reports: Qwen3-14B on 1k samples, pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0, above ARPO and
 GRPO, with a steadier entropy
 Traps: the cap changes gradients and not the loss, so its curve shows nothing; below -5 deviations
-of entropy an advantage turns its sign; one other port keeps the gradient on sure tokens alone
+of entropy an advantage turns its sign; one other port keeps the gradient only on sure tokens
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
 Dong et al. 2025, "Agentic Reinforced Policy Optimization", https://arxiv.org/abs/2507.19849
 
     E_k  = Σ over the first 20 tokens of round k of (-Σ_{top 10} p ln p) / ln V
-    P    = clip(0.5 + w (E_k - E_0), 0, 1)      a row is forked after a round, while there is room
+    P    = clip(0.5 + w (E_k - E_0), 0, 1)      rows are forked after rounds, until there are M
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over the M rows of the prompt
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -3 A where A < 0
 

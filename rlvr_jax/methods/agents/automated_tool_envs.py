@@ -13,7 +13,7 @@ rewards of the task (`columns`); `counted_calls` gives n and s. Several correct 
 more than 1. The building of environments is not part of it.
 
 Left out: the building of environments
-Reports: better use of tools at several model sizes, general abilities kept (abstract, no numbers)
+Reports: better tool use at several model sizes, no loss of general abilities (abstract, no numbers)
 Traps: its F1 is of s/n and s, not of a true recall: two correct calls in a turn earn 1.33; the
 final answer too early earns 1 / (1 + u); the task must have the three rewards of `columns`
 """

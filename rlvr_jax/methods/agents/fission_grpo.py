@@ -17,7 +17,7 @@ outcomes are dropped.
 Left out: the error simulator, and the reward of calls (`call_reward`, `trained_reward`)
 Reports: Qwen3-8B on BFCL v4 multi-turn: 42.75 to 46.75; recovery from errors 5.7 points up
 Traps: without tools the feedback is one fixed sentence that knows nothing of the error; a failed
-response counts in the budget of its recoveries, so long ones leave no room and are not stored
+response counts in the budget of its recoveries; one that leaves under a quarter of it is not stored
 """
 
 import re

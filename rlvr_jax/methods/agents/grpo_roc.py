@@ -9,16 +9,16 @@
     4. GRPO over the N selected: A = (R - mean) / (std + 1e-6), std with n - 1
        loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -3 A where A < 0
 
-The selected rows are no sample of the policy: their fraction of correct ones is about the policy's,
-their quality is not. With tools the penalty is the fraction of replies that have the word "error",
-½ without a call, plus that of untidy answer tags (`untidy_tool_use`). In the paper correct
-responses are sampled with a probability that falls with the penalty; the code takes the lowest.
-Without tools the penalty is the sum of missed rewards of the task other than the outcome
+The selected rows are not a sample of the policy. Their fraction of correct ones is about the
+policy's, their quality is not. With tools the penalty is the fraction of replies that have the
+word "error", ½ without a call, plus that of untidy answer tags (`untidy_tool_use`). In the paper
+correct responses are sampled with a probability that falls with the penalty; the code takes the
+lowest. Without tools the penalty is the sum of missed rewards of the task other than the outcome
 (`missed_rewards`).
 
 Reports: Qwen3-14B base, 510 steps: AIME24 80.6, AIME25 69.8
-Traps: without tools and rewards beside the outcome all penalties tie, and the first correct rows
-are selected; a program that prints the word counts as failed; half of the sampled rows are
+Traps: without tools and rewards other than the outcome all penalties tie, and the first correct
+rows are selected; a program that prints the word counts as failed; half of the sampled rows are
 discarded; the released code fails on odd targets
 """
 
@@ -55,7 +55,7 @@ def untidy_tool_use(batch: Batch, task: Task) -> np.ndarray:
     for row, length in enumerate(rollouts.length):
         tokens = rollouts.tokens[row, :length]
         turn = np.zeros(length, int) if rollouts.turn is None else rollouts.turn[row, :length]
-        # A stop token that nobody wrote is in no turn.
+        # A stop token that was not sampled does not belong to a turn.
         own, others = ([n for n in np.unique(turn[turn >= 0]) if n % 2 == odd] for odd in (0, 1))
         parts = [tokens[turn == n].tolist() for n in others] + [tokens[np.isin(turn, own)].tolist()]
         *texts, text = batch.tokenizer.batch_decode(parts, clean_up_tokenization_spaces=False)
@@ -76,7 +76,7 @@ def call_penalty(replies: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def tag_penalty(texts: Sequence[str], turns: np.ndarray) -> np.ndarray:
-    """How untidy the answer tags of responses are, [B]: min((answers - 1) / turns, 1).
+    """Penalty of the answer tags of responses, [B]: min((answers - 1) / turns, 1).
 
     It is 1 where tags are missing or do not pair, and where there is no turn.
 
@@ -128,7 +128,7 @@ def select_cleanest(
 def cleanest_rows(
     correct: np.ndarray, penalty: np.ndarray, number: int, least_wrong: int, least_right: int
 ) -> np.ndarray:
-    """Which of n responses are selected, bool [n].
+    """The responses that are selected, bool [n].
 
     Incorrect ones are selected in proportion, rounded half to even, and correct ones for the rest,
     but at least the minimum of each where there are that many. The correct ones are those of lowest

@@ -13,7 +13,7 @@ Documents are read and not trained. Their mask is made when they are inserted, w
 look for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A
 response ends if it writes 512 tokens without a query or an end.
 
-Reports: RL alone, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique
+Reports: only RL, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique
 Traps: stage 1 comes first, in a separate run; while forms are broken the -2 outweighs F1; the
 paper's stage 1 pays no answer, its code does; top_p 0.95 is not corrected for
 """

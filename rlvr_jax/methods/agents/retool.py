@@ -13,7 +13,7 @@ code-augmented reasoning and fits the critic for 20 steps before the policy is t
 are separate runs.
 
 Left out: the supervised start, and the critic's 20 separate steps
-Reports: Qwen2.5-32B-Instruct: AIME24 67.0 % after 400 steps (text alone 40 % at 1080), AIME25 49.3
+Reports: Qwen2.5-32B-Instruct: AIME24 67.0 % after 400 steps (only text: 40 % at 1080), AIME25 49.3
 Traps: verl pays incorrect responses up to -0.6 for calls, the paper a flat -1 (`turn_bonus=0`);
 without a supervised start a model may never call; a critic that does not skip the tool's text
 learns its values

@@ -19,12 +19,12 @@ episodes with the task's environment; an action is invalid if it is malformed or
 (`invalid`). The authors also pay 0.01 ln(compression) for a success in every 8th step, where
 contexts are images. Contexts are text here, whose compression is 1 and whose bonus is 0.
 
-Left out: contexts that are drawn as images, and their bonus
+Left out: contexts that are rendered as images, and their bonus
 Reports: over RL without skills: ALFWorld 9.7 and Search-QA 6.6 points, with under 0.5k tokens of
 context a step
 Traps: a rating of 32 prompts is noisy at 0.1, so useless skills stay half of the time; the general
-skill is never rated; a skill whose name is no kind of the task is never rated and stays; the code
-rates dropped skills by noise
+skill is never rated; a skill whose name is not a kind of the task is never rated and stays; the
+code rates dropped skills by noise
 """
 
 from collections.abc import Mapping, Sequence

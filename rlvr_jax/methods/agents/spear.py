@@ -143,7 +143,7 @@ def replay_good(
     log-probs. The store is then empty. Only responses to unmodified train prompts can be stored.
 
     Args:
-      rows: of a further update at most; the store has room for twice as many.
+      rows: number in a further update at most; the store holds twice as many.
       age, groups, steps: as `replay_age`, … of `spear`; `steps` is S.
       where: (batch, task) -> bool [B], rows that may be stored; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
@@ -201,7 +201,7 @@ def replay_good(
 
 
 class ReplayState(NamedTuple):
-    """What is stored between steps.
+    """State that is stored between steps.
 
     Fields:
       store: good rows with their old log-probs.

@@ -133,13 +133,13 @@ def summarized_turns(
 
     A segment of `context` tokens or more after a turn and its reply gets the instruction, and the
     policy writes a summary, which ends the segment. The next segment begins with only the prompt
-    and the summary, while the episode continues: the environment keeps its state.
+    and the summary, while the episode continues: the environment is not reset.
 
-    A turn may exceed `context`: by half of the room before the instruction, or as far as a reply of
-    `reply_tokens` has room after it. A turn that does not end with a call there is summarized as it
-    is. A reply is shortened to leave room for the instruction and the summary. In the last segment,
-    after `most` summaries, a reply without room ends the response, which is truncated. A summary
-    that makes a call ends there, and the call gets no reply.
+    A turn may exceed `context` by half of the tokens that are left before the instruction, or more
+    if a reply of `reply_tokens` still fits. A turn without a call at its end there is summarized
+    as it is. A reply is shortened so that the instruction and the summary fit. In the last segment,
+    after `most` summaries, a reply that does not fit ends the response, which is truncated. A
+    summary that makes a call ends there, and the call gets no reply.
 
     Rows, traces and grades are those of `summaries`; a reply is given, as the instruction and the
     copied summary are, and its `origin` is a tool. Turns are numbered through the response: a
@@ -227,8 +227,7 @@ class Segment:
       sample: int [n], numbers of the samples; each segment has its own, so that its random numbers
         differ from those of the segment before.
       begun: int [n], tokens that the segment begins with.
-      whole: bool [n], segments that are written to their end: there is no room for a summary, or no
-        summary is left.
+      whole: bool [n], segments that are written to their end: no summary fits, or none is left.
     """
 
     rows: np.ndarray
@@ -240,7 +239,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Segments:
-    """How responses are split into segments; the fields are arguments of `summaries`."""
+    """The split of responses into segments; the fields are arguments of `summaries`."""
 
     most: int
     instruction: str
@@ -251,7 +250,7 @@ class Segments:
         """L, the tokens of a summary at most, and those of the instruction.
 
         Raises:
-          ValueError: L leaves no room for instruction and summary, or is no longer than a summary.
+          ValueError: instruction and summary do not fit after L, or L is not longer than a summary.
         """
         size = max(budget // 4, 1) if self.summary is None else self.summary
         until = budget // 2 if self.context is None else self.context
@@ -259,7 +258,7 @@ class Segments:
         if self.most and not size < until <= budget - len(request) - size:
             raise ValueError(
                 f"{draw}: context must be above {size}, the tokens of a summary, and at most"
-                f" {budget - len(request) - size}, which leaves room for one, got {until}"
+                f" {budget - len(request) - size}, so that a summary fits, got {until}"
             )
         return until, size, request
 
@@ -276,10 +275,10 @@ class Segments:
         """The segments of all responses, as rows.
 
         Args:
-          room: tokens of a segment at most, after which there is room to summarize it.
-          write: writes a segment; returns the pieces that it ends with, and which are to be
-            summarized.
-          sum_up: (segment, bool [n], pieces of these) -> the pieces with a summary after them.
+          room: largest number of tokens of a segment after which a summary fits.
+          write: writes a segment; returns the last of `pieces` of each response, and bool [n],
+            the responses to summarize.
+          sum_up: (segment, bool [n], last `pieces` of these) -> their last `pieces` with a summary.
         """
         responses, task = numbered_answers(asks), turn.setting.task
         going = np.arange(len(responses))

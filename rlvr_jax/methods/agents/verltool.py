@@ -12,8 +12,8 @@ with neither a call nor an answer.
 
 Reports: six domains (maths, search, SQL, vision, web, SWE): as good as systems made for each;
 rollouts nearly twice as fast
-Traps: rows that are masked stay in their group's mean and std; a reply tokenised alone may differ
-from the joined text; without calls it is GRPO; the last of the turns gets no reply
+Traps: rows that are masked stay in their group's mean and std; a reply tokenised by itself may
+differ from the text as a whole; without calls it is GRPO; the last of the turns gets no reply
 """
 
 from typing import Any

@@ -8,8 +8,8 @@ Yu et al. 2025, "DAPO", https://arxiv.org/abs/2503.14476
 
 Only groups whose outcomes differ are trained on. The filter reads the raw outcome, so it drops an
 all-correct group with unequal penalties. The authors' script also sets a dual clip of 10, which the
-paper does not mention; it is left out. The paper's ablation that masks truncated rollouts is left
-out, too. Lengths are the paper's: for another token budget set `max_length` and `cache_length`.
+paper does not mention; it is left out. The paper's ablation that masks truncated rollouts is also
+left out. Lengths are the paper's: for another token budget set `max_length` and `cache_length`.
 
 Reports: Qwen2.5-32B base on DAPO-Math-17k: 50 % on AIME 2024; without dynamic sampling and the
 token mean 44 to 50 %

@@ -11,7 +11,7 @@ is effectively over those. F is 1; the group's deviation in its place gives GRPO
 has another factor, α = B / max(m, 1) with m the rollouts of non-zero reward. There is no ratio, so
 the method must stay on-policy.
 
-Left out: drawing more prompts while the share of informative rollouts is below a threshold
+Left out: sampling more prompts while the fraction of informative rollouts is below a threshold
 Reports: Qwen2.5-Math-7B, mean of five maths sets: 43.9 plain, 45.3 over the deviation, 47.8
 rescaled, 48.3 with resampling
 Traps: no ratio, so one update per batch; verl rescales by the rows of non-zero reward, so an

@@ -137,7 +137,7 @@ def pair_normalized(epsilon: Epsilon = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of two prompts; std with n - 1.
 
     The first group with tokens is paired with the second, and so on, in the order of their ids; the
-    last of an odd number is alone. In a pair of equal rewards A is 0.
+    last of an odd number has no partner. In a pair of equal rewards A is 0.
     """
 
     def advantage(rollouts):

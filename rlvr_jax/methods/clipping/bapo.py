@@ -30,7 +30,7 @@ from rlvr_jax.objectives import Transform, clamped_token_ratio, clipped_objectiv
 from rlvr_jax.types import Method, Recipe, replace
 from rlvr_jax.types.hyperparameters import AtLeastOne, DualClip, Epsilon, NonNegative, Unit
 
-NO_PUSH_DOWN = 1e9  # stands for the infinite balance of a batch without negative advantages
+NO_PUSH_DOWN = 1e9  # in place of the infinite balance of a batch without negative advantages
 
 
 class Search(NamedTuple):

@@ -11,7 +11,7 @@ rewards still pull q towards v. ρ = 1 is the authors' default. Their scripts fo
 `group_normalized` instead of `group_centered`; paper and countdown code do not. A group of one has
 advantage 0 here, its reward there.
 
-Left out: the temperature at which the rollouts are drawn
+Left out: the temperature at which the rollouts are sampled
 Reports: Qwen3-8B base, competition maths: 8.2 points of pass@1 and 16.8 of pass@256 over strong RL;
 17.6 % more diverse
 Traps: with one update per batch it is REINFORCE with a mean baseline; later, groups of equal

@@ -31,26 +31,26 @@ from rlvr_jax.objectives.algebra.parts import Surrogate, at_one_update
 from rlvr_jax.types import Method, Recipe
 from rlvr_jax.types.hyperparameters import AtLeastOne, ClipHigh, ClipLow, DualClip, KLCoefficient
 
-Push = Callable[[Array], Array]  # log ratio d -> C / (β w), what a divergence adds to R
+Push = Callable[[Array], Array]  # log ratio d -> C / (β w), the term that a divergence adds to R
 
 
 def unnormalized_reverse_kl(d: Array) -> Array:
-    """Of the penalty w d - (w - 1)."""
+    """Push of the penalty w d - (w - 1)."""
     return -d
 
 
 def unnormalized_forward_kl(d: Array) -> Array:
-    """Of the penalty (w - 1) - d."""
+    """Push of the penalty (w - 1) - d."""
     return jnp.expm1(-d)
 
 
 def reverse_kl(d: Array) -> Array:
-    """Of the penalty w d."""
+    """Push of the penalty w d."""
     return -(d + 1)
 
 
 def forward_kl(d: Array) -> Array:
-    """Of the penalty -d."""
+    """Push of the penalty -d."""
     return jnp.exp(-d)
 
 

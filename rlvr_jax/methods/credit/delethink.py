@@ -2,7 +2,7 @@
 
 Aghajohari et al. 2025, "The Markovian Thinker", https://arxiv.org/abs/2510.06557
 
-    a chunk of C tokens that does not end is followed by a chunk behind the prompt, the first 100
+    a chunk of C tokens that does not end is followed by a chunk after the prompt, the first 100
     tokens of the response and its last m - 100; m = C/2; up to I chunks
     A    = (R - mean) / (std + 1e-6) over the responses to a prompt, std with n - 1
     loss = mean over responses of (1/n) Σ min(r, 2) · l over all tokens of its chunks
@@ -70,7 +70,7 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
       sampling: sampler settings that are prescribed, as for `plain`.
     Metrics: answers, chunks (counts; their quotient is the mean number of chunks).
     Raises:
-      ValueError: when a run begins, a carry-over that leaves no room for new tokens.
+      ValueError: when a run begins, a carry-over after which no new token fits.
     """
 
     def init(setting):

@@ -16,7 +16,7 @@ model.
 
 Left out: the process reward model
 Reports: Qwen2 and Qwen2.5 of 1.5B and 7B on MATH and GSM8K: plain process rewards may do worse than
-outcomes alone; clip and delta improve all
+only outcomes; clip and delta improve all
 Traps: a response of one step gets nothing from delta; steps must be split as the scorer expects;
 the sum telescopes only at a discount of 1
 """
@@ -93,8 +93,8 @@ def generalized_process_advantage(
     """`generalized_advantages` of the process reward and of the reward at the last token.
 
     Args:
-      process: reward of tokens before the end. Where a critic is fitted, it must depend on the row
-        alone.
+      process: reward of tokens before the end. Where a critic is fitted, it must depend only on
+        the row.
     Metrics: as `process_to_go`.
     """
 

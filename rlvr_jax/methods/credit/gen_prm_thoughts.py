@@ -1,4 +1,4 @@
-"""TP-GRPO: merges steps of equal verdict into thoughts and rewards them by the group's accuracy.
+"""TP-GRPO: merges steps of equal grade into thoughts and rewards them by the group's accuracy.
 
 "Good Learners Think Their Thinking: Generative PRM Makes Large Reasoning Model More Efficient Math
 Learner"
@@ -10,7 +10,7 @@ Learner"
 
 A reconstruction from the abstract, with the simplest scales that have its three properties: correct
 steps on unsolved prompts earn nothing, incorrect steps cost where the response followed them, and
-splitting a thought gains nothing. The normalization is not known. The verdicts on steps are those
+splitting a thought gains nothing. The normalization is not known. The grades of steps are those
 of the task (`score_steps`, correct if above 0). Theirs are those of a model that sees where the
 response corrects itself.
 

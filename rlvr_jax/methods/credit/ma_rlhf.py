@@ -91,7 +91,7 @@ def macro_advantage(
 
 
 def ngram_macros(mask: Bool[Array, "B T"], length: int) -> Int[Array, "B T"]:
-    """Macro ids: `length` tokens each from the first on, the last token alone; -1 off the mask.
+    """Macro ids: `length` tokens each from the first on, the last token by itself; -1 off the mask.
 
     The last token has the outcome, which must not be averaged. The macro before it may be short.
     """

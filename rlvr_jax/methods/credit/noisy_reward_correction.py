@@ -11,11 +11,11 @@ own caveat calls degenerate; this is its Algorithm 4. Dividing by the group's de
 the correction. The backward correction (PGBC) is the reward (R - ρ0) / (1 - ρ0 - ρ1) with
 `leave_one_out()`, where ρ0 is the rate of accepted incorrect answers. For rewards of 0 and 1 it is
 RLOO divided by 1 - ρ0 - ρ1, so it only rescales the step. In a group of one its advantage is 0; the
-paper has no baseline there. The KL of GRPO, which the paper keeps, is not part of this recipe.
+paper has no baseline there. The KL of GRPO, which the paper has, is not part of this recipe.
 
 Left out: the second verifier and the running estimate of the rate of misses
-Reports: Qwen2.5-Math-1.5B on DeepScaleR: 33.7 on average with a second verifier, 31.6 with rules
-alone
+Reports: Qwen2.5-Math-1.5B on DeepScaleR: 33.7 on average with a second verifier, 31.6 with only
+rules
 Traps: dividing by the group's standard deviation or centering cancels it; groups of correct
 rollouts still have an advantage of ρ1; compare it with RLOO, not GRPO; verifier errors must not
 depend on style, and ρ1 must not be estimated from the same groups

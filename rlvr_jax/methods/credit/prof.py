@@ -1,26 +1,26 @@
-"""PROF: samples more responses than it trains and keeps those whose steps agree with the outcome.
+"""PROF: samples more responses than it trains and selects those whose steps agree with the outcome.
 
 "Beyond Correctness: Harmonizing Process and Outcome Rewards through RL Training",
 https://github.com/Chenluye99/PROF
 
     1. n = 8 responses to each prompt; r = ±(mean score of its steps - λ I), + if correct; I = 1 for
        a response of one step, or of H_λ and more
-    2. m = 4 are kept, correct and incorrect ones in fractions as equal as possible:
+    2. m = 4 are selected, correct and incorrect ones in fractions as equal as possible:
        q⁺ = min(n⁺, max(m/2, m - n⁻)) correct ones of highest r, q⁻ = m - q⁺ incorrect ones
-    3. GRPO over the kept ones: A = (R - mean) / (std + 1e-6), std with n - 1
+    3. GRPO over the selected ones: A = (R - mean) / (std + 1e-6), std with n - 1
        loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / Σ n_i
 
 Process scores select rows and do not enter the objective. This is the published form "Both"; with
-`rank_wrong=False` ("Filter-Correct") the first incorrect ones are kept, which is safer if a scorer
-does not know them. By the sign before the bracket an incorrect response of one step gains λ; the
-paper does not say whether that is intended. λ and H_λ are not given: ours let the penalty outrank
+`rank_wrong=False` ("Filter-Correct") the first incorrect ones are selected, which is safer if a
+scorer does not know them. By the sign before the bracket an incorrect response of one step gains λ;
+whether that is intended is not in the paper. λ and H_λ are not given: ours let the penalty outrank
 any difference of scores in [0, 1]. The paper's scores are those of a process reward model, ours
 those of the task, such as each equation of a brackets trace.
 
 Reports: five maths sets, over GRPO: 1.5B 37.2 to 39.6, 7B 49.9 to 51.7, where blending the scores
 into rewards gives 35.3 and 47.3
 Traps: twice as many responses are sampled; groups of one outcome do not train; an odd number of
-kept rows has two best splits; an incorrect response of one step is preferred
+selected rows has two best splits; an incorrect response of one step is preferred
 """
 
 from typing import Any
@@ -37,13 +37,13 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Count, Epsilon, No
 def select_consistent(
     drawn: Count = 2, penalty: NonNegative = 1.0, most_steps: Count = 30, rank_wrong: bool = True
 ) -> Stage:
-    """Keeps the correct and the incorrect responses whose steps agree most with the outcome.
+    """Selects the correct and the incorrect responses whose steps agree most with the outcome.
 
-    Process scores select, they are not trained on. Groups of one kind are kept, with advantages of
+    Process scores select rows, they are not trained on. Groups of one kind stay, with advantages of
     0. The mask of groups with too few graded responses is cleared.
 
     Args:
-      drawn: responses sampled for each one that is kept (n / m); m should be even.
+      drawn: responses sampled for each selected one (n / m); m should be even.
       penalty: for responses of one step or of `most_steps` and more (λ).
       most_steps: number of steps from which on a response is penalized (H_λ).
       rank_wrong: incorrect responses are ranked by their steps; False: the first ones are taken, a
@@ -94,22 +94,22 @@ def consistency(
 
 
 def consistent_rows(right: np.ndarray, agreement: np.ndarray, number: int) -> np.ndarray:
-    """Which of n responses are kept, bool [n]: those of highest agreement of each kind.
+    """The responses that are selected, bool [n]: those of highest agreement of each kind.
 
     Args:
-      agreement: [n]; of equal ones the earlier is kept.
-      number: to keep, at most n.
+      agreement: [n]; of equal ones the earlier is selected.
+      number: to select, at most n.
     """
     rights, wrongs = np.flatnonzero(right), np.flatnonzero(~right)
     num_right = num_right_kept(len(rights), len(wrongs), number)
-    kept = np.zeros(len(right), bool)
+    selected = np.zeros(len(right), bool)
     for rows, count in ((rights, num_right), (wrongs, number - num_right)):
-        kept[rows[np.argsort(-agreement[rows], kind="stable")[:count]]] = True
-    return kept
+        selected[rows[np.argsort(-agreement[rows], kind="stable")[:count]]] = True
+    return selected
 
 
 def num_right_kept(rights: int, wrongs: int, number: int) -> int:
-    """Number of correct responses that are kept, so that both kinds are as equal as possible."""
+    """Number of correct responses to select, so that both kinds are as equal as possible."""
     return min(rights, max(number // 2, number - wrongs))
 
 

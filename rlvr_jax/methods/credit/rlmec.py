@@ -10,14 +10,14 @@ Constraint", https://github.com/RUCAIBox/RLMEC
 
 The rewriting model is the recipe's teacher: the folder of a model that was fine-tuned to find and
 correct the first incorrect step. With the default, the initial policy, the rewards only measure
-what the initial policy would have written. The authors add the cross entropy of rewrites, with
+agreement with the initial policy. The authors add the cross entropy of rewrites, with
 weight 1 on edited tokens (`edited_places`) and ½ on the others, which requires rewrites and is not
 part of the recipe. They train on stored samples.
 
 Left out: the rewriting model and the imitation of its rewrites
 Reports: above RL on whole answers in maths and question answering (no number)
-Traps: the default teacher, the initial policy, only measures what the initial policy would have
-written; clipped tokens still train; tokens of reward 0 are not in the denominator; incorrect
+Traps: the default teacher, the initial policy, only measures agreement with the initial policy;
+clipped tokens still train; tokens of reward 0 are not in the denominator; incorrect
 responses have a fifth of the weight
 """
 

@@ -15,7 +15,7 @@ with n - 1. The clip is that of DAPO. Groups of equal rewards train as well. The
 probe is measured at the tokens of the reference answer (`probe_steps`); the authors sample five
 short answers. The text after the last separator is a step of its own.
 
-Left out: short answers drawn after each step, of which the confidence is
+Left out: the confidence of short answers that are sampled after each step
 Reports: R1-Distill-Qwen-7B, six sets: 63.86 on average (DAPO 62.73) at length 6825 against 7964;
 correct answers that become incorrect fall from 8.1 to 2.65 %
 Traps: each step costs a probe; it requires the answer as text; after a solved step a turn to an
@@ -44,8 +44,8 @@ def probe_steps(separator: str = ".\n\n", opening: str = "\n\n**Final Answer** \
 
     The prompt, the response up to the end of a step, the opening and the reference answer are
     scored in one pass. The accuracy is the mean probability of the answer's tokens, the confidence
-    exp(-H) with H their mean entropy. A response that leaves no room for the answer is truncated at
-    its end. Both numbers are equal at all tokens of a step.
+    exp(-H) with H their mean entropy. A response after which the answer does not fit is truncated
+    at its end. Both numbers are equal at all tokens of a step.
 
     Reads: Prompt.answer, texts. Writes: step, probe_confidence, probe_accuracy. Scores: the
       response up to each step.

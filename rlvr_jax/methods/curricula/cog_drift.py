@@ -61,7 +61,7 @@ def climb_formats(formats: Sequence[str], threshold: Finite, window: Count = 1) 
     Args:
       formats: names in `Prompt.meta["variants"]`, the easiest first.
       threshold: τ, which the mean of the window must exceed.
-      window: w, visits at a level that the mean is over, or all of them if there are fewer.
+      window: w, groups at a level that the mean is over, or all of them if there are fewer.
     Metrics: format_level (mean over the prompts), asked_level (mean over the step's prompts),
       formats_climbed (prompts that went up).
     Raises:
@@ -137,10 +137,10 @@ def climbed(
     rewards: Sequence[float],
     threshold: float,
 ) -> Climb:
-    """The state after visits, in order: up if the mean of the window is above the threshold.
+    """The state after groups, in order: up if the mean of the window is above the threshold.
 
     Up is the next available form, and its window starts empty. A prompt never goes down. `numbers`
-    and `rewards` are the prompt and the mean reward of each visited group.
+    and `rewards` are the prompt and the mean reward of each group.
     """
     level, window, count, visits = (array.copy() for array in state)
     width = window.shape[1]

@@ -49,7 +49,7 @@ class Mastery(NamedTuple):
       active, waiting: bool [P], in the set, and in the queue.
       difficulty: float32 [P], pass rate of the reference model: larger is easier; NaN: unknown.
       total: float32 [P], sum of the pass rates of this epoch.
-      visits: int32 [P], of this epoch.
+      visits: int32 [P], times sampled in this epoch.
     """
 
     active: np.ndarray
@@ -116,7 +116,7 @@ def mastery_pool(mastered: Unit, pending: Unit, discard: Unit, samples: Count = 
                 difficulty[number] = rate
             return _with_metrics(first_set(difficulty, turn.setting.prompts), 0)
         total, visits = state.total.copy(), state.visits.copy()
-        # Ungraded groups count as visits; otherwise the epoch would never end.
+        # Ungraded groups also count as sampled; otherwise the epoch would never end.
         for visit in visits_of(seen, len(total), undecided=True):
             total[visit.number] += np.nan_to_num(visit.rate)
             visits[visit.number] += 1

@@ -40,13 +40,13 @@ def shrinking_pool(after: Sequence[Count], shares: Sequence[Share]) -> Curriculu
     """Picks from a pool that shrinks to its prompts of lowest pass rate after some steps.
 
     The pool begins with all P prompts. After `after[i]` steps, ⌈shares[i] · P⌉ prompts stay, by the
-    pass rate of each prompt's last visit. A step takes the least visited prompts of the pool. A
+    pass rate of each prompt's last group. A step takes the least sampled prompts of the pool. A
     pool smaller than a step is repeated, each copy as a group of its own.
 
     Args:
-      after: steps, not falling; of two cuts after one step the last counts.
-      shares: fraction of all prompts after each cut.
-    Metrics: pool_prompts, pool_rate (mean pass rate of the last visits).
+      after: steps, not falling; of two equal numbers the last counts.
+      shares: fraction of all prompts that stay after each of these steps.
+    Metrics: pool_prompts, pool_rate (mean pass rate of the last groups).
     """
     if list(after) != sorted(after):
         raise ValueError(f"shrinking_pool: after must not fall, got {tuple(after)}")

@@ -11,10 +11,10 @@ https://github.com/kishanpb/verl-gdro
 Constants and the normalized weight are those of the authors' code. The paper multiplies by
 min(exp(η S_b), cap) instead. The code's ℓ is the clipped surrogate loss, whose mean over a group is
 about 0. Our ℓ is 1 - outcome, which is the loss of the paper's argument. We bin by the pass rate in
-the batch. The authors bin by the last 50 visits, with a margin (`difficulty_bins`), and give
+the batch. The authors bin by the last 50 times sampled, with a margin (`difficulty_bins`), and give
 prompts that are always or never solved no bin.
 
-Left out: pass rates over many visits of a prompt; numbers of rollouts by difficulty
+Left out: pass rates over many epochs of a prompt; numbers of rollouts by difficulty
 Reports: Qwen3 base 1.7B, 4B, 8B over GRPO: pass@8 up by 9.7, 13.1 and 9.0 % (weights), by 10.6,
 10.6 and 9.2 % (numbers of rollouts)
 Traps: `by_share` makes the loss of a rare bin extreme; groups of equal rewards have weight but no

@@ -3,7 +3,7 @@
 Wang et al. 2025, "Reinforcement Learning for Reasoning in Large Language Models with One Training
 Example", https://arxiv.org/abs/2504.20571
 
-    score(x) = std of x's mean outcome over its visits in an earlier run; the highest comes first
+    score(x) = std of x's mean outcome over the epochs of an earlier run; the highest comes first
     batch    = copies of the chosen prompts, each a group of its own
     loss     = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + 0.001 k3(π ‖ π_ref) - 0.001 H] / Σ n_i
 

@@ -107,7 +107,7 @@ TEMPLATES = (
 def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
     """Shows the requested prompts in random templates, one for all rows of a group.
 
-    The template depends on the run's seed, the prompt, and the number of its earlier visits.
+    The template depends on the run's seed, the prompt, and the number of earlier steps with it.
 
     Args:
       templates: with different names.
@@ -142,7 +142,7 @@ def random_templates(templates: Sequence[Template] = TEMPLATES) -> Curriculum:
 
 
 def template_of(seed: int, epoch: int, index: int, number: int) -> int:
-    """The template of prompt `index` after `epoch` visits, uniform over `number` of them.
+    """The template of prompt `index` after `epoch` steps with it, uniform over `number` of them.
 
     It is independent of other random choices.
     """
@@ -162,7 +162,7 @@ def template_view(template: Template) -> View:
 
 @part(by_row=True)
 def reward_template(templates: Sequence[Template] = TEMPLATES) -> Stage:
-    """Adds to the reward of every row how well it keeps the format of its template.
+    """Adds to the reward of every row its agreement with the format of its template.
 
     The outcome does not change.
 

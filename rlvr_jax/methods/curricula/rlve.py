@@ -19,7 +19,7 @@ Left out: the 400 environments, the reward of -1 for malformed answers and parti
 Reports: from ProRL-1.5B-v2: 3.37 points over six benchmarks with 400 environments; continuing the
 old RL: 0.49 points with 3 times the compute
 Traps: levels never fall, so a verifier that passes everything drives them to the top; only
-responses at the highest level count; a hard environment always keeps its equal fraction
+responses at the highest level count; a hard environment always has an equal fraction
 """
 
 import functools

@@ -150,7 +150,7 @@ def sws(
     epsilon: Epsilon = 1e-6,
     **phases: Any,
 ) -> Recipe:
-    """Clip-higher GRPO without KL; the second phase trains on what the first did not learn.
+    """Clip-higher GRPO without KL; the second phase trains on kinds that the first did not learn.
 
     Args:
       low, high: accuracies of groups that are trained on, both included.

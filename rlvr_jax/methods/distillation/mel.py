@@ -4,7 +4,7 @@
 Models", of which the abstract was read.
 
     1. in a group with both, the policy is shown a correct and an incorrect response and writes M:
-       where they differ, what is wrong, and what to observe
+       the difference, the error, and the rule to observe
     2. M is used if the prompt with M as a note is answered correctly once
     3. loss = GRPO + λ · mean of -logp(M | prompt, correct response, incorrect response)
 

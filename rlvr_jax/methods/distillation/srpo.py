@@ -16,8 +16,8 @@ figure, and this recipe, have KL(policy ‖ teacher) over the whole vocabulary.
 Left out: feedback in words
 Reports: Qwen3-8B after 10 hours, five benchmarks: 77.4 on average, GRPO 74.0, SDPO 71.1; steps up
 to 17.2 % cheaper
-Traps: all-wrong groups have no gradient but stay in the denominator; weights normalized in each row
-are another method; failures leave the policy gradient, not the mean
+Traps: all-incorrect groups have no gradient but stay in the denominator; weights normalized in each
+row are another method; failures leave the policy gradient, not the mean
 """
 
 import jax.numpy as jnp

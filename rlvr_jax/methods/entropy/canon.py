@@ -8,14 +8,14 @@ https://github.com/biuboomc/CANON
     loss = mean_i Σ_t max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / L
 
 The halves are those of the mean token entropy at sampling time, m their mean rewards. With α = 1
-and β = 0, the defaults, the reward alone decides which half is better. With the length as property
+and β = 0, the defaults, only the reward decides which half is better. With the length as property
 (`condition=num_tokens, favors_high=False`) α below 1 favors short responses. A group of one has
 advantage 0; the authors give it its reward. Rollouts without tokens (truncated ones, where these
 are masked) are in no half.
 
 Reports: three models in maths and logic: by entropy above Dr. GRPO; by length with α below 1, more
 accuracy per token (abstract)
-Traps: with α not 1 or β not 0 groups of equal rewards train too; responses of equal length are
+Traps: with α not 1 or β not 0 groups of equal rewards also train; responses of equal length are
 split by their order; give max_length the run's budget, for it divides all advantages
 """
 
@@ -145,7 +145,7 @@ def conditional_advantages(
 
     With m the mean rewards of the halves, intra = R - m_own. In the favored half inter is
     R - α m_other, in the other one α R - m_other; β is added in the high half and subtracted in
-    the low one. With α = 1 and β = 0 the reward alone decides: equal rewards then give 0, as a
+    the low one. With α = 1 and β = 0 only the reward decides: equal rewards then give 0, as a
     group of one always has. With μ = ½ and an even group that is R minus the mean of the group.
 
     Args:

@@ -1,4 +1,4 @@
-"""Entropy bonus: GRPO with the mean entropy of the policy added to what is maximised.
+"""Entropy bonus: GRPO with the mean entropy of the policy added to the maximised objective.
 
 Wang et al. 2025, "Reinforcement Learning for Reasoning in Large Language Models with One Training
 Example", https://arxiv.org/abs/2504.20571
@@ -85,7 +85,7 @@ class ScheduledState(NamedTuple):
 
 @part(writes={"penalty", "term"})
 def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transform:
-    """Scales what a regularizer adds to the loss by a schedule: penalty' = penalty + s(n) · Δ.
+    """Scales the loss terms of a regularizer by a schedule: penalty' = penalty + s(n) · Δ.
 
     Δ is the part's addition to the penalty, and to the term. A batch without tokens is not counted.
 

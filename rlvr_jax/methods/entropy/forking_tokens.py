@@ -6,7 +6,7 @@ Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939
     loss = Σ 1[H ≥ τ] · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 τ is the (1 - `fraction`) quantile of the current policy's entropy H over the batch. Implementations
-differ: we divide by all response tokens, as TRL does; dividing by the kept ones makes the gradient
+differ: we divide by all response tokens, as TRL does; dividing by selected ones makes the gradient
 five times larger. Others keep the ⌊`fraction` n⌋ largest of a micro-batch, or those strictly above
 the quantile of their response. The paper trains with DAPO's constants, filter and length penalty;
 this recipe has only the constants.

@@ -9,7 +9,7 @@ https://github.com/winstonsmith1897/GTPO
 λ is 2 in rollouts with A > 0 and 0 in those with A < 0, for tokens of the unbroken opening that
 rollouts of both signs have in common, and once more for the common ending; 1 elsewhere. H̄ is the
 mean entropy of the rollout. No reference, no ratio: one update per batch. In groups of equal
-rewards A' = -c H̄: every rollout is pushed down, correct ones too. Constants are those of the
+rewards A' = -c H̄: every rollout is pushed down, also correct ones. Constants are those of the
 authors' README (their code has 0.7 for ln 2). The filter is for models whose entropy starts below
 θ: above it every rollout is dropped and nothing is learned (`entropy_threshold=inf` for those).
 Their released loss also divides each rollout by the length of its longer stretch in conflict;
@@ -18,7 +18,7 @@ ours does not.
 Reports: Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without
 KL or reference (figures)
 Traps: a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down,
-correct ones too; the GTPO of 2508.04349 is another method; one update per batch
+also correct ones; the GTPO of 2508.04349 is another method; one update per batch
 """
 
 import math

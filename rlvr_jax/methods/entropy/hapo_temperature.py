@@ -10,7 +10,7 @@
 
 The ratio ρ is that of temperature 1. T differs from it by 5 % at most and nothing corrects for it;
 `cap` is ours: each token's loss times min(exp(old_logp - behaviour_logp), C). The released code
-has the opposite sign below c, by which the most certain tokens are sampled hotter, too
+has the opposite sign below c, by which the most certain tokens are also sampled hotter
 (`mirrored`); the default follows the paper. With it most tokens are sampled colder than 1. This is
 one of four parts of HAPO, the others are `hapo`; the loss here is DAPO's, our choice.
 

@@ -1,4 +1,4 @@
-"""Lp-Reg: spare improbable tokens of incorrect rollouts that a min-p filter would have kept.
+"""Lp-Reg: spare improbable tokens of incorrect rollouts that would pass a min-p filter.
 
 "Low-probability Tokens Sustain Exploration in Reinforcement Learning with Verifiable Reward",
 https://github.com/CarlanLark/Lp-Reg-dev

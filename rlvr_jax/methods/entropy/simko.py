@@ -9,7 +9,7 @@
     loss = Σ max(-A' ρ', -A' clip(ρ', 1 - ε, 1 + ε)) / Σ n_i
 
 k runs over the K likeliest tokens of the current policy, whose log-probs under the old policy are
-needed too: with one update per batch they are those of sampling time. Constants are those of the
+also needed: with one update per batch they are those of sampling time. Constants are those of the
 authors' code, where λ is hard-coded.
 
 Reports: Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1

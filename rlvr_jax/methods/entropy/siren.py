@@ -14,7 +14,7 @@ nucleus sampling. Theirs takes H̄ per micro-batch and adds 1e-12 in logarithms;
 The script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advantages and length
 normalisation are Dr. GRPO's; `max_length` is the budget of response tokens.
 
-Left out: the cut to the 10000 likeliest entries before the nucleus
+Left out: the truncation to the 10000 likeliest entries before the nucleus
 Reports: Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k held
 Traps: it pulls entropy down as well as up; a nucleus of one token has entropy 0 and no gradient
 """

@@ -65,7 +65,7 @@ def estimated_entropy_change(
     """Ω = (A / q) p (1 - p) (log p + H), an estimate up to scale and sign; 0 where not finite.
 
     p = exp(logp) is clamped to [1e-8, 1 - 1e-8], q = exp(old_logp) to [1e-8, 1]. A derivation for
-    the sampled logit alone has p² (1 - p); this is the form of the authors' code.
+    only the sampled logit has p² (1 - p); this is the form of the authors' code.
     """
     p = jnp.clip(jnp.exp(logp), 1e-8, 1 - 1e-8)
     q = jnp.clip(jnp.exp(old_logp), 1e-8, 1)

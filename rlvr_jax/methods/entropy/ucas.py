@@ -16,8 +16,8 @@ rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code 
 
 Reports: Qwen2.5-Math 1.5B and 7B, five maths sets: above GRPO, DAPO and entropy methods, longer and
 more diverse (no number)
-Traps: certainty is a sum, so certain means long; groups of equal rewards are pushed down, correct
-ones too; raw logits differ between models that are one policy; advantages no longer sum to 0
+Traps: certainty is a sum, so certain means long; groups of equal rewards are pushed down, also
+correct ones; raw logits differ between models that are one policy; advantages no longer sum to 0
 """
 
 import jax.numpy as jnp

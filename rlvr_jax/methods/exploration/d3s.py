@@ -62,7 +62,7 @@ def down_sample(
     Args:
       total_steps: batches over which the fractions move from start to end; ours.
       group_share: as for `down_sampling_rows`.
-      batch_share: fraction of the rollouts kept by their groups that the batch keeps (N).
+      batch_share: fraction of the groups' kept rollouts that stay in the batch (N).
       token_share: fraction of the tokens of the kept rollouts.
     Metrics: kept_rollouts_share (of the rows with tokens), kept_fraction (of the tokens),
       token_share.
@@ -164,7 +164,7 @@ def most_varied(
         low = total[start + k - num_largest] - total[start]
         return low + total[start + count] - total[start + count - num_largest]
 
-    # The row of rank i stands for the choice of the i largest.
+    # The row of rank i represents the choice of the i largest.
     num_largest = jnp.minimum(rank, k)
     size = jnp.maximum(k, 1).astype(values.dtype)
     mean = kept_sum(values[order], num_largest) / size

@@ -61,7 +61,7 @@ def draw_more(budget: Budget, most: AtLeastOne) -> Stage:
         }
         if not extra.any():
             return batch, state, metrics
-        # One request per row: the sampler compiles once, whatever the number of rows.
+        # One request per row: the sampler compiles once for any number of rows.
         asks = [
             replace(batch.asks[rows[0]], samples=1, first_sample=place)
             for rows, number in zip(batch.groups, extra, strict=True)

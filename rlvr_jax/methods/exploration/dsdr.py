@@ -11,11 +11,11 @@ https://github.com/SUSTechBruce/DSDR
 A reconstruction from the abstract and summaries. Ours are: the halves of d, the mapping of the
 cosine, λ_d (a tenth of the reward gap), λ_l, τ, the embedding (mean hidden state of the policy) and
 the formulas (`equations`). The clip is that of DAPO. In a group of only correct responses the
-advantages consist of d alone, and the division by the standard deviation scales them to full size.
+advantages consist only of d, and the division by the standard deviation scales them to full size.
 
 Left out: the encoder of the responses
 Reports: Qwen3-1.7B, mean of five sets: 36.8 (a GRPO 29.6, DAPO 32.1), by a summary page
-Traps: a group of only correct responses trains on diversity alone, at full size; a single correct
+Traps: a group of only correct responses trains only on diversity, at full size; a single correct
 row has no peer and d = 0; nonsense is far from everything in embedding space, so incorrect rows get
 no reward for diversity
 """

@@ -16,7 +16,7 @@ scales b to full advantages.
 Left out: the random projection; the choice of samples at test time
 Reports: Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256
 Traps: in groups of only correct responses the division by the std scales the bonus to unit
-advantages, whatever its weight; with few wide rows every bonus is near 1 - 1/N: `others=True`
+advantages, with any weight; with few wide rows every bonus is near 1 - 1/N: `others=True`
 spreads them
 """
 

@@ -51,9 +51,9 @@ def recompose(advantage: Transform, fraction: Share = 0.5) -> Stage:
     Args:
       advantage: of the objective, estimated here; it must not read statistics of the policy.
       fraction: of the correct and of the incorrect rows of a group that train now (α).
-    Reads: outcome, length, and what the advantage reads. Writes: advantage; `Batch.further`, of
-      stored rows. Metrics: priority_share (of the rows), kept_rows (stored), compensation_rows (in
-      a further update).
+    Reads: outcome, length, and the fields that `advantage` reads. Writes: advantage;
+      `Batch.further`, of stored rows. Metrics: priority_share (of the rows), kept_rows (stored),
+      compensation_rows (in a further update).
     Raises:
       ValueError: an advantage that reads statistics of the policy.
     """

@@ -9,15 +9,15 @@ Zheng and Lee 2025, "SofT-GRPO", https://arxiv.org/abs/2511.06411
 
 Defaults are the authors': noise in [-1.5, 3], candidates above log-prob -3, β = 0.001 on the
 recorded tokens. Old log-probs at mixtures come from the same density. A mixture has the 5 most
-probable tokens, cut to mass 0.95 and mixed at temperature 0.1. A response uses mixtures up to
+probable tokens, truncated to mass 0.95 and mixed at temperature 0.1. A response uses mixtures up to
 `end`.
 
 Left out: noises other than Gumbel's
 Reports: 1.5B to 7B models, five reasoning sets, over GRPO: pass@1 by 0.13 and pass@32 by 2.19
 points
 Traps: the density is a mean over candidates, not a sum, so ratios stay near 1; noise at its bounds
-and candidates cut by top_p give no gradient; without its kernel their code uses token log-probs,
-without a warning
+and candidates removed by top_p give no gradient; without its kernel their code uses token
+log-probs, without a warning
 """
 
 from typing import Any
@@ -57,10 +57,10 @@ def soft_thinking(
 ) -> Draw:
     """Samples responses whose thinking consists of mixtures of tokens.
 
-    The likeliest tokens are cut to their nucleus, perturbed by Gumbel noise and mixed. The mixture
-    of their embeddings is the next input; the token of largest weight is recorded. If that token is
-    the end of thinking or of the response, it is the input itself, and the rest is sampled as
-    usual. Rows are trained on the inputs with which they were sampled.
+    The likeliest tokens are truncated to their nucleus, perturbed by Gumbel noise and mixed. The
+    mixture of their embeddings is the next input; the token of largest weight is recorded. If that
+    token is the end of thinking or of the response, it is the input itself, and the rest is sampled
+    as usual. Rows are trained on the inputs with which they were sampled.
 
     Args:
       end: text of the one token that ends the thinking. "": the whole response is thinking.

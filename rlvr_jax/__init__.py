@@ -1,13 +1,13 @@
 """Reinforcement learning with verifiable rewards in JAX, with token entropy at its centre.
 
 The public functions below are loaded when they are first used, so that `import rlvr_jax` is cheap.
-The rooms (`rlvr_jax.policy`, `rlvr_jax.objectives`, …) say in their docstrings what they hand out.
+Docstrings of the subpackages (`rlvr_jax.policy`, `rlvr_jax.objectives`, …) list public names.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what checkers see in place of `__getattr__`
+if TYPE_CHECKING:  # for type checkers, in place of `__getattr__`
     from rlvr_jax import (
         analysis as analysis,
         experience as experience,

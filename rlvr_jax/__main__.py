@@ -1,4 +1,4 @@
-"""What there is, on one page; or one of the commands.
+"""Overview of the package on one page, or one of the commands.
 
 python -m rlvr_jax                       # commands, methods, tasks, where the documentation is
 python -m rlvr_jax quickstart            # the main job
@@ -19,7 +19,7 @@ COMMANDS = {
     "train": "one run of any method, task and model; --help lists the settings by group",
     "compare": "several methods and seeds with the same budget, and a page",
     "evaluate": "held-out pass@k of a policy folder",
-    "sample": "what a policy answers, with its tokens coloured by entropy; or a talk with it",
+    "sample": "responses of a policy with tokens coloured by entropy, or a chat with it",
     "leaderboard": "many methods with one budget, a line a run, pages made of the lines",
     "tools": "SmolLM2 learns to call a calculator",
     "smollm2": "RL on a real language model of 135M parameters, offline",
@@ -29,17 +29,17 @@ COMMANDS = {
 }
 MODULES = {
     "rlvr_jax.methods": "the table of methods, or with a name the card of one",
-    "rlvr_jax.tasks": "every task with its prompts, its verifier and what it needs",
+    "rlvr_jax.tasks": "every task with its prompts, its verifier and its requirements",
     "rlvr_jax.analysis.report": "a page of one run or several",
-    "rlvr_jax.analysis.diagnose": "what training did to a policy",
+    "rlvr_jax.analysis.diagnose": "effects of training on a policy",
     "rlvr_jax.parallel.compile": "whether a model fits a slice, before it is rented",
-    "rlvr_jax.sandbox": "what keeps programs in on this machine",
+    "rlvr_jax.sandbox": "isolation of generated code that this machine supports",
 }
 _WIDTH = 98
 
 
 def overview() -> str:
-    """The page."""
+    """The overview as text."""
     lines = [__doc__.partition("\n")[0], "", "commands (python -m rlvr_jax NAME, or rlvr-jax NAME)"]
     lines += [f"  {name:<16}{text}" for name, text in COMMANDS.items()]
     lines += ["", "and (python -m NAME)"]
@@ -48,7 +48,7 @@ def overview() -> str:
     for name in methods.names():
         first = methods.method(name).changes.partition(",")[0] or "analysis"
         by_change.setdefault(first, []).append(name)
-    lines += ["", f"{len(methods.names())} methods, by what they change first"]
+    lines += ["", f"{len(methods.names())} methods, by the first part of a step that they change"]
     for change, names in sorted(by_change.items()):
         lines += _wrapped(f"  {change:<14}", names)
     lines += ["", "tasks"]
@@ -66,7 +66,7 @@ def _wrapped(head: str, names: list[str] | tuple[str, ...]) -> list[str]:
 
 
 def main() -> None:
-    """Prints the page, or becomes the command."""
+    """Prints the overview, or replaces this process by the command."""
     name, *rest = sys.argv[1:] or [""]
     if name in ("", "-h", "--help"):
         print(overview())
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def command() -> None:
-    """`rlvr-jax`, the script that an installation brings."""
+    """`rlvr-jax`, the script that an installation adds."""
     with quiet_pipe():
         main()
 

@@ -1,4 +1,4 @@
-"""Random keys by what they are for: a checkpoint needs no state of a generator."""
+"""Random keys by purpose: a checkpoint needs no state of a generator."""
 
 import zlib
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 GENERATOR = "threefry2x32"
-"""Whatever JAX_DEFAULT_PRNG_IMPL says: with `rbg` what a row draws depends on the other rows."""
+"""Independent of JAX_DEFAULT_PRNG_IMPL: with `rbg` tokens of a row depend on the other rows."""
 
 
 def plain_key(seed: int) -> jax.Array:
@@ -28,8 +28,8 @@ def checked_key(function: str, key: jax.Array, *shape: int) -> jax.Array:
     Args:
       shape: of the keys; none: one key.
     Raises:
-      ValueError: no key, other keys than were wanted, or of another generator than threefry, with
-        which a rollout would depend on its neighbours.
+      ValueError: no key, keys of another shape, or of another generator than threefry, with which
+        a rollout would depend on its neighbours.
     """
     try:
         key = jnp.asarray(key)

@@ -1,4 +1,4 @@
-"""Laws: properties that every objective, experience and task has, and how one is held to them."""
+"""Laws: properties that every objective, experience and task has, and functions that check them."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What users name as module:function, wherever a name is asked for."""
+"""Objects that users name as module:function, in every setting that takes a name."""
 
 import difflib
 import importlib
@@ -12,12 +12,12 @@ def own(caller: str, name: str, unknown: Callable[[str], str] | None = None) -> 
     """The object that a module of the user has under a name.
 
     Args:
-      caller: who asks; begins the sentence of an error.
+      caller: the setting that has the name; begins the sentence of an error.
       name: "module:attribute"; the current directory is searched first.
-      unknown: makes the sentence where there is no such module, of the reason.
+      unknown: (reason) -> the sentence of the error where there is no such module.
     Raises:
-      ValueError: there is no such module, or it has nothing of that name. What the module itself
-        cannot import is its own error.
+      ValueError: there is no such module, or it lacks the name. Failed imports inside the module
+        raise their own errors.
     """
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
@@ -45,9 +45,9 @@ def own_function(caller: str, name: str, given: str = "") -> Callable[..., Any]:
     """The function of "module:function"; see `own`.
 
     Args:
-      given: the whole of what was given, for errors; empty: the name.
+      given: the complete setting, for errors; empty: the name.
     Raises:
-      ValueError: as `own`; another form, or what is no function.
+      ValueError: as `own`; another form, or an object that is not a function.
     """
     module, colon, function = name.partition(":")
     given = given or name

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 
 _LEFT = 141
-"""What a shell says of a program that wrote to nobody: 128 and the number of SIGPIPE."""
+"""Exit code of a program whose output has no reader: 128 plus the number of SIGPIPE."""
 
 
 @contextlib.contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """Ends the command without a word once nobody reads what it prints."""
+    """Ends the command silently once its output has no reader."""
     try:
         yield
         sys.stdout.flush()

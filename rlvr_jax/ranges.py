@@ -2,7 +2,7 @@
 
     def keep_top_entropy(fraction: Share) -> Transform: ...
 
-Nothing here imports JAX: `types.hyperparameters` takes these types, and so do settings of tasks.
+This module does not import JAX. `types.hyperparameters` and settings of tasks use its types.
 """
 
 import math

@@ -144,7 +144,7 @@ class RunActor:
         """Replies to chats; see `Actor`. Without a chat template, empty lines join the contents."""
         how = dict(sampling or {})
         budget = how.pop("tokens", self.sampler.response_tokens)
-        # Chats do not share the opening of the task's prompts.
+        # Chats do not begin with the opening of the task's prompts.
         writer = replace(self, sampler=replace(self.sampler, opening=0, response_tokens=budget))
         room = self.sampler.model.config.max_positions - budget
         asks = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
@@ -299,7 +299,7 @@ class RunActor:
                 part = np.where(part < start + count, part, start)
                 own = replace(sampler, num_prompts=size, samples=samples, wave=(size, samples))
                 if sampler.model.mesh is not None and size % sampler.model.mesh.size:
-                    # Devices that share prompts all compute up to the longest response.
+                    # Devices with common prompts all compute up to the longest response.
                     own = replace(own, at_once=None)
                 found = call(own, part)
                 parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))

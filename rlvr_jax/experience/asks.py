@@ -16,7 +16,7 @@ class Shown(NamedTuple):
       text: instead of the prompt's own text.
       opening: text that begins the response; graded with it, and part of its token budget.
       trained: the opening is trained like sampled tokens.
-      share: fraction of the opening's tokens that are given, first ones first; rounded.
+      share: fraction of the opening's tokens that are given, from the first one on; rounded.
     """
 
     text: str

@@ -150,7 +150,7 @@ class Batch:
 
         Args:
           groups: bool [G].
-          drawn: one group for each True, in order.
+          drawn: sampled groups, one for each True, in order.
           place: "replace" the rows, "append" to them, or "prepend".
         Raises:
           ValueError: another number of groups, or another place.

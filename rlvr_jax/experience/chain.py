@@ -235,7 +235,7 @@ class _Step:
         if not asks:
             labels = ", ".join(one.label for one in self.chain.curricula.values())
             raise ValueError(
-                f"{labels}: propose must return asks to train on, got none in step {self.step}"
+                f"{labels}: propose must return requests to train on, got none in step {self.step}"
             )
         batch = self.grade(self.draw(asks))
         for name, stage in self.chain.stages.items():
@@ -270,7 +270,7 @@ class _Step:
                 asks = list(one.propose(asks, self.state.get(name, ()), turn))
             for ask in asks:
                 if not isinstance(ask, SampleRequest):
-                    raise ValueError(f"{one.label}: propose must return asks, got {ask!r:.80}")
+                    raise ValueError(f"{one.label}: propose must return requests, got {ask!r:.80}")
         self.rounds += 1
         ratings = [ask for ask in asks if ask.rating]
         if ratings:

@@ -173,7 +173,7 @@ def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, 
     """The mean of a judge's numbers, NaN without any.
 
     Args:
-      asked: the judge; without a call of its own it is the policy of `actor`.
+      asked: the judge; without its own call it is the policy of `actor`.
       key, sampling: of its replies.
     """
 

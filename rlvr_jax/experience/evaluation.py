@@ -84,7 +84,7 @@ def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> d
     total = sum(weights.values())
     if not total > 0:
         raise ValueError(
-            f"{place}: mixture must give a kind of the test prompts that are asked a share"
+            f"{place}: mixture must give a positive fraction to a kind of the test prompts"
             f" ({', '.join(counts)}), got {dict(mixture)}"
         )
     return {kind: weight / total for kind, weight in weights.items()}

@@ -74,11 +74,11 @@ def behind_given(
     """Rollouts whose responses begin with tokens that the sampler had at the end of the prompt.
 
     Args:
-      drawn: rows of the sampler, whose prompts end with the given tokens.
+      drawn: sampled rows, whose prompts end with the given tokens.
       prompt_tokens, prompt_length: of the rows, without the given tokens.
       given: tokens of each row, recorded as given.
       trained: bool [B], rows whose given tokens are on the mask.
-      response_tokens: budget of given and sampled tokens; further ones are cut off.
+      response_tokens: budget of given and sampled tokens; further tokens are removed.
     """
     count = np.array(list(map(len, given)))
     places = np.arange(response_tokens)[None] - count[:, None]

@@ -60,7 +60,7 @@ class Insights:
         return replace(self, texts={n: old for n, old in self.texts.items() if n != number})
 
     def retrieve(self, query: str, most: int) -> list[int]:
-        """Numbers of at most `most` texts that share words with a query, the most similar first.
+        """Numbers of at most `most` texts with words of a query, the most similar first.
 
         Similarity is Jaccard's, of lower-case words; ties go to the lower number.
 

@@ -1,4 +1,4 @@
-"""The kinds of parts of an experience (curricula, draws, stages), and their actor's protocol."""
+"""The kinds of parts of an experience (curricula, samplers, stages) and the protocol of actors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunInfo:
       rounds: batches of prompts that a step may request at most.
       vocabulary: size of the policy's; 0: unknown.
       width: of its hidden states; 0: unknown.
-      told: log of the replies of environments; None: no log.
+      told: log of the replies of environments; None: without a log.
     """
 
     task: Task

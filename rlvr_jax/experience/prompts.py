@@ -308,7 +308,7 @@ def _rendered(
     roles = ", ".join(turn["role"] for turn in chat[:-1])
     raise ValueError(
         f"the tokenizer's chat template must take a user's message"
-        f"{f' behind messages of {roles}' if roles else ''}, got {type(failure).__name__}:"
+        f"{f' after messages of {roles}' if roles else ''}, got {type(failure).__name__}:"
         f" {failure} for {str(chat[-1]['content'])[:80]!r}"
     ) from failure
 
@@ -374,7 +374,7 @@ def unknown_words(tokenizer: Any, tokens: Sequence[int]) -> int:
 
 
 def shared_opening(tables: Sequence[PromptTable]) -> int:
-    """The number of first tokens that all prompts share, such as a template's system message.
+    """The number of first tokens common to all prompts, such as a template's system message.
 
     It is below the length of the shortest prompt, and 0 instead of less than `LEAST_OPENING`.
     """

@@ -22,7 +22,7 @@ def answer_of(what: str, answer: Any, names: tuple[str, ...]) -> tuple[Any, ...]
         given = (
             f"({', '.join(type(one).__name__ for one in answer)})"
             if isinstance(answer, tuple)
-            else f"{type(answer).__name__} alone"
+            else f"only {type(answer).__name__}"
         )
         raise ValueError(f"{wanted}, got {given}")
     metrics = answer[-1]

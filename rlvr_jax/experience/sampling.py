@@ -20,7 +20,7 @@ class Sampler:
     Fields:
       num_prompts, samples: of a batch: prompts × samples rows.
       wave: prompts, and samples of each, in one call (a sampling batch); divisors of the above.
-      opening: number of first tokens that the prompts of all tables share.
+      opening: number of first tokens common to the prompts of all tables.
       at_once: rows of a sampling batch that are computed at the same time, see `sample`; None: all.
       record_top: number of most probable tokens that are recorded with each generated one.
     """
@@ -95,7 +95,7 @@ class Sampler:
                     soft_prompt=None if soft_prompt is None else soft_prompt[part],
                     stop_state=None if stop_state is None else stop_state[part],
                     # Loading the policy checked prompts and budgets; tokens beyond the budget of
-                    # rows with given tokens are cut off.
+                    # rows with given tokens are truncated.
                     beyond=True,
                 )
                 order.append(places[part, number : number + samples].reshape(-1))

@@ -39,7 +39,7 @@ def hint(fraction: Unit, characters: bool = False) -> View:
 
     Args:
       fraction: of the solution, in (0, 1].
-      characters: cut anywhere, not only between words.
+      characters: the end may be inside a word.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:

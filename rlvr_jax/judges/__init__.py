@@ -1,9 +1,9 @@
 """Judges: models that grade responses which no verifier can grade.
 
 A `Judge` puts texts into a prompt, sends it to a `Call` (a server, the policy itself, another
-folder, a custom function), and reads numbers from the reply. Unreadable and failed replies are no
-verdict and are counted. A file of the run stores replies and failures (`Replies`), so a resumed run
-gives the same bytes without new requests.
+folder, a custom function), and reads numbers from the reply. Unreadable and failed replies are not
+verdicts and are counted. A file of the run stores replies and failures (`Replies`), so a resumed
+run gives the same bytes without new requests.
 
 This subpackage has no policy and no rows: `experience.judge` judges the rows of a batch.
 """

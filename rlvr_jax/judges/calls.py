@@ -1,4 +1,4 @@
-"""Calls: functions that take a judge's questions and give a reply to each."""
+"""Calls: functions that take a judge's questions and return a reply to each."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ Message = Mapping[str, str]
 """{"role": "system", "user" or "assistant", "content": text}."""
 
 OVER_BUDGET = "over budget"
-"""The failure of a question that was not asked."""
+"""The failure of a question that was not sent."""
 
 
 class Question(NamedTuple):
@@ -46,7 +46,7 @@ class Reply(NamedTuple):
 
 @dataclass
 class Spending:
-    """The rest of a budget, which threads share.
+    """The rest of a budget, common to all threads.
 
     Fields:
       calls, tokens: that are left; None: without a bound.
@@ -80,8 +80,8 @@ class Call:
       ask: (questions, spending) -> a reply to each, in order. It takes each call from the spending,
         and raises nothing: a question that fails is a `Reply` without text.
       identity: model and sampling, without a key. Replies of one identity are interchangeable.
-      together: all processes ask all questions together, as they run one compiled function; else
-        one process asks each question.
+      together: all processes send all questions together, as they run one compiled function; else
+        one process sends each question.
     """
 
     ask: Callable[[Sequence[Question], Spending], Sequence[Reply]]

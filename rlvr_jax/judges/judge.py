@@ -1,4 +1,4 @@
-"""A judge: texts in, numbers out, or no verdict."""
+"""A judge reads texts and returns numbers, or NaN without a verdict."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from rlvr_jax.types.parts import check_arguments
 __all__ = ["Judge", "Verdicts", "alone"]
 
 Ask = Callable[[Sequence[Question]], Sequence[Reply]]
-"""(ask, questions) -> replies to all of them, each asked by one process."""
+"""(ask, questions) -> replies to all of them, each requested by one process."""
 
 
 class Verdicts(NamedTuple):
@@ -37,7 +37,7 @@ class Verdicts(NamedTuple):
 
 
 def alone(ask: Ask, questions: Sequence[Question]) -> Sequence[Reply]:
-    """One process asks everything."""
+    """One process requests all replies."""
     return ask(questions)
 
 
@@ -47,7 +47,7 @@ class Judge:
 
     Fields:
       call: source of replies; None: the policy itself, which the caller of `ask` sets here.
-      prompt_of: texts by name -> messages; none if there is no question.
+      prompt_of: texts by name -> messages; none without a question.
       parse: reply -> numbers, or None.
       names: of the numbers, as many as `parse` reads.
       tries: most questions about one text, while replies fail or are unreadable.
@@ -84,8 +84,8 @@ class Judge:
         Args:
           texts: arguments of `prompt_of` for each text.
           step: of the run; replies are known from their step on.
-          spread: divides questions among processes and gives all replies to each.
-          shares: processes that ask at the same time, for the budget.
+          spread: divides questions among processes and returns all replies to each.
+          shares: processes that send requests at the same time, for the budget.
         """
         messages = [tuple(self.prompt_of(**each)) for each in texts]
         numbers = np.full((len(texts), len(self.names)), np.nan)
@@ -121,7 +121,7 @@ class Judge:
         return Verdicts(numbers, words, {name: float(value) for name, value in metrics.items()})
 
     def _replies(self, asked, step, spread, shares) -> dict[int, tuple[str, Known]]:
-        """Key and reply of each question by its place; unknown ones are asked."""
+        """Key and reply of each question by its place; unknown ones are requested."""
         if (call := self.call) is None:
             raise ValueError("Judge: call must be a source of replies, got None")
         keys = {place: key_of(call.identity, each) for place, each in asked.items()}

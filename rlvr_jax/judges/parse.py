@@ -1,8 +1,8 @@
 """Parsers of judges' replies: numbers of the last line that is not empty, or None.
 
-An unreadable reply is no verdict, never a 0: two numbers for one, a number out of range, prose, an
-empty text. Digits are 0 to 9; a dash directly before them is a minus. Lines before the last one may
-be in any language.
+An unreadable reply is not a verdict, never a 0: two numbers for one, a number out of range, prose,
+an empty text. Digits are 0 to 9; a dash directly before them is a minus. Lines before the last one
+may be in any language.
 """
 
 import re

@@ -25,9 +25,9 @@ def key_of(identity: str, question: Question) -> str:
 class Replies:
     """Replies by their keys, in memory and in a file of JSON lines that only grows.
 
-    A reply is used from its step on, a failure only in its step: later steps ask again, which does
-    not change the reply of the earlier step. A question that was not asked, as the budget was used
-    up, is written only if some budget is left after the step (processes have equal parts of it);
+    A reply is used from its step on, a failure only in its step: later steps send a new request,
+    which does not change the earlier step. A question that was not sent, as the budget was used up,
+    is written only if some budget is left after the step (processes have equal parts of it);
     else a resumed run also finds it used up. The file has hashes instead of addresses, keys and
     prompts.
 

@@ -18,7 +18,7 @@ model. A file's folder is its place in the chain; each imports only those before
     advantages/    signed credit, and the critics of some of them
     transforms/    changes of a signal between advantage and surrogate
 
-`compositions` names the compositions that many papers share. At the root there are also networks
+`compositions` names the compositions common to many papers. At the root there are also networks
 that are fitted to rollouts (`scorers`), votes over answers (`choice`), and values of written
 dialogues (`offline_values`).
 """

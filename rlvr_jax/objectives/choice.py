@@ -59,7 +59,7 @@ def choose(
     """The chosen row of each group, bool [B].
 
     Args:
-      score: of each row, such as a verdict on it.
+      score: of each row, such as a judge's grade.
       answer: class of the final answer.
       rollout_id: distinct within a group.
       rule: of this module.
@@ -91,12 +91,12 @@ def vote_sum(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> R
 def lower_bound(strength: NonNegative = 0.1, verdicts: Count = 1) -> Function:
     """r_a - α ln(N M) / (N_a M + 1), r_a the mean score of the N_a rows of an answer, of N in all.
 
-    The penalty is the excess that a mean of few verdicts may have. With α = 0 the
+    The penalty is the excess that a mean of few grades may have. With α = 0 the
     best mean score is taken, with a large α the answer of most rows.
 
     Args:
       strength: α.
-      verdicts: M; a row's score is their mean.
+      verdicts: M, grades of a row; its score is their mean.
     Source: Heimdall, https://arxiv.org/abs/2504.10337.
     """
 

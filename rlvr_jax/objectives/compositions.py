@@ -1,4 +1,4 @@
-"""Compositions that many papers share; a paper says what differs."""
+"""Compositions that are common to many papers; a paper's file has the differences."""
 
 from collections.abc import Sequence
 
@@ -89,7 +89,7 @@ def mixed_objective(
 
 
 def objective_of_terms(regularizers: Sequence[Transform]) -> Objective:
-    """A loss without rewards: its regularizers alone, averaged over tokens."""
+    """A loss without rewards: only its regularizers, averaged over tokens."""
     return objective(
         advantage=no_advantage(),
         surrogate=no_policy_loss(),

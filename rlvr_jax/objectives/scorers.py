@@ -28,7 +28,7 @@ class Scorer(Part):
       trunk: source of its input. "policy": states [B, T + 1, D], constants, the last hidden states
         of the policy at the last token of the prompt and at the T of the response. "own": log-probs
         [B, T] of a network that starts as the policy and is trained with the parameters.
-      reads: records that it reads beside those of the sampler and the grades: "reference_logp".
+      reads: records that it reads besides those of the sampler and the grades: "reference_logp".
       writes: the record of rollouts that holds its scores.
     """
 

@@ -1,4 +1,4 @@
-"""What somebody gives as records of rollouts: labels, masks, arrays, or a sentence about them."""
+"""Conversion and checks of records for rollouts: labels, masks, arrays."""
 
 from numbers import Integral
 from typing import Any
@@ -15,7 +15,7 @@ def numbered(group: Any) -> Any:
     if isinstance(group, Tracer):
         return group
     if isinstance(group, list | tuple):
-        # One by one: an array of them all would make the text "1" of a 1 beside texts.
+        # One by one: an array of numbers and texts would turn the number 1 into the text "1".
         labels = [label.item() if hasattr(label, "item") else label for label in group]
         plain = all(isinstance(label, Integral) for label in labels)
     else:
@@ -51,7 +51,7 @@ def as_mask(value: Any) -> Array:
 
 
 def as_array(name: str, value: Any) -> Array:
-    """A record as an array of JAX, which would cut larger integers down to int32 without a word."""
+    """A record as an array of JAX, which would convert larger integers to int32 silently."""
     if isinstance(value, jax.Array):
         return value
     try:

@@ -56,7 +56,7 @@ class Made(NamedTuple):
 
 
 class Part:
-    """What a maker that is decorated with `part` returns: a frozen dataclass with eq=False.
+    """Base of the objects that a maker with `@part` returns: frozen dataclasses with eq=False.
 
     Parts are equal if they are of one maker and of equal arguments. An object that no decorated
     maker returned is equal to itself only.
@@ -93,7 +93,7 @@ class Part:
 
     @functools.cached_property
     def lasting(self) -> bool:
-        """Whether nothing that the part is made of can change unseen.
+        """Whether no value that the part is made of can change unseen.
 
         Compiled functions are shared between runs for such parts only: a maker of this library,
         whose arguments are plain values, parts, and named functions of installed packages. A
@@ -153,7 +153,7 @@ def part(
     writes: Iterable[str] | None = None,
     **declared: Any,
 ) -> Any:
-    """Makes parts of what a function returns.
+    """Decorates a function (a maker) so that it returns parts.
 
     The function's return annotation names the kind of part. It returns the first field of that kind
     (`apply`, for most), or an object of the kind where other fields depend on the arguments.
@@ -161,7 +161,7 @@ def part(
     `rlvr_jax.types.hyperparameters`.
 
     Args:
-      reads, writes: fields of the kind; `reads` is added to what a returned object reads.
+      reads, writes: fields of the kind; `reads` is added to the reads of a returned object.
       declared: further fields of the kind, the same for all arguments.
     Raises:
       ValueError: when the maker is called, an argument of another type or out of its range.
@@ -223,7 +223,7 @@ def check_each(hint: Any, function: str, /, **values: Any) -> None:
 
 
 def described(function: Callable[..., Any]) -> dict[str, str]:
-    """What the types of a function's parameters say: description and range, by name."""
+    """Description and range of a function's parameters, from their types, by name."""
     found = {}
     for name, hint in _hints(function).items():
         extras = [one for one in _extras(hint) if isinstance(one, str | Range)]
@@ -423,7 +423,7 @@ class _Same:
 
 
 def _key_of(value: Any) -> Hashable:
-    """What stands for an argument when parts are compared."""
+    """The key by which an argument is compared when parts are."""
     if isinstance(value, _PLAIN):
         # 1, 1.0 and True are equal and are not the same argument; NaN equals itself as a text.
         return type(value), repr(value) if isinstance(value, float | complex) else value

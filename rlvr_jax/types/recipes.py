@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Recipe:
-    """A published method: what it changes of a step. None means: as in the plain algorithm.
+    """A published method: its changes to a step. None means: as in the plain algorithm.
 
     Recipes are equal if their parts are: of one method, with equal hyperparameters.
 
@@ -23,7 +23,7 @@ class Recipe:
       teacher: whose log-probs and distributions the objective compares with (`teacher_logp`, `kl`,
         `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the
         exponential average of the weights with that decay; or the folder of another policy with the
-        same tokens and shape. None: the weights that sampled the batch, for divergences alone.
+        same tokens and shape. None: the weights that sampled the batch, only for divergences.
     """
 
     objective: Any
@@ -50,11 +50,11 @@ class Method:
         "regularizer", "aggregation", "reward", "selection", "sampling", "curriculum",
         "guidance", "optimizer"; comma-separated.
       evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
-        made from the paper alone, "own" for a method that is not published.
-      left_out: what the paper does beyond the recipe, a phrase; "" if nothing.
-      reports: what its authors report, a phrase or two; "" where nobody wrote it down here.
-      traps: what goes wrong with it, and in other codes of that name; "" likewise.
-      baseline: what rewards are compared with. "group": advantages are 0 in groups of one and in
+        made only from the paper, "own" for a method that is not published.
+      left_out: parts of the paper that the recipe lacks, a phrase; "" if none.
+      reports: results that its authors report, a phrase or two; "" where none is noted.
+      traps: its known failures, and those of other codes of that name; "" likewise.
+      baseline: the reference of rewards. "group": advantages are 0 in groups of one and in
         groups of equal rewards; "batch": only if the rewards of the batch are equal; "signal": the
         group compares another number than the reward, so only groups of one have 0; "other": a
         critic, a teacher or a target, so neither has 0.

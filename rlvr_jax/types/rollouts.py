@@ -50,9 +50,9 @@ class Rollouts:
       old_logp: the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: of the frozen policy of a KL term.
       advantage: an objective that finds it does not estimate its own.
-      weight, kept: beside `advantage` the decisions of an objective about the whole batch before it
-        is split into several updates: factors on the losses of tokens, and which tokens are left
-        (`Objective.decide_once` writes all three).
+      weight, kept: factors on the losses of tokens, and the tokens that are left. An objective
+        computes them from the whole batch before it is split into several updates
+        (`Objective.decide_once` writes them and `advantage`).
       teacher_logp: of a stronger or an earlier policy, for distillation.
       values: the critic's estimates at sampling time.
       process_reward: reward of the token (a process reward model, a turn's outcome).
@@ -73,7 +73,7 @@ class Rollouts:
       probe_confidence, probe_accuracy: in [0, 1] and equal on the tokens of a step: confidence and
         correctness of the policy's answer after that step.
       embedding: of the response as a whole.
-      trigger: where the policy's likeliest token was one of a list of words that begin a second
+      trigger: where the policy's most probable token was one of a list of words that begin a second
         thought.
       self_reward: the outcome that the policy that wrote the row expected.
       env_step: step of its episode at which a row was sampled (one row per step).
@@ -94,7 +94,7 @@ class Rollouts:
       stored: rows of an earlier step: their old log-probs (and other old statistics) were recorded
         at sampling time and do not change. None: none.
       soft_prompt: vectors in place of the embeddings of the prompt's first E tokens.
-      soft_length: number of these vectors: E, or 0 for a prompt of tokens alone.
+      soft_length: number of these vectors: E, or 0 for a prompt of only tokens.
       shown_tokens, shown_length: the prompt of sampling, where a row is trained under another one;
         old log-probs are of that context. None: the same.
       second_tokens, second_length: a second prompt, after which the response is scored as well

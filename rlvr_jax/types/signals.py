@@ -19,7 +19,7 @@ class Signals:
     A chain stops the gradients of the first five; gradient flows through the last three.
 
       advantage: signed credit.
-      weight: factor on the token's policy loss; leaves denominators alone.
+      weight: factor on the token's policy loss; does not change denominators.
       mask: bool, which tokens exist for the loss; counts in denominators.
       clip_low, clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high].
       chosen: bool, tokens that were taken out of the mask or singled out without a trace in weight

@@ -42,7 +42,7 @@ class TokenStats:
       teacher_entropy: entropy of the second policy q. No gradient.
       teacher_topk_logp: [..., k], log q of `topk_ids`. No gradient.
       verdict_logp: [B, K], log p of K fixed tokens at the one position after the response (or
-        after an appended question), at temperature 1: the policy's verdict on its own answer.
+        after an appended question), at temperature 1: the policy's grade of its own answer.
     """
 
     logp: Float[Array, "..."] | None = None

@@ -53,5 +53,5 @@ def test_further_rounds_rate_too():
 
 
 def test_a_curriculum_that_only_rates_is_refused():
-    with pytest.raises(ValueError, match=r"rating: propose must return asks to train on"):
+    with pytest.raises(ValueError, match=r"rating: propose must return requests to train on"):
         collected(experience(rating(trained=())))

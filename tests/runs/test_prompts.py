@@ -296,7 +296,7 @@ def test_a_template_that_takes_no_system_message_is_named_with_the_roles(model):
     refuses = templated(model, "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}")
     refuses.chat_template += "{% endif %}{{ messages[0].content }}"
     system = [{"role": "system", "content": "4"}]
-    with pytest.raises(ValueError, match="user's message behind messages of system, got"):
+    with pytest.raises(ValueError, match="user's message after messages of system, got"):
         encode_prompts(refuses, [Prompt("1 + 2", messages=system)], 0, "train")
 
 

@@ -12,9 +12,9 @@ LINE = r"\(slips\.py, line \d+, in .*\)"
 RETURNS = r"slip\(\): apply must return \(batch, state, metrics\)"
 ZERO = rf"raised ZeroDivisionError: division by zero {LINE}"
 SLIPS = {
-    "batch_alone": f"{RETURNS}, got Batch alone",
+    "batch_alone": f"{RETURNS}, got only Batch",
     "two_things": rf"{RETURNS}, got \(Batch, tuple\)",
-    "nothing": f"{RETURNS}, got NoneType alone",
+    "nothing": f"{RETURNS}, got only NoneType",
     "no_batch": r"slip\(\): apply must return a Batch first, got Rollouts",
     "metrics_in_a_list": f"{RETURNS}, metrics a dict of numbers, got list",
     "metric_of_a_row": f"{RETURNS}, metrics a dict of numbers, got 'x': array",
@@ -23,9 +23,9 @@ SLIPS = {
     "stage_asks_jax": rf"slip\(\): apply raised TypeError: dot_general requires .* {LINE}",
     "stage_observes": rf"slip\(\): observe {ZERO}",
     "draw_raises": rf"slip\(\): apply {ZERO}",
-    "draw_alone": f"{RETURNS}, got Batch alone",
+    "draw_alone": f"{RETURNS}, got only Batch",
     "curriculum_raises": rf"slip\(\): propose {ZERO}",
-    "curriculum_gives_prompts": r"slip\(\): propose must return asks, got Prompt",
+    "curriculum_gives_prompts": r"slip\(\): propose must return requests, got Prompt",
     "init_raises": rf"slip\(\): init {ZERO}",
     "environment_raises": rf"counting\(\): reply raised KeyError: 'nothing' {LINE}",
     "loss_raises": r"slips\.py, line \d+, in _divides: ZeroDivisionError: division by zero$",

@@ -1,4 +1,4 @@
-"""Visits of train prompts, and the history that several curricula store about them."""
+"""Groups of train prompts (visits), and the history of them that several curricula store."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -15,10 +15,10 @@ class History(NamedTuple):
     """The history of P prompts.
 
     Fields:
-      visits: int32 [P], graded groups.
-      last: int32 [P], step of the last visit; -1 before the first.
+      visits: int32 [P], number of counted groups.
+      last: int32 [P], step of the last group; -1 before the first.
       mean: float [P], exponential average of the pass rates.
-      rates: float [P, 1], pass rate of the last visit; NaN before the first.
+      rates: float [P, 1], pass rate of the last graded group; NaN before the first.
     """
 
     visits: np.ndarray
@@ -28,7 +28,7 @@ class History(NamedTuple):
 
     @property
     def latest(self) -> np.ndarray:
-        """Pass rate of the last visit, [P]; NaN before the first."""
+        """Pass rate of the last graded group, [P]; NaN before the first."""
         return self.rates[:, 0]
 
 
@@ -54,7 +54,7 @@ class Visit(NamedTuple):
 
 
 def no_history(prompts: int, prior: float = 0.5, dtype: DTypeLike = np.float32) -> History:
-    """The history before the first visit, with the value `prior` of `mean`."""
+    """The history before the first group, with the value `prior` of `mean`."""
     return History(
         np.zeros(prompts, np.int32),
         np.full(prompts, -1, np.int32),
@@ -66,12 +66,12 @@ def no_history(prompts: int, prior: float = 0.5, dtype: DTypeLike = np.float32) 
 def visited(
     history: History, step: int, rates: Iterable[tuple[int, float]], decay: float = 0.0
 ) -> History:
-    """The history after visits, in order: mean' = decay · mean + (1 - decay) · rate.
+    """The history after further groups, in order: mean' = decay · mean + (1 - decay) · rate.
 
-    An ungraded visit (NaN) is counted and leaves the rates unchanged.
+    An ungraded group (NaN) is counted and leaves the rates unchanged.
 
     Args:
-      rates: number of the prompt and pass rate of each visit.
+      rates: number of the prompt and pass rate of each group.
     """
     visits, last, mean, latest = (array.copy() for array in history)
     for number, rate in rates:
@@ -84,14 +84,14 @@ def visited(
 
 
 def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:
-    """The visits of a step to the first `prompts` prompts.
+    """The groups of a step for the first `prompts` prompts.
 
     The first request for a prompt in a round counts, with all copies that were requested together.
     Groups that a stage samples again under another view do not count.
 
     Args:
       undecided: also count groups without a graded response. Otherwise a curriculum that requests
-        the least visited prompts would request them again in every step.
+        the least sampled prompts would request them again in every step.
     """
     found, known = [], set()
     for batch in seen:

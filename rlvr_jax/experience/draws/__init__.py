@@ -2,8 +2,8 @@
 
 `plain` samples each response at once, with an optional processor of logits. `queued` continues
 groups in the next step. `turns` writes a response together with an environment: tools, a search, a
-game. `branch_rounds` and `branch_turns` write responses that share prefixes. A draw of one paper is
-in that paper's file.
+game. `branch_rounds` and `branch_turns` write responses with common prefixes. A sampler of one
+paper is in that paper's file.
 """
 
 from rlvr_jax.experience.draws.plain import plain

@@ -136,7 +136,7 @@ class Driver:
         Args:
           batch: its arrays are changed in place.
           spare: tokens of the budget that the reply leaves, for which it is shortened. None: one,
-            and a reply without room truncates the row.
+            and a reply that does not fit truncates the row.
         """
         rollouts = batch.rollouts
         self.counts.update(reply.info)
@@ -206,7 +206,7 @@ class Driver:
     def grades(
         self, episodes: Sequence[Episode], rewards: Sequence[float]
     ) -> Sequence[Grade | None]:
-        """The environment's grades of rows, see `Batch.brought`; none where it has none to give.
+        """The environment's grades of rows, see `Batch.brought`; None without a grade.
 
         Args:
           rewards: sum of the rewards of each row's turns.
@@ -228,7 +228,7 @@ class Episode:
 
     Fields:
       texts: turns of the policy that have a reply.
-      behind: `state` is that of the start, because the replies to `texts` were recorded ones.
+      behind: `state` is the initial one, because the replies to `texts` are from the log.
       outcome: of the last reply that had one; NaN without any.
       paid: a reply had a reward, which may be 0.
       lost: a reply is not known.

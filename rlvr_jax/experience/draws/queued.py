@@ -26,7 +26,7 @@ class _Row:
 
     Fields:
       before: tokens of earlier steps, with their records by name.
-      tip: its last piece; -1: none in this step.
+      tip: its last segment; -1: none in this step.
     """
 
     sample: int
@@ -57,8 +57,8 @@ def queued(
 
     The rows of all open groups are written together, a window at a time. A step ends when a group
     is complete and no incomplete one must be trained now. Unfinished rows continue in the next step
-    under its weights. With `redundancy` more rows of a group are begun than it has, and the first
-    ones that end are the group, which favours short ones. With neither, groups are those of plain
+    under its weights. With `redundancy` a group starts with further rows, and the first rows that
+    end are the group, which favours short responses. With neither, groups are those of plain
     sampling.
 
     Every token has the log-prob and the number of the weights that sampled it (`behaviour_logp`,
@@ -184,7 +184,7 @@ def _trained(pieces: Pieces, groups: Sequence[_Group]) -> tuple[Batch, int]:
     asks = [group.ask for group in groups]
     missing = [(g, row) for g, own in zip(groups, ended, strict=True) for row in own if row.tip < 0]
     if missing:
-        # Rows that ended in an earlier step have no piece in this one.
+        # Rows that ended in an earlier step have no segment in this one.
         told = pieces.write([g.ask for g, _ in missing], [row.before for _, row in missing])
         for (_, row), tip in zip(missing, told, strict=True):
             row.tip = int(tip)

@@ -32,8 +32,8 @@ def turns(
 
     A response is one row. Tokens of the policy are on the mask. Replies are not: their `origin` is
     a tool, and the next turn reads them as given. `turn` numbers the policy's turns 0, 2, … and the
-    replies between them 1, 3, …. All turns share the budget of the response; a reply that leaves no
-    room for a further token is left out, and the response ends there.
+    replies between them 1, 3, …. All turns use one budget, that of the response. If no further
+    token fits after a reply, the reply is left out and the response ends there.
 
     Half of the prompts are sampled while the environment replies to the others. A token depends
     only on its row's key and turn, not on the order of replies. Replies are recorded in the run
@@ -54,7 +54,7 @@ def turns(
         counts it. Its thread continues.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, else 0).
-    Metrics: answers, turns (of the policy), tool_tokens, cut_replies (those without room),
+    Metrics: answers, turns (of the policy), tool_tokens, cut_replies (those that do not fit),
       lost_answers (ungraded ones), unknown_words (of replies, for the tokenizer, if there are any),
       and the sums of the environment's counts.
     Raises:

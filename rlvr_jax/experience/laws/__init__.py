@@ -62,7 +62,7 @@ class Case:
 
     @property
     def steps(self) -> list[tuple[Collected, Mapping[str, Any], dict[str, Any]]]:
-        """Of each step the collected batch, the metrics of `observe`, and the state after it."""
+        """Collected batch, metrics of `observe` and next state of each step."""
         return self._walked[0]
 
     @property
@@ -80,7 +80,7 @@ def require_same(one: Collected, two: Collected) -> None:
     """Requires two collections to have the same bytes, except for wall times."""
     _require_equal("rollouts", one.batch.rollouts, two.batch.rollouts)
     require(one.batch.asks == two.batch.asks, "the prompt requests differ")
-    # As text: an unknown number of a grade is NaN, which equals nothing.
+    # As text: an unknown number of a grade is NaN, which does not equal itself.
     require(str(one.batch.grades) == str(two.batch.grades), "the grades differ")
     require(one.metrics == two.metrics, "the metrics differ")
     _require_equal("the state", one.state, two.state)
@@ -114,7 +114,7 @@ def resume(case: Case) -> None:
 
 
 def state(case: Case) -> None:
-    """The state keeps its arrays, their shapes and dtypes."""
+    """A step changes neither the names of the state's arrays nor their shapes and dtypes."""
     first = case.chain.init(numpy_actor.setting(case.chain, case.task))
     shapes = [
         jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), one)
@@ -151,7 +151,7 @@ def outcome(case: Case) -> None:
         batch = collected.batch
         told = np.asarray([grade.outcome or 0.0 for grade in batch.grades], np.float32)
         same = np.array_equal(batch.rollouts.outcome, told)
-        require(same, f"outcomes are {batch.rollouts.outcome}, the grades say {told}")
+        require(same, f"outcomes are {batch.rollouts.outcome}, the grades are {told}")
 
 
 def counted_tokens(case: Case) -> None:

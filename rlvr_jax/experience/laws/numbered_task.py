@@ -1,4 +1,4 @@
-"""A task whose answers are correct by chance, for laws and for parts that are tried alone."""
+"""A task whose answers are correct by chance, for laws and for trials of single parts."""
 
 import functools
 from dataclasses import replace

@@ -26,7 +26,7 @@ WORD = ["<stop>", *(f"word{number}" for number in range(1, WORDS - 1)), "x"]
 
 
 class Words:
-    """What a part asks of a tokenizer."""
+    """The functions of a tokenizer that parts call."""
 
     all_special_ids = (STOP,)
 
@@ -46,7 +46,7 @@ class Words:
 
 @dataclass(frozen=True)
 class NumpyActor:
-    """Draws tokens 1 … 11 at random, 0 ends a row; other views make right more likely."""
+    """Samples tokens 1 … 11; 0 ends a row; other views make correct answers more likely."""
 
     response_tokens: int = 8
     prompt_tokens: int = 6
@@ -55,7 +55,7 @@ class NumpyActor:
 
     def draw(self, asks, key, sampling=None, constants=None):
         del constants
-        # A prompt that is asked twice is not answered alike.
+        # A second request for a prompt has other responses.
         known = {}
         same = [known.setdefault((a.number, a.first_sample), len(known)) for a in asks]
         before = occurrences(np.array(same))
@@ -136,7 +136,7 @@ class NumpyActor:
 
     def _row(self, ask, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
-        # A piece of a response goes on with other words than those it begins behind.
+        # A segment of a response has other words than the tokens before it.
         behind = [1 + len(ask.given)] if ask.given or ask.limit is not None else []
         identity = ask.round, ask.number, ask.first_sample + sample
         random = np.random.default_rng([*seed, *identity, *behind])
@@ -192,7 +192,7 @@ class NumpyActor:
         every = np.repeat(others[:, :, None], WORDS, axis=-1)
         np.put_along_axis(every, rollouts.tokens[:, :, None], known["logp"][:, :, None], axis=-1)
         known["all_logp"] = every.astype(np.float32)
-        # How often each word stands there is as good a representation.
+        # The number of times that each word occurs is also a representation.
         words = np.arange(WORDS)[None, None] == rollouts.tokens[:, :, None]
         counted = np.sum(words & rollouts.mask[:, :, None], axis=1)
         number = np.maximum(rollouts.mask.sum(axis=1), 1)[:, None]
@@ -230,7 +230,7 @@ def _cut_at(row, tokenizer, texts):
 
 
 def _likeliest(drawn, number):
-    """The drawn token and those behind it, each half as likely as the one before."""
+    """The sampled token and the next ids, each half as likely as the one before."""
     ids = (drawn.tokens[:, :, None] + np.arange(number)) % WORDS
     logp = drawn.behaviour_logp[:, :, None] - np.log(2.0) * np.arange(number)
     there = drawn.mask[:, :, None]
@@ -241,14 +241,14 @@ def _likeliest(drawn, number):
 
 
 def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
-    """What a run of `NumpyActor` would tell the parts of a chain."""
+    """The run context that parts of a chain get in a run of `NumpyActor`."""
     drawn = chain.drawn_samples(samples)
     task = chain.graded(task or numbered_task())
     return RunInfo(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
 def walk(chain, actor=None, steps=4, first=0, state=None, own=None):
-    """Steps of a chain without an update; gives what each collected and the state behind it."""
+    """Runs steps of a chain without updates; returns batch, metrics and next state of each."""
     actor = actor or NumpyActor()
     own = own or setting(chain)
     state = chain.init(own) if state is None else state

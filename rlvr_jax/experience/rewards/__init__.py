@@ -1,6 +1,6 @@
-"""Rewards: what a response earns, made on the host from the grades of a batch.
+"""Rewards of responses, computed on the host from the grades of a batch.
 
-A reward is a function (rollouts) -> [B], or a `Shaping`: it declares what it reads, keeps a state
+A reward is a function (rollouts) -> [B], or a `Shaping`: it declares its reads, has a state
 and knows the step. The stage `shape` gives it to the rollouts of a batch.
 
     outcomes       the outcome itself, signed, raised to a power, with a penalty for length

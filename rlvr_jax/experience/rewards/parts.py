@@ -47,7 +47,7 @@ class Shaping(Part):
     """A reward that declares its records.
 
     Fields:
-      apply: (rollouts, state, moment) -> (reward [B], state, metrics); NaN is no reward.
+      apply: (rollouts, state, moment) -> (reward [B], state, metrics); NaN: without a reward.
       init: (number of the task's prompts) -> state, a pytree of numpy arrays whose shapes and
         dtypes never change.
       reads: optional records of the rollouts that it reads, such as "answer".

@@ -72,7 +72,7 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float =
     in the first term. Without any match the mean is 0; without calls on both sides it is 1.
 
     Args:
-      share: α.
+      share: the fraction α.
     Source: Fission-GRPO, from notes: a reconstruction.
     """
     check_each(Unit, "call_reward", share=share)

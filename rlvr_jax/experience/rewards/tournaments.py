@@ -40,7 +40,7 @@ def play(
     """The rounds of one tournament per group; rounds with the same number are compared together.
 
     Args:
-      players: ids of the players of each group; in a group of one, nobody meets.
+      players: ids of the players of each group; a group of one has no games.
       compare: (pairs of ids) -> [n, 2], the scores of both; NaN where they are unknown.
     """
     rounds: list[list[list[Met]]] = [[] for _ in players]

@@ -97,7 +97,7 @@ def rollout_advantage(
     Args:
       advantage: rollouts -> [B].
       reads, remark: as in `Transform`.
-    Reads: what `advantage` reads. Writes: advantage. Metrics: none.
+    Reads: those of `advantage`. Writes: advantage. Metrics: none.
     """
 
     def apply(signals, context, state):

@@ -137,9 +137,9 @@ def _price_needs(kl_coefficient):
 def _backward(terms, factors):
     """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end.
 
-    In two sweeps over blocks of columns, all blocks at the same time: the first finds what a block
-    makes of the y after it, the second has that y. `associative_scan` over all columns is half as
-    fast on CPU.
+    Two sweeps run over blocks of columns, all blocks at the same time. The first computes a block
+    as a function of the y after it, the second has that y. `associative_scan` over all columns is
+    half as fast on CPU.
     """
     rows, width = terms.shape
     blocks = -(-width // _BLOCK)

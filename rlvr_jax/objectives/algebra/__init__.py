@@ -2,7 +2,7 @@
 
 `objective(...)` composes parts to an `Objective`. A part is a `Transform`, a `Surrogate` or an
 `Aggregation`; `rlvr_jax.types.parts.part` makes them values; `Spec`, `Context` and `UpdatePlan` are
-their inputs. `summarize` computes the metrics of every objective. `inputs` checks what parts read.
+their inputs. `summarize` computes the metrics of every objective. `inputs` checks parts' reads.
 """
 
 from rlvr_jax.objectives.algebra.core import *

@@ -194,7 +194,7 @@ def objective(
         nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
         _, clean = on_mask(TokenStats(logp=nothing), rollouts)
         old_logp = nothing if clean.old_logp is None else clean.old_logp
-        # There is no policy yet and no trust region: parts that read them fail.
+        # The policy and the trust region do not exist yet: parts that read them fail.
         context = Context(TokenStats(), clean, old_logp, key)
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
@@ -247,7 +247,7 @@ def _applied(own, name, signals, context, state):
     has_state = name not in state and own.init is not no_state
     if has_state and jax.tree.leaves(jax.eval_shape(lambda: own.init(Spec(1, 1, 1)))):
         raise ValueError(
-            f"loss: state must be what the objective's init gives, with an entry of {name}, got"
+            f"loss: state must be from the objective's init, with an entry of {name}, got"
             f" {sorted(state)}"
         )
     try:

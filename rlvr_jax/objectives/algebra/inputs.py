@@ -77,7 +77,7 @@ def check_carried(state: Any, key: Any) -> None:
     choices for a token depend on the others."""
     if not isinstance(state, Mapping):
         raise ValueError(
-            "loss: state must be what objective.init(Spec(prompts, B, T)) or the last call gave,"
+            "loss: state must be from objective.init(Spec(prompts, B, T)) or the last call,"
             f" got {state!r}"
         )
     if key is None:

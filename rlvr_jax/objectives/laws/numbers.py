@@ -64,7 +64,7 @@ def slope(case: Case) -> None:
     equal = abs(found - wanted) < SLOPE * size
     require(
         equal == (case.card.gradient == "slope"),
-        f"along a direction the loss rises by {found:.6g} and the gradient says {wanted:.6g}"
+        f"along a direction the loss rises by {found:.6g} and the gradient is {wanted:.6g}"
         f" (gradient={case.card.gradient!r})",
     )
 

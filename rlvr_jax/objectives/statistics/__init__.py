@@ -1,4 +1,4 @@
-"""Statistics: functions that measure a batch and decide nothing.
+"""Statistics: functions that measure a batch and do not decide.
 
     of tokens            `masked_mean` … (masked), `masked_top_k` … (choices), `quantile` …
                          (order_statistics), `scoped_mean` … (scopes), `step_mean` … (steps)

@@ -17,7 +17,7 @@ TEACHER = 1
 
 
 TOOL = 2
-"""`Rollouts.origin` of what a tool or an environment wrote."""
+"""`Rollouts.origin` of tokens that a tool or an environment wrote."""
 
 
 GIVEN = 3
@@ -85,7 +85,7 @@ def shaped_probability(gamma: Positive) -> Surrogate:
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
     which passes over the tokens that the policy finds unlikely; that of f is A γ π / (π + γ)²,
-    largest where π = γ. Nothing is read of the old policy.
+    largest where π = γ. The old policy is not read.
 
     Args:
       gamma: γ.

@@ -21,7 +21,7 @@ from rlvr_jax.types.parts import Part, part
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distance(Part):
-    """Of the policy from a teacher at a token.
+    """The distance of the policy from a teacher at a token.
 
     Fields:
       values: (context) -> [B, T].

@@ -34,12 +34,12 @@ def ppo_clip(
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
     On a bound both branches are equal and have the gradient -A ∇ρ: the token is still trained.
-    Transforms may replace the bounds token by token. The dual clip bounds what a negative
-    advantage can cost where ρ is huge: min(loss, -c A) where A < 0. It is not part of
+    Transforms may replace the bounds token by token. The dual clip bounds the loss of a negative
+    advantage where ρ is huge: min(loss, -c A) where A < 0. It is not part of
     `clipped_share`.
 
     Args:
-      low: with 1 or more nothing is clipped from below.
+      low: 1 or more disables the lower clip.
       ratio: ρ, one of `rlvr_jax.objectives.statistics.ratios`.
     Sources: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; Ye et al. 2020,
       https://arxiv.org/abs/1912.09729 (dual clip).
@@ -129,7 +129,7 @@ def reinforce(corrected: bool = False) -> Surrogate:
 
 @part
 def no_policy_loss() -> Surrogate:
-    """No policy gradient: the loss is what the regularizers make it. The ratio is reported."""
+    """No policy gradient: only the regularizers contribute to the loss. The ratio is reported."""
 
     def loss(signals, context):
         del context

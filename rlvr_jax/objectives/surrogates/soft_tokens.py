@@ -1,8 +1,8 @@
 """Soft tokens: positions where the policy's input is a mixture of embeddings instead of one token.
 
-Sampling. The k most probable tokens are cut to their nucleus and renormalized; with Gumbel noise ε
+Sampling. The nucleus of the k most probable tokens is renormalized to p; with Gumbel noise ε
 the mixture has the weights softmax((log(p + 1e-6) + ε) / τ), and g = log(p + 1e-6) + ε is recorded.
-Training. The density of what was recorded, under the candidates' current log-probs q, is
+Training. The density of the record, under the candidates' current log-probs q, is
 
     logp = mean over the candidates with q > floor of -e - exp(-e),  e = clip(g - q, low, high)
 

@@ -37,7 +37,7 @@ def sampler_divergence(old_logp: Values, behaviour_logp: Values, mask: Mask) -> 
 def truncate_importance(
     cap: Bound, ratio: Ratio = clamped_token_ratio, normalizer: Callable | None = None
 ) -> Transform:
-    """Weighs each token by its importance, cut from above: weight' = weight · min(r, C).
+    """Weighs each token by its importance, bounded above: weight' = weight · min(r, C).
 
     Args:
       cap: C.
@@ -45,8 +45,8 @@ def truncate_importance(
         (low variance, biased), `product_ratio` for whole rollouts (the other way round).
       normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,
         `mean_of_rollouts` for weights of whole rollouts; None for none.
-    Metrics: of r over the tokens, before it is cut, importance/min, /mean, /max and
-      /effective_sample_size (share of the tokens); and importance_capped_share (tokens with r > C).
+    Metrics: of r over the tokens, without the bound, importance/min, /mean, /max and
+      /effective_sample_size (fraction of tokens); and importance_capped_share (tokens with r > C).
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
     """
 

@@ -69,7 +69,7 @@ def search_answers(
       share: γ of the back-up.
       constant: c.
     Raises:
-      ValueError: a negative count, or a share outside [0, 1].
+      ValueError: a negative count, or `share` outside [0, 1].
     Source: Empirical-MCTS, from its abstract: a reconstruction but for the back-up.
     """
     check_each(NonNegativeInt, "search_answers", expansions=expansions)

@@ -22,12 +22,12 @@ from rlvr_jax.types.parts import part
 def first_entropy(
     topk_logp: np.ndarray, tokens: np.ndarray, window: int, vocabulary: int
 ) -> np.ndarray:
-    """E = Σ over the first tokens of (-Σ p ln p over the recorded likeliest) / ln V, [n].
+    """E = Σ over the first tokens of (-Σ p ln p over the recorded tokens) / ln V, [n].
 
     It is a sum, so a short round has a low entropy.
 
     Args:
-      topk_logp: [n, T, K], log-probs of the likeliest tokens.
+      topk_logp: [n, T, K], log-probs of the most probable tokens.
       tokens: bool [n, T], those of the round.
       window: number of its first tokens that count.
       vocabulary: V.
@@ -60,7 +60,7 @@ class Row:
     Fields:
       group: place of its request.
       sample: its number among the responses to the prompt.
-      tip: its last piece; -1: none yet.
+      tip: its last segment; -1: none yet.
       cut: its tokens.
       first: entropy of its first round.
       rounds: entropies of all rounds that it has written itself.
@@ -90,7 +90,7 @@ def advance(
     until: Sequence[int] | None = None,
     **given: Any,
 ) -> np.ndarray:
-    """Samples the next piece of each row; returns the numbers of the pieces, int [n].
+    """Samples the next segment of each row; returns the numbers of the segments, int [n].
 
     Args:
       until: of each row the place where its response is truncated; None: nowhere.
@@ -137,7 +137,7 @@ class Branches:
             )
 
     def entropies(self, pieces: Pieces, drawn: np.ndarray, vocabulary: int) -> np.ndarray:
-        """Entropies of the rounds in some pieces, [n]."""
+        """Entropies of the rounds in some segments, [n]."""
         topk = pieces.batch.rollouts.drawn_topk_logp[drawn]
         return first_entropy(topk, pieces.new_tokens(drawn), self.window, vocabulary)
 
@@ -237,11 +237,11 @@ def branch_rounds(
     """Writes responses in rounds, and forks one after a round of more entropy than its first.
 
     At first `share` · M (at least one) of the M samples of a request begin at the prompt. After
-    each of its rounds but the first a response that continues is forked, while there is room, with
+    each further round a response that continues is forked, while the group is incomplete, with
     probability `branch_probability` of ΔE = E_round - E_first (`first_entropy`). A fork copies the
-    tokens so far and has different random numbers. A prompt that has room and no active row begins
-    anew, so there are always M complete responses. Tokens that several rows share are trained in
-    each.
+    tokens so far and has different random numbers. If a prompt has fewer than M responses and no
+    active row, a row begins at the prompt, so there are always M complete responses. Tokens that
+    are common to several rows are trained in each.
 
     With `sensitivity` one response to each prompt is written first. From its first tokens and its
     rounds `num_from_prompt` computes how many begin at the prompt, itself included.
@@ -253,7 +253,7 @@ def branch_rounds(
       penalty: by which each fork of a prompt damps the next ones.
       share: fraction of the samples that begins at the prompt, without sensitivity.
       sensitivity: β of `num_from_prompt`; None: `share` holds.
-      top: likeliest tokens that an entropy sums over.
+      top: number of most probable tokens that an entropy sums over.
       window: first tokens of a round that its entropy sums over.
     Metrics: forked_rows, begun_rows (at the prompt), rounds.
     Source: ARPO and AEPO (the links are in the methods' cards).
@@ -292,7 +292,7 @@ def num_from_prompt(
     """m = min(⌊k σ(β (H_root - H_tool))⌋ + 1, k) of k rollouts; the others are branches.
 
     The larger the entropy at the start is relative to that after a tool's answer, the more rollouts
-    start anew; at equal entropies half of them do, plus one.
+    begin at the prompt; at equal entropies half of them do, plus one.
 
     Args:
       root, tool: H_root and H_tool.

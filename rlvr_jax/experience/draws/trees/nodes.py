@@ -121,7 +121,7 @@ def upper_confidence(
 def graded_ends(
     pieces: Pieces, actor: Actor, drawn: np.ndarray, terminal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each piece ends a correct response, and the mean -logp of its own tokens."""
+    """Whether each segment ends a correct response, and the mean -logp of its own tokens."""
     right = np.zeros(len(drawn), bool)
     if terminal.any():
         graded = actor.grade(pieces.batch.take(drawn[terminal]).renumbered())

@@ -1,4 +1,4 @@
-"""Responses that are written in pieces, and share prefixes."""
+"""Responses that are written in segments and have common prefixes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,15 +14,15 @@ from rlvr_jax.types.fields import token_fields, where_tokens
 
 
 class Pieces:
-    """The sampled pieces of a draw, each after a prefix of another one.
+    """The sampled segments (pieces) of responses, each after a prefix of another one.
 
-    A piece is a row of the actor: prompt, the tokens that it continues (given), new tokens. Its key
-    is that of (part, step), number and sample, with random numbers by position. So a response that
-    is written in pieces of one sample number has the tokens of one that is written at once.
+    A segment is a row of the actor: prompt, given tokens that it continues, new tokens. Its key is
+    that of (part, step), number and sample, with random numbers by position. So a response that is
+    written in segments of one sample number has the tokens of one that is written at once.
 
     Fields:
-      batch: all pieces, as rows in the order of sampling.
-      source: int [n, T], the piece that sampled a token of the response that a piece ends.
+      batch: all segments, as rows in the order of sampling.
+      source: int [n, T], the segment that sampled a token of the response that a segment ends.
     """
 
     def __init__(self, actor: Actor, key: jax.Array, sampling: Mapping[str, Any] | None = None):
@@ -49,15 +49,15 @@ class Pieces:
         inject: Sequence[Sequence[int]] | None = None,
         unanswered: Sequence[int] | None = None,
     ) -> np.ndarray:
-        """Samples a piece for each request; returns their numbers, int [n].
+        """Samples a segment for each request; returns their numbers, int [n].
 
         Args:
-          sample: number of the sample; only the next piece of the same response has the same.
-          parent: the piece whose response it continues; -1: it begins one.
+          sample: number of the sample; equal only for consecutive segments of one response.
+          parent: the segment whose response it continues; -1: it begins one.
           cut: number of tokens of that response, its opening included, that it continues.
-          limit: tokens of the piece at most; None: up to the end.
-          inject: tokens of each piece after those, given and not trained; None: none.
-          unanswered: of each piece, see `SampleRequest`; None: 0.
+          limit: most tokens of a segment; None: up to the end.
+          inject: tokens of each segment after those, given and not trained; None: none.
+          unanswered: of each segment, see `SampleRequest`; None: 0.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
         inject = [()] * len(asks) if inject is None else inject
@@ -93,7 +93,7 @@ class Pieces:
     def write(
         self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]
     ) -> np.ndarray:
-        """Adds complete responses as pieces; returns their numbers, int [n].
+        """Adds complete responses as segments; returns their numbers, int [n].
 
         They have no log-probs. One that fills the budget without a stop token was truncated.
         """
@@ -104,7 +104,7 @@ class Pieces:
         return self._added(written.with_rollouts(truncated=np.array(cut, bool)))
 
     def _added(self, drawn: Batch) -> np.ndarray:
-        """The numbers of further pieces, each as if it had sampled all of its response."""
+        """The numbers of further segments, each as if it had sampled all of its response."""
         number = len(self) + np.arange(len(drawn))
         width = drawn.rollouts.tokens.shape[1]
         source = np.repeat(number[:, None], width, axis=1)
@@ -121,7 +121,7 @@ class Pieces:
         return number
 
     def cut(self, pieces: np.ndarray, places: Sequence[int]) -> None:
-        """Truncates the responses that these pieces end at some places, [n]."""
+        """Truncates at some places, [n], the responses that these segments end."""
         rollouts, places = self.batch.rollouts, np.asarray(places, int)
         length, truncated = rollouts.length.copy(), rollouts.truncated.copy()
         beyond = length[pieces] > places
@@ -135,23 +135,23 @@ class Pieces:
         self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
 
     def _kept(self, piece: int, cut: int) -> list[int]:
-        """The prefix of a piece after the opening of its view, which the actor adds again."""
+        """The prefix of a segment after the opening of its view, which the actor adds again."""
         return self.batch.rollouts.tokens[piece, self._opening[piece] : cut].tolist()
 
     def new_tokens(self, pieces: np.ndarray) -> np.ndarray:
-        """Which tokens of a response these pieces sampled, bool [n, T]."""
+        """Tokens of each response that its segment sampled, bool [n, T]."""
         rollouts = self.batch.rollouts
         own = self.source[pieces] == np.asarray(pieces)[:, None]
         return own & rollouts.mask[pieces]
 
     def goes_on(self, pieces: np.ndarray) -> np.ndarray:
-        """Which responses have neither ended nor used up their budget, bool [n]."""
+        """Responses that have neither ended nor used up their budget, bool [n]."""
         rollouts = self.batch.rollouts
         room = rollouts.tokens.shape[1]
         return rollouts.truncated[pieces] & (rollouts.length[pieces] < room)
 
     def responses(self, pieces: Sequence[int], asks: Sequence[SampleRequest]) -> Batch:
-        """The responses that these pieces end, as rows, a group for each request.
+        """The responses that these segments end, as rows, a group for each request.
 
         Every token has its records of sampling; all sampled tokens are on the mask, in every row
         that has them. `parent` and `branch_position` are those of `kinship`.
@@ -166,7 +166,7 @@ class Pieces:
         taken = self.batch.take(pieces)
         places = np.arange(source.shape[1])[None]
         there = places < taken.rollouts.length[:, None]
-        # After its end a row has the values of its last piece, such as scored temperatures.
+        # After its end a row has the values of its last segment, such as scored temperatures.
         known = {
             name: where_tokens(there, array[source, places], array[pieces])
             for name, array in token_fields(self.batch.rollouts).items()
@@ -197,8 +197,8 @@ def kinship(source: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarr
     without a common prefix has none.
 
     Args:
-      source: int [R, T], the piece that sampled a token; equal numbers at a place are one token, -1
-        is none.
+      source: int [R, T], the segment that sampled a token; equal numbers at a place are one
+        token, -1 is none.
       group: int [R], consecutive rows of a group.
     Returns:
       parent and branch position, int32 [R] each; -1 without one.

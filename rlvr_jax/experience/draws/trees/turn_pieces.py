@@ -1,4 +1,4 @@
-"""Turns with an environment as pieces, and responses that fork after a reply."""
+"""Turns with an environment as segments, and responses that fork after a reply."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def draw_turn(
     until: Sequence[int] | None = None,
     behind: Sequence[int] = (),
 ) -> np.ndarray:
-    """Writes a turn of some rows, after their replies; returns the numbers of the pieces.
+    """Writes a turn of some rows, after their replies; returns the numbers of the segments.
 
     Args:
       asks, limit, until: as for `advance`.
@@ -78,7 +78,7 @@ def draw_turn(
     number = np.array([row.turn for row in rows])[:, None]
     told = (places >= kept[:, None]) & (places < end[:, None])
     written = (places >= end[:, None]) & (places < length[:, None])
-    # Rows that continue after one reply share it: the first row has it.
+    # If several rows continue after one reply, its source is the first row.
     first: dict[int, int] = {}
     owner = [first.setdefault(tip, number) for tip, number in zip(tips, drawn, strict=True)]
     pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])

@@ -7,7 +7,7 @@ from rlvr_jax.types.parts import Function, part
 __all__ = ["all_wrong", "outside", "pass_rates", "uniform"]
 
 ALIKE = 1e-6
-"""Outcomes with a smaller difference are equal: differences by rounding are no signal."""
+"""Outcomes with a smaller difference are equal: differences by rounding are not a signal."""
 
 
 def pass_rates(outcomes: np.ndarray) -> np.ndarray:

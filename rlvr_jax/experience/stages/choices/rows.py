@@ -32,7 +32,7 @@ def select_rows(
             kept = np.asarray(choose(batch, rows, wanted, turn), int)
             if len(kept) not in (0, wanted):
                 raise ValueError(
-                    f"select_rows: choose must keep {wanted} rows or none, got {len(kept)}"
+                    f"select_rows: choose must select {wanted} rows or none, got {len(kept)}"
                 )
             taken.append(kept if len(kept) else rows[:wanted])
             cleared += [not len(kept)] * len(taken[-1])

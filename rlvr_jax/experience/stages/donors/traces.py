@@ -22,9 +22,9 @@ GIVES = frozenset({"off_policy", "origin"})
 def add_traces(per_group: Count = 1) -> Stage:
     """Replaces sampled responses of every group by the worked solution of its prompt.
 
-    The solution, its joined steps and the stop token, is graded like a response: an incorrect one
-    stays and is pushed down. A solution longer than the budget of a response is left out, and its
-    group is smaller. Log-probs of the added rows are 0.
+    The merged steps of a solution and the stop token are graded like a response: an incorrect one
+    stays and becomes less probable. A solution longer than the budget of a response is left out,
+    and its group is smaller. Log-probs of the added rows are 0.
 
     Args:
       per_group: rows of a group that are the solution.

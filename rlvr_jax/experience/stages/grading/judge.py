@@ -128,7 +128,7 @@ def asked_about(
     key: jax.Array,
     sampling: Mapping[str, Any] | None,
 ) -> Verdicts:
-    """A judge's verdicts on some rows of a batch.
+    """A judge's `Verdicts` on some rows of a batch.
 
     Args:
       actor, key, sampling: for the policy as judge.
@@ -148,7 +148,7 @@ def _asked(asked, texts, actor, step, key, sampling) -> Verdicts:
 
 
 def _by_owners(ask, questions):
-    """Every process asks a part of the questions, and all get all replies."""
+    """Every process requests replies to a part of the questions, and all get all replies."""
     if jax.process_count() == 1:
         return alone(ask, questions)
     own = np.array_split(np.arange(len(questions)), jax.process_count())[jax.process_index()]

@@ -1,4 +1,4 @@
-"""The first wrong step of incorrect responses."""
+"""The first incorrect step of incorrect responses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ def first_wrong_step(
 
 
 def tokens_before(step: np.ndarray, mask: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Number of tokens before the first wrong step of each row, int [B]; 0 without one."""
+    """Number of tokens before the first incorrect step of each row, int [B]; 0 without one."""
     there = mask & (step == wrong[:, None])
     return np.where(wrong >= 0, there.argmax(axis=1), 0)
 
@@ -57,11 +57,11 @@ def asks_after(
 
 
 def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
-    """Incorrect rows with a first wrong step, bool [B], and the tokens before it, int [B].
+    """Incorrect rows with an incorrect step, bool [B], and the tokens before it, int [B].
 
     Args:
       batch: after `score_steps`.
-      below: score below which a step is wrong.
+      below: score below which a step is incorrect.
     """
     rollouts = batch.rollouts
     if rollouts.step is None or rollouts.process_reward is None:

@@ -2,7 +2,7 @@
 
 A file `<theme>/<name>.py` is read from the top: the equation, the parts that only this paper uses,
 the function `<name>(**hyperparameters) -> Recipe`, and its card `METHOD`. Names are unique, so a
-method is called by its name alone. A file is imported when its method is asked for.
+a name identifies its method. A file is imported when its method is requested.
 `python -m rlvr_jax.methods` prints the table, with the papers that have no method (`_untrained`).
 A custom method is called by `module:function`, wherever a name is expected; if its module has a
 card `METHOD`, the card holds.
@@ -58,8 +58,8 @@ def method(name: str) -> Method:
     """The card of a method.
 
     Args:
-      name: of a file of this subpackage, or "module:function" for a custom function that returns a
-        `Recipe`; the current directory is searched first.
+      name: name of a file of this subpackage, or "module:function" for a custom function that
+        returns a `Recipe`; the current directory is searched first.
     Raises:
       ValueError: no method has this name, or its file has no card.
     """

@@ -60,15 +60,15 @@ def _changes(name: str) -> list[str]:
 
 
 def first(name: str) -> str:
-    """The first line of a method's file: what the method does."""
+    """The first line of a method's file: a description of the method."""
     return method(name).definition.partition("\n")[0]
 
 
 def table(chosen: Sequence[str], width: int | None = None) -> str:
-    """One line per method, by theme: its name and what it does.
+    """One line per method, by theme: its name and description.
 
     Args:
-      width: of a terminal, in characters; a longer line ends with "…". None: lines are whole.
+      width: width of a terminal, in characters; a longer line ends with "…". None: lines are whole.
     """
     column = max(map(len, chosen), default=0)
     lines = []
@@ -174,23 +174,23 @@ def defaults(name: str) -> dict[str, str]:
 
 
 def needs(name: str) -> str:
-    """What the objective reads, and what the experience reads and consists of, with commas."""
+    """Inputs of the objective, inputs and parts of the experience, with commas."""
     recipe = method(name).recipe()
-    wanted = sorted(recipe.objective.reads)
+    inputs = sorted(recipe.objective.reads)
     chain = recipe.experience
     if isinstance(recipe.critic, Scorer):
-        wanted.append(f"{recipe.critic.name} (scorer)")
+        inputs.append(f"{recipe.critic.name} (scorer)")
     if chain is not None:
         stages = chain.stages.values()
         of_task = {need for stage in stages for need in stage.of_task}
         # Other stages do not require of the task what one stage adds to the grades.
         own = {"rewards"} if any(stage.rewards for stage in stages) else set()
-        wanted += sorted(f"Task.{need}" for need in of_task - own)
-        wanted += sorted({f"Prompt.{need}" for of_part in chain.reads.values() for need in of_part})
+        inputs += sorted(f"Task.{need}" for need in of_task - own)
+        inputs += sorted({f"Prompt.{need}" for of_part in chain.reads.values() for need in of_part})
         picks = [part.name for part in chain.curricula.values()]
-        wanted += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
-        wanted += [f"{stage.name} (stage)" for stage in stages]
-    return ", ".join(wanted)
+        inputs += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
+        inputs += [f"{stage.name} (stage)" for stage in stages]
+    return ", ".join(inputs)
 
 
 def main() -> None:

@@ -36,8 +36,8 @@ def report(name: str) -> tuple[str, int]:
     """The laws that a method, a part or a task keeps and breaks.
 
     Args:
-      name: of a method, or "module:name" of a custom Recipe, Objective, Experience, part or Task,
-        or of a function without required arguments that returns one.
+      name: name of a method, or "module:name" of a custom Recipe, Objective, Experience, part or
+        Task, or of a function without required arguments that returns one.
     Returns:
       A table for people, and how many laws are broken.
     Raises:

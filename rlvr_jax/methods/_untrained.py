@@ -7,7 +7,7 @@ class Untrained(NamedTuple):
     """A paper without a recipe.
 
     Fields:
-      title: of the paper.
+      title: title of the paper.
       here: its parts in the library.
       why: reason why it has no method.
     """

@@ -5,12 +5,12 @@ Learning and Expert-Guided Self-Reformulation", of which notes were read.
 
     D_1 … D_K   sections of the prompts by the pass rates of the initial policy, from easy to hard
     before D_k  the current policy rates its prompts, which are sorted again
-    all wrong   the policy is shown the worked solution and derives it in its own words; correct
+    all failed  the policy is shown the worked solution and derives it in its own words; correct
                 results replace failed responses, at most half of the group
     A_i  = (R_i - mean) / (std + 1e-6),  loss = PPO's clip on the token mean
 
 Replaced rows have old log-probs under the prompt with the solution and are trained under the plain
-prompt, so that their ratio crosses prompts, as in `guide`. They are the policy's words, while
+prompt. Their ratio thus crosses prompts, as in `guide`. They are the policy's words, while
 `luffy_mixed` has the expert's. K, the responses of a rating, the number of replacements and this
 ratio are ours, as the paper does not state them.
 
@@ -120,7 +120,7 @@ def pieces_by_difficulty(number: Count, samples: Count) -> Curriculum:
 
 @part(writes={"off_policy", "origin"}, by_row=True)
 def replace_failures(view: View, samples: Count, share: Unit) -> Stage:
-    """Samples groups that are all wrong again with help, and takes over correct responses.
+    """Samples groups without a correct response again with help and uses correct results.
 
     Correct guided responses replace failed ones and are trained under the original prompt: marked
     `off_policy`, with old log-probs of the guided context (`shown_tokens`). A group without a

@@ -11,8 +11,8 @@ https://github.com/SII-Enigma/AMPO
     loss = Σ over all tokens / L - c_H mean H
 
 This is the released script. The paper divides A by the group's standard deviation and clips f. Its
-loss adds the mean over own tokens to the mean over solutions of their token means, so that a long
-solution weighs as much as a short one. Solutions are those of `Prompt.meta["solutions"]`, and the
+loss adds the mean over own tokens to the mean over solutions of their token means. A long and a
+short solution thus have equal weight. Solutions are those of `Prompt.meta["solutions"]`, and the
 answer is their last step. The score of the code includes the format with a tenth.
 
 Left out: solutions in other groups by chance; the format's part in the ranking

@@ -11,15 +11,15 @@ https://github.com/zhh6425/CalibRL
 The solution's row has no loss of its own. e_t is a level and not a likelihood, as the texts differ.
 A correct row is raised at full strength below the level and at half strength above it; an incorrect
 row is lowered with the reverse strengths. |A| gives more weight to outcomes that are rare in the
-group. After the solution's end there is no such term, while the denominator does not change; the
-released code reads its padding there. Every group has its solution, as in the published script
-(mixup ratio 1).
+group. Tokens after the solution's end have no such term, but the denominator counts them; the
+released code reads the solution's padding there. Every group has its solution, as in the
+published script (mixup ratio 1).
 
 Left out: solutions in some groups only (mixup by chance or by pass rate)
 Reports: Qwen2.5-VL-7B: gains on eight multimodal benchmarks in and out of domain, with a higher
 entropy (abstract)
-Traps: compares tokens at the same position of two texts, a level and not a likelihood; there is no
-guided term after the solution's end, and none in groups of equal rewards
+Traps: compares tokens at the same position of two texts, a level and not a likelihood; tokens after
+the solution's end and groups of equal rewards have no guided term
 """
 
 import jax
@@ -110,7 +110,7 @@ def calibrl(
 
     Args:
       coefficient: weight of that term.
-      slope: of the LeakyReLU below 0.
+      slope: slope of the LeakyReLU below 0.
       right_above: outcome above which a row is correct.
     """
     return Recipe(

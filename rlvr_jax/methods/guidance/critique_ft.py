@@ -60,7 +60,7 @@ def critique_ft(weight: NonNegative = 1.0) -> Recipe:
     """Imitation of the prompts' worked solutions, which are critiques.
 
     Args:
-      weight: of the imitation.
+      weight: weight of the imitation.
     """
     return Recipe(
         objective=objective_of_terms([imitate(weight)]),

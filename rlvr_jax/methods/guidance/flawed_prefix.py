@@ -3,8 +3,8 @@
 "Can Large Reasoning Models Improve Accuracy on Mathematical Tasks Using Flawed Thinking?", of which
 the abstract was read.
 
-    prompts   clean, or with the beginning of a worked solution that has exactly one error: a wrong
-              result ("calculation") or a step left out ("reasoning"), truncated right after it
+    prompts   clean, or with the beginning of a worked solution that has exactly one error: an
+              incorrect result ("calculation") or a missing step ("reasoning"); it ends there
     R         = 1 if the final answer is correct, else 0
     loss      = GRPO's clip on the token mean, over the responses to one beginning
 
@@ -110,7 +110,7 @@ def flawed_prefix(
     """GRPO on clean prompts and on responses that begin with an error.
 
     Args:
-      kinds: of errors, names in `Prompt.meta["flawed"]`.
+      kinds: kinds of errors, names in `Prompt.meta["flawed"]`.
       shares: fraction of a step's prompts for each kind.
     """
     views = [begin_with_flaw(kind) for kind in kinds]

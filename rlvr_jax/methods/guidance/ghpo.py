@@ -11,14 +11,14 @@ https://github.com/hkgc-1/GHPO
        loss = Σ -A ρ / Σ n_i
 
 New responses replace the old ones and are trained under the prompt with the hint, so the ratio is
-1, and nothing removes the hint later. A group that fails four times stays. Each stage samples again
-only the groups that are still all wrong. The released code discards the hints of earlier stages: a
+1, and nothing removes the hint later. A group that fails four times stays. A stage samples
+only groups without a correct response. The released code discards the hints of earlier stages: a
 group that 25 % helped is trained under its plain prompt if another group needed 50 %.
 
 Reports: Qwen2.5-Math-7B, mean of six maths benchmarks: about 5 % over on-policy RL and a curriculum
 (abstract)
 Traps: a hint of 75 % may contain the answer; nothing removes hints, so the policy may never train
-on the plain hard prompt; hints lengthen prompts; an all-wrong group still trains on format
+on the plain hard prompt; hints lengthen prompts; a group that fails still trains on format
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ def ghpo(
     """Group-normalized advantages on groups that are sampled again with hints until one is correct.
 
     Args:
-      fractions: of the solution that each further try shows.
-      weights: of the task's rewards (`Task.rewards`), in their order: accuracy, format.
+      fractions: fractions of the solution that the further tries show.
+      weights: weights of the task's rewards (`Task.rewards`), in order: accuracy, format.
       characters: a hint may end anywhere; otherwise between words.
     """
     return Recipe(

@@ -18,8 +18,8 @@ padding; ours is over response tokens. The hint is the first part of the worked 
 Left out: other forms of the shaped ratio (a constant γ, a power)
 Reports: 7B and 32B: up to about 4 % over GRPO and filtered baselines on the macro mean of maths
 benchmarks
-Traps: old log-probs of hinted rows are those with the hint; groups that stay all wrong are dropped;
-the released quantile includes padding, which moves γ to 1 on short rows
+Traps: old log-probs of hinted rows are those with the hint; groups that fail again are dropped; the
+released quantile includes padding, which moves γ to 1 on short rows
 """
 
 from collections.abc import Callable
@@ -108,12 +108,12 @@ def guide(
     """GRPO on plain rows, a shaped ratio across prompts on rows that were sampled with a hint.
 
     Args:
-      quantile: of the ratios of a hinted row, at which the gradient is largest (γ_i).
+      quantile: quantile of a hinted row's ratios at which the gradient is largest (γ_i).
       least_scale: lower bound of γ_i.
       low, high: pass rates; a group up to `low` is sampled again with a hint, and only groups
         strictly between them are trained on.
       max_rounds: maximum number of batches to fill one update.
-      hint_fraction: of the worked solution that a hint shows.
+      hint_fraction: fraction of the worked solution that a hint shows.
     """
     hinted = redraw(mean_at_most(low), hint(hint_fraction), trained=PLAIN)
     return Recipe(

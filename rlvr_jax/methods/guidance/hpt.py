@@ -8,7 +8,7 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
     loss = first + c · second - c_H mean H
 
 The demonstration is the worked solution, marked `off_policy`. It replaces one rollout of the group,
-and the others are masked. There is no clip, no standard deviation and no division by the number of
+and the other rollouts are masked. The loss has no clip, no standard deviation and no division by
 rows. The authors take both per micro-batch, we over the batch, and limit the gradient norm at 80. c
 is 0.3 for the 1.5B model. The paper's estimator is a frame for this and other losses: reference
 policy in the denominator, advantage, stability mask. Soft gates and a third band with off-policy RL
@@ -58,7 +58,7 @@ def solved_at_most(number: NonNegativeInt) -> Function:
 def demonstrate(when: GroupTest) -> Stage:
     """Replaces the last row of some groups by the worked solution of their prompt.
 
-    A group of one keeps its row.
+    The row of a group of one is not replaced.
 
     Args:
       when: groups that get a demonstration, such as `solved_at_most(0)`.

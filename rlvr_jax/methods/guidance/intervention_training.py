@@ -10,12 +10,12 @@ was read.
 
 The beginning is the policy's own text, so only one step is new; a whole solution would be far from
 the policy. This is the first stage; the second is RL from its weights (`grpo` with `--model`). In
-the notes the policy finds t* itself; here it is the first step that the task scores as wrong. A sum
-over the original step t*, as the notes print it, would imitate the error.
+the notes the policy finds t* itself; here it is the first step that the task scores as incorrect. A
+sum over the original step t*, as the notes print it, would imitate the error.
 
 Left out: finding the error by the policy; several epochs over the stored pairs
 Reports: a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards
-Traps: the bound of 0 fits signed scores: with 0 and 1 no step is ever wrong; each incorrect
+Traps: the bound of 0 fits signed scores: with 0 and 1 no step is incorrect; each incorrect
 response costs 32 continuations, and in the paper a quarter gave a target; without any target the
 loss is 0
 """
@@ -40,14 +40,14 @@ from rlvr_jax.types.hyperparameters import Count, Finite, Unit
 def imitate_interventions(proposer: View, below: Finite, continuations: Count) -> Stage:
     """Replaces the batch by beginnings of incorrect responses with one correcting step, to imitate.
 
-    For each incorrect response with a first wrong step, the policy sees the proposer's view and
-    continues from the tokens before that step. The first step of this text is the intervention. It
-    is used if one of its continuations under the plain prompt is correct. Rows to imitate have the
-    plain prompt. `score_steps` must come first.
+    For each incorrect response with an incorrect step, the policy sees the proposer's view and
+    continues from the tokens before the first such step. The first step of this text is the
+    intervention. It is used if one of its continuations under the plain prompt is correct. Rows to
+    imitate have the plain prompt. `score_steps` must come first.
 
     Args:
       proposer: view for the proposal, such as `hint(1.0)`.
-    Samples: one response per row with a wrong step, and the continuations.
+    Samples: one response per row with an incorrect step, and the continuations.
     Metrics: proposed_interventions, kept_interventions (fractions of the rows).
     """
 
@@ -115,9 +115,9 @@ def intervention_training(
     """Imitation of the beginning of incorrect responses and of one step that corrects them.
 
     Args:
-      wrong_below: score below which a step is wrong; 0.5 where scores are 0 and 1.
+      wrong_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
       continuations: samples that test an intervention, of which one must be correct.
-      hint_fraction: of the worked solution that the policy is shown for its proposal.
+      hint_fraction: fraction of the worked solution that the policy is shown for its proposal.
     """
     imitated = imitate_interventions(hint(hint_fraction), wrong_below, continuations)
     return Recipe(

@@ -10,7 +10,7 @@
 The teacher's probability of its tokens is taken to be 1, so the ratio is π itself. Its gradient
 A π ∇log π vanishes for tokens that the policy finds unlikely; that of f is largest where π = γ.
 Where all own responses are incorrect, only the solution has a positive advantage; where all are
-correct, all advantages are 0. A wrong solution has a negative advantage. The published run has no
+correct, all advantages are 0. An incorrect solution has a negative one. The published run has no
 clip, no standard deviation and no division by the rows. We sum over the update, they over a
 micro-batch. Two other forms of their code are compositions: a clip on own tokens is
 `by_origin(ppo_clip(0.2, 0.2), shaped_probability(γ))`, and "RL + SFT" is PPO with

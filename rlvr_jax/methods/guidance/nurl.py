@@ -10,7 +10,7 @@ The plain row lowers the baseline, so that hinted successes gain. The policy wri
 from the gold answer by way of an explanation. They are texts of the prompts (`Prompt.hints`).
 Abstract knowledge works best, a partial solution worse, the answer worst. The step of the switch,
 the test for leaks and the rule for solved prompts are ours; GRPO is PPO's clip on the token mean. A
-group that stays all wrong has no gradient.
+group without a correct response has no gradient.
 
 Left out: writing the hints, by the policy before training
 Reports: six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 on
@@ -40,7 +40,7 @@ def unsolved_pool(after: Count) -> Curriculum:
 
     Args:
       after: steps before the change.
-    Metrics: pool_prompts, pool_rate (mean pass rate of the last visits).
+    Metrics: pool_prompts, pool_rate (mean pass rate when last sampled).
     """
 
     def cut(steps, pool, history):
@@ -73,7 +73,7 @@ def written_hint() -> View:
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon")
 def nurl(first_stage: Count = 100, plain_rows: NonNegativeInt = 1, **clip: Any) -> Recipe:
-    """GRPO, after a first stage with hints for groups that are all wrong.
+    """GRPO, after a first stage with hints for groups without a correct response.
 
     Args:
       first_stage: steps without hints.

@@ -73,8 +73,8 @@ def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -
     """Fraction of the worked solution in a prefix: uniform in [low, high), constant during a run.
 
     Args:
-      seed: of the run.
-      number, cut: of the prompt, and of the prefix among its prefixes.
+      seed: seed of the run.
+      number, cut: number of the prompt, and of the prefix among its prefixes.
     """
     name = zlib.crc32(b"begin_with_prefixes")
     return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))

@@ -77,7 +77,7 @@ def questa(fraction: Unit = 0.5, clip_low: ClipLow = 0.2, clip_high: ClipHigh = 
     """PPO's clip with centered rewards, on prompts that show the beginning of their solution.
 
     Args:
-      fraction: of the solution's characters that is shown (p).
+      fraction: fraction of the solution's characters that is shown (p).
     """
     return Recipe(
         objective=clipped_objective(clip_low, clip_high, advantage=group_centered()),

@@ -120,7 +120,7 @@ def reverse_curriculum(
       per_stage: training steps of each stage, one stage after another; 0: all stages mixed.
       partial: reward of an incorrect answer.
       value_clip: half-width of the critic's trust region.
-      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
+      trunk: trunk of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
     estimator = generalized_advantage(discount, trace_decay, kl_coefficient)
     return Recipe(

@@ -1,4 +1,4 @@
-"""SCOPE: an incorrect response keeps its correct beginning, and a teacher writes the rest.
+"""SCOPE: a teacher rewrites an incorrect response after its correct beginning.
 
 "Recycling Failures: Salvaging Exploration in RLVR via Fine-Grained Off-Policy Guidance", of which
 the abstract was read; the loss is LUFFY's with the origin of each token instead of each row.
@@ -16,7 +16,7 @@ number of responses, teacher and shaping are ours.
 
 Left out: another model as teacher, which rectifies step by step
 Reports: 46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher
-Traps: a response that is wrong from its first step, or in no step, is not salvaged; one incorrect
+Traps: a response whose first step, or no step, is incorrect is not salvaged; one incorrect
 response of a group always stays, or the group would have no signal; with step scores of 0 and 1,
 set `wrong_below=0.5`
 """
@@ -46,9 +46,9 @@ from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, P
 def salvage(teacher: View, below: Finite) -> Stage:
     """Continues incorrect responses after their correct beginning as a teacher would.
 
-    The teacher is the policy under a view that shows more. Its text after the steps before the
-    first wrong one is graded together with these. A correct whole replaces the response, with
-    reward 1, under the original prompt; the teacher's tokens are marked in `origin`. The last
+    The teacher is the policy under a view that shows more. Its text is graded together with the
+    steps before the first incorrect one. If correct, both replace the response, with reward 1,
+    under the original prompt; the teacher's tokens are marked in `origin`. The last
     incorrect response of a group stays. `score_steps` must come first.
 
     Args:
@@ -80,7 +80,7 @@ def salvage(teacher: View, below: Finite) -> Stage:
 
 
 def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:
-    """Which of these incorrect rows may be replaced so that each group keeps one, bool [n]."""
+    """Incorrect rows that may be replaced while one stays in each group, bool [n]."""
     kept = np.ones(len(rows), bool)
     group = batch.rollouts.group
     # An ungraded row is not incorrect: it leaves its group.
@@ -123,9 +123,9 @@ def scope(
     """PPO on the policy's own tokens, shaped probability on the teacher's continuation.
 
     Args:
-      wrong_below: score below which a step is wrong; 0.5 where scores are 0 and 1.
+      wrong_below: score below which a step is incorrect; 0.5 where scores are 0 and 1.
       gamma: probability at which a teacher's token has the largest gradient (γ).
-      hint_fraction: of the worked solution that the teacher is shown.
+      hint_fraction: fraction of the worked solution that the teacher is shown.
     """
     own = ppo_clip(clip_low, clip_high)
     return Recipe(

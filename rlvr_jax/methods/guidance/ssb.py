@@ -3,7 +3,7 @@
 "Semantic Soft Bootstrapping: Long Context Reasoning in LLMs without Reinforcement Learning",
 https://github.com/purbeshmitra/semantic-soft-bootstrapping
 
-    groups with correct and incorrect responses; one incorrect one with the commonest wrong answer
+    mixed groups: a correct response, and an incorrect one with the commonest incorrect answer
     reply: the policy's, shown both; used if it is correct
     loss = τ² mean_t KL(softmax(z_T / τ) ‖ softmax(z / τ)) over the replies' tokens
 
@@ -40,8 +40,8 @@ def bootstrap_replies(temperature: Positive) -> Stage:
     """Replaces the batch by correct replies that were sampled with two responses in sight.
 
     In each mixed group, the policy is shown a correct row and an incorrect one with the commonest
-    wrong answer (`with_two_answers`), and replies once. A correct reply is a row under the plain
-    prompt. Its second prompt, for the teacher, is the one it was sampled from.
+    incorrect answer (`with_two_answers`), and replies once. A correct reply is a row under the
+    plain prompt. Its second prompt, for the teacher, is the one it was sampled from.
 
     Samples: one response per mixed group.
     Metrics: mixed_groups (fraction of the groups), kept_replies (fraction of the groups).
@@ -80,7 +80,7 @@ def ssb(temperature: Positive = 2.0, teacher: str = "start") -> Recipe:
     """Forward KL at a temperature from the policy that sees a correct and an incorrect response.
 
     Args:
-      temperature: of both distributions, as a multiple of the sampling temperature (τ).
+      temperature: temperature of both distributions, as a multiple of the sampling temperature (τ).
       teacher: weights of the teacher; see `Recipe`.
     """
     return Recipe(

@@ -78,7 +78,7 @@ def by_anchor(players: int, rounds: Rounds) -> Scores:
 def anchor_scores(players: int, rounds: Rounds) -> Scores:
     """The score of each against the first, and the mean of the first's own scores.
 
-    A player without a score has the mean of the others; 0 where nobody has a score.
+    A player without a score has the mean of the other players; 0 without any score.
     """
     own = [np.mean(scores) if scores else np.nan for scores in _scores(players, rounds[:1])]
     known = [score for score in own if not np.isnan(score)]
@@ -223,7 +223,7 @@ def by_swiss(players: int, rounds: Rounds) -> Scores:
 
 
 def swiss_ranks(players: int, rounds: Rounds) -> Int[np.ndarray, "N"]:
-    """1 for the best of the standings; equal ones share a rank."""
+    """1 for the best of the standings; equal ones have equal ranks."""
     standings = swiss_standings(players, rounds)
     return np.array([1 + sum(other > own for other in standings) for own in standings])
 

@@ -8,7 +8,7 @@
 
 The outcome is the correctness of the preference. A reward of the task (`column`) is 1 where the
 format is correct. One malformed response squeezes the difference between correct and incorrect to a
-hundredth of a standard deviation: the first phase learns the format alone. Randomize the order of
+hundredth of a standard deviation: the first phase learns only the format. Randomize the order of
 the two responses for every prompt (`present`).
 
 A reconstruction: the authors' environment was not available. `rlvr_jax.verifiers.texts.br_rm` has
@@ -55,7 +55,7 @@ def br_rm(column: NonNegativeInt = 0, malformed: Finite = -100.0, **clip: Any) -
     """GRPO on the token mean, on preferences and their format.
 
     Args:
-      column: of the task's rewards, 1 where the format is correct.
+      column: column of the task's rewards, 1 where the format is correct.
       malformed: reward where it is not.
     """
     return Recipe(

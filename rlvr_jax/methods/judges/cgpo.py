@@ -9,8 +9,8 @@
 
 Δ is log(π / π_ref) of a response. CODPO and CRRAFT are means over the prompts that take part. The ā
 are the worked solutions of the prompts (`off_policy`). Judges are columns of `component_rewards`,
-the task's or those of `--judge`. A judge without a verdict does not apply. A row without any
-verdict has no reward.
+the task's or those of `--judge`. A judge without a verdict does not apply. A row that no
+judge has graded has no reward.
 
 R̃ is 0 for rejected and for far responses alike. Its baseline is the batch's, so prompts where all
 responses fail are pushed as well. Two equations of the paper have slips (the sign of the likelihood
@@ -53,7 +53,7 @@ READS = frozenset({"logp", "reference_logp", "off_policy", "component_rewards", 
 
 @part
 def where_judged(columns: Judges) -> Shaping:
-    """The reward, and none (NaN) where no judge has a verdict: judges that are down accept nothing.
+    """The reward, NaN for rows that no judge has graded: unreachable judges accept nothing.
 
     Rows of worked solutions (`off_policy`) keep their reward, as others are compared with it.
     """
@@ -216,7 +216,7 @@ def cgpo(
 
     Args:
       kl_max: largest log-ratio of a response, nats (CRPG, CRRAFT).
-      scale: of the log-ratio in a preference (β; CODPO).
+      scale: scale of the log-ratio in a preference (β; CODPO).
       likelihood_coefficient: weight of the mean logp of the accepted response (λ; CODPO).
       judges: columns of `component_rewards` that are verdicts.
       optimizer: `crpg`, `codpo` or `crraft`.

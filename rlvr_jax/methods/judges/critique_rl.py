@@ -1,4 +1,4 @@
-r"""Critique RL: a fifth of the prompts asks for a verdict on a solution.
+r"""Critique RL: a fifth of the prompts requests a verdict on a solution.
 
 "Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
 https://github.com/TIGER-AI-Lab/Critique-Coder
@@ -12,7 +12,7 @@ labels into a task, a fraction of each batch. Only `true` and `false` are verdic
 sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
 
 Left out: the solutions with labels; top-p and top-k of the sampler
-Reports: Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried,
+Reports: Qwen3-8B: above 60 % on LiveCodeBench v5; better than plain RL on all benchmarks tried,
 BBEH logic included
 Traps: on a task without verdicts it is DAPO's filter and clip; unbalanced labels pay a constant
 verdict; the authors' pattern reads NOT SURE as a yes, here it is not a verdict

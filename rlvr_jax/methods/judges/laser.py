@@ -11,8 +11,8 @@ So s is β times a log-ratio: the implicit reward of the whole response at the p
 On correct responses log π(z_c) rises to c + 10. w balances correct and incorrect rows.
 
 In the advantage s is that of the policy that wrote the row (`self_reward`), clipped to [0, 1], and
-0 on truncated rows. Groups whose scores have a std of 0.1 or less use GRPO's advantage alone. The
-authors' code reads the score of a truncated row from a wrong position.
+0 on truncated rows. Groups whose scores have a std of 0.1 or less use only GRPO's advantage. The
+authors' code reads the score of a truncated row from an incorrect position.
 
 Training begins without the mixing (`mix=0`) and, for a base model, without the loss, each for 200
 updates. c is -23 for Qwen with z_c <|vision_start|>, -25 for OctoThinker. At test time s > 0.5
@@ -20,7 +20,7 @@ predicts a correct response, and s weights votes. This follows the authors' code
 against it. Their average of the clipped loss was not found; it is GRPO's, per rollout.
 
 Left out: the phases of training; the weighted vote at test time
-Reports: several bases: better reasoning than GRPO, and a verdict on itself for one token more
+Reports: several bases: better reasoning than GRPO, and a grade of the response for one token more
 Traps: token and c are Qwen's: another base needs a token that never occurs, and its c; groups of
 similar scores take GRPO's advantage; truncated rows count in the mean and have no loss
 """
@@ -168,7 +168,7 @@ def laser(
     Args:
       token: text of a token that never occurs (z_c), one token of the policy's tokenizer.
       coefficient: weight of the squared error.
-      scale: of the log-prob of z_c (β).
+      scale: scale of the log-prob of z_c (β).
       reference_logp: log-prob of z_c under the reference policy (c), nats.
       balanced: correct and incorrect rows have equal total weight in the squared error.
       mix: weight of the self-reward in the advantage.

@@ -7,9 +7,9 @@
     A_i  = (r_i - mean) / (std + 1e-6) over all N, std with n - 1
     loss = -1/N [Σ_own (1/n_i) Σ_t ρ A + (1/n) Σ_t f A of the revised one],  f = π / (π_old + γ)
 
-There is no clip and no KL. The policy learns the revised response under the plain prompt, under
-which π_old is scored as well. The criteria are the first rewards of the task. A prompt must have
-room for the response that it shows (`prompt_tokens`).
+The loss has no clip and no KL. The policy learns the revised response under the plain prompt, under
+which π_old is scored as well. The criteria are the first rewards of the task. The prompt's
+budget (`prompt_tokens`) must include the response that it shows.
 
 A reconstruction: f is taken from readers' notes, and γ, the weights of the criteria and the average
 over tokens are ours.
@@ -101,13 +101,13 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         rows = np.flatnonzero(best)
         scores = np.asarray(scored(known.component_rewards[:, : len(rubric)], rubric))
         failed = ~(scores >= least)[rows]  # so is a criterion without a score
-        wanted = failed.any(axis=1) & np.isfinite(earned[rows])
+        refined = failed.any(axis=1) & np.isfinite(earned[rows])
         texts = batch.take(rows).responses
         names = _names(rubric, task.rewards[: len(rubric)])
         asks = []
         for place, row in enumerate(rows.tolist()):
             ask = replace(batch.asks[row], samples=1, first_sample=turn.setting.samples - 1)
-            if wanted[place]:
+            if refined[place]:
                 lacking = [name for name, out in zip(names, failed[place], strict=True) if out]
                 shown = ask_to_revise(task, ask.prompt, texts[place].text, lacking)
                 ask = replace(ask, view=showing(shown))
@@ -119,12 +119,12 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         ]
         tokens, length = actor.prompts(plain)
         revised = own_rows(sampled).with_rollouts(
-            prompt_tokens=tokens, prompt_length=length, off_policy=wanted
+            prompt_tokens=tokens, prompt_length=length, off_policy=refined
         )
         everywhere = np.ones(len(batch.groups), bool)
         batch = own_rows(batch).with_groups(everywhere, revised, "append")
-        metrics = {"refined_share": float(wanted.mean())}
-        compared = wanted & np.isfinite(gained)
+        metrics = {"refined_share": float(refined.mean())}
+        compared = refined & np.isfinite(gained)
         if compared.any():
             gain = gained[compared] - earned[rows][compared]
             metrics["refined_gain"] = float(np.mean(gain))
@@ -179,10 +179,10 @@ def rgr_grpo(
     """Group-normalized rubric rewards, with a revision where the best response fails a criterion.
 
     Args:
-      weights: of the criteria (w).
+      weights: weights of the criteria (w).
       factual: criteria that make a response correct.
       least: score from which a criterion is met.
-      gamma: of the revised response's ratio (γ).
+      gamma: constant in the revised response's ratio (γ).
       shape_of: (γ) -> its loss: `damped_ratio`, or LUFFY's `shaped_probability`, which saturates.
       criteria: text of each criterion for revisions; none: the names of the rewards, in a run with
         a judge's rubric the texts of the rubric.

@@ -46,8 +46,8 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
                 "verdict_loss: verdict_logp must be [B, 2], of yes and no, got"
                 f" {list(verdict.shape)}"
             )
-        wanted = jnp.where(is_correct(rollouts.outcome), verdict[:, 0], verdict[:, 1])
-        loss = -masked_mean(wanted, finished_rows(rollouts))
+        logp = jnp.where(is_correct(rollouts.outcome), verdict[:, 0], verdict[:, 1])
+        loss = -masked_mean(logp, finished_rows(rollouts))
         signals = replace(signals, term=signals.term + coefficient * loss)
         return signals, state, {"verdict_loss": loss}
 

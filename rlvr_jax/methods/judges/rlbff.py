@@ -3,7 +3,7 @@
 "RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
 https://arxiv.org/abs/2509.21319
 
-    r_i  = ln p(Yes) - ln p(No) of a judge, asked whether the response satisfies the principle
+    r_i  = ln p(Yes) - ln p(No) of a judge: does the response satisfy the principle?
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
 The odds are a reward of the task (`number`). With a `principle` they are those of the initial
@@ -69,8 +69,8 @@ def rlbff(
       principle: question to the initial policy after each response, such as
         " Is it short? Answer Yes or No."; "": the odds are the task's.
       yes, no: the two answers, texts of one token each of the policy's tokenizer.
-      number: of the task's rewards, the odds.
-      bound: of the odds on both sides; None: none.
+      number: column of the task's rewards with the odds.
+      bound: bound of the odds on both sides; None: none.
     """
     odds = column(number)
     return Recipe(

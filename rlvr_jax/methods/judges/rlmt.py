@@ -41,7 +41,7 @@ def rlmt(
     """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score.
 
     Args:
-      number: of the task's rewards, the score.
+      number: column of the task's rewards with the score.
     """
     terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []

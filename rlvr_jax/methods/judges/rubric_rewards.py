@@ -80,13 +80,13 @@ def rubric_rewards(
     """GRPO on the token mean, on a weighted fraction of criteria.
 
     Args:
-      weights: of the criteria, the first rewards of the task (w).
+      weights: weights of the criteria, the first rewards of the task (w).
       veto: criterion whose failure sets the reward to 0; None: none.
       veto_below: score that this criterion must have.
       saturation: scale of the concave map of scores (τ); None: none.
       synergy: weight of the product of two criteria (c); 0: none.
       pair: these two criteria.
-      power: of the reward (p).
+      power: power of the reward (p).
     """
     rubric = [
         Criterion(f"{number}", weight, kind="veto" if number == veto else "plain")

@@ -17,7 +17,7 @@ Reports: code, AIME, HMMT: up to 10 % of pass@1 over rating answers singly; 7 to
 time than RL
 Traps: groups without a correct response give no pair; a rating that cannot be read earns 0; a place
 in the prompt may be favoured, so the order of a pair is random; groups of correct responses train
-ratings alone
+only ratings
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from rlvr_jax.types.hyperparameters import Count, Unit
 LEAST, MOST = 1, 10  # ends of the scale of ratings
 
 Show = Callable[[str, str, str], str]
-"""(text of the prompt, two responses) -> the text of the prompt that asks for ratings."""
+"""(text of the prompt, two responses) -> the text of the prompt that requests ratings."""
 
 
 def ask_to_rate(prompt: str, first: str, second: str) -> str:

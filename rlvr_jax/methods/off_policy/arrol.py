@@ -151,7 +151,7 @@ def head_gradient(
 
 
 def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
-    """How often a correct response has the higher score than an incorrect one, ties half.
+    """Chance that a correct response has a higher score than an incorrect one, ties half.
 
     It is ½ if all responses are correct, or none.
 
@@ -169,7 +169,7 @@ def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
 def pruned_choice(
     quality: np.ndarray, finished: np.ndarray, keep: int, fraction: float
 ) -> np.ndarray:
-    """Which rows of a group are written to their ends, bool [N].
+    """Rows of a group that are written to their ends, bool [N].
 
     Finished rows are included and use up places. Of the k = max(keep - finished, 0) other places
     ⌈fraction · k⌉ go to the highest qualities and the others to the lowest, ties to the earlier

@@ -13,10 +13,10 @@ time. Discount 1 and τ = 0.97 are the authors'. Advantages are not normalized.
 
 Left out: the TRPO step (conjugate gradient, line search), a critic for every time step, and fresh
 actions with advantage Q - V at offline states
-Reports: combination locks with rich observations: above a hybrid method that is off-policy alone
+Reports: combination locks with rich observations: above a hybrid method that is only off-policy
 (abstract)
-Traps: no clip and no normalization, so steps scale with the rewards; worked solutions train the
-critic alone and are never imitated
+Traps: no clip and no normalization, so steps scale with the rewards; worked solutions train
+only the critic and are never imitated
 """
 
 import jax

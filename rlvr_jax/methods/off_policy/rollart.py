@@ -16,7 +16,7 @@ ROLL's queue opens groups ahead; here each step opens its own.
 Left out: disaggregated hardware, environments in threads next to the device
 Reports: 1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs
 Traps: the first finished are used first, which favours short answers, redundancy more so;
-`staleness=0` is plain synchronous GRPO; ROLL keeps one version of a trajectory, not of each token
+`staleness=0` is plain synchronous GRPO; ROLL stores one version per trajectory, not per token
 """
 
 from rlvr_jax.experience import experience, queued

@@ -22,8 +22,8 @@ The sampler's log-probs must be those of the distribution that the trainer score
 temperature, top_k and top_p; otherwise r measures these.
 
 Reports: reports of users: uncorrected bfloat16 rollouts of another engine collapse on long runs
-Traps: the sampler's log-probs must be taken at the same temperature and cuts, else the ratio
-measures those
+Traps: the sampler's log-probs must be taken at the same temperature, top-p and top-k, else
+the ratio measures the difference
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
 A response is the accepted prefix of its draft and the continuation by the current policy. It is
 trained as if the current policy had sampled all of it: ρ is 1 at the first update, and nothing
 corrects for the reuse. This is an approximation, even with b = 0. A rejected token is sampled from
-π_now, not from its excess over π_then, so the policy's likeliest tokens come a little too often.
+π_now, not from its excess over π_then, so the policy's likeliest tokens are sampled slightly more.
 With b = 0.5 more tokens are reused, and the distribution is further off.
 
 `exact_mb=N` with `lenience=0` samples a rejected token from the excess, max(π_now - π_then, 0)
@@ -47,11 +47,11 @@ COUNTS = ("verified_tokens", "reused_tokens", "reused_responses", "saved_decode_
 
 @part
 def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
-    """Verifies the last responses to a prompt and samples only what the policy rejects.
+    """Verifies the last responses to a prompt and samples the rest after the first rejected token.
 
-    The k-th response that the last visit to a prompt trained on is the draft of its k-th response
-    now. One scoring pass gives the draft's log-probs under the current policy. The tokens before
-    the first rejected one are reused (`accepted_prefix`), and plain sampling continues from there.
+    The draft of a prompt's k-th response is its k-th response when it was last trained on. One
+    scoring pass gives the draft's log-probs under the current policy. The tokens before the
+    first rejected one are reused (`accepted_prefix`), and plain sampling continues from there.
     A draft that is accepted as a whole is the response, even if the budget truncated it.
 
     `behaviour_logp` and `entropy` of reused tokens are those of the verifying pass; old log-probs
@@ -64,9 +64,9 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
 
     With `exact_mb` the state also stores the log-probs of all tokens, 4 bytes for each of prompts ×
     rollouts × budget × vocabulary. A draft is then the first response to its prompt in a step,
-    before any stage selects: correct responses alone would be drafts of another distribution. A
-    second scoring pass gives the step's own log-probs. A token of a residual is no decode step and
-    is counted in residual_tokens.
+    before any stage selects: only correct responses would be drafts of another distribution. A
+    second scoring pass gives the step's own log-probs. A token of a residual is not a decode step
+    and is counted in residual_tokens.
 
     Metrics: verified_tokens, reused_tokens, reused_responses (whole ones), saved_decode_steps
       (length of the longest row with a draft less the most tokens sampled for one), and
@@ -112,8 +112,8 @@ def from_drafts(lenience: Finite, exact_mb: NonNegative = 0) -> Draw:
             own["used"] = state["used"].copy()
             own["used"][numbers] = turn.step
             verified = _verify(asks, drafted, actor, state, turn.random(), lenience)
-            batch, begun = _continued(asks, drafted, verified, draw)
-            found = _counts(verified, batch, begun)
+            batch, prefix = _continued(asks, drafted, verified, draw)
+            found = _counts(verified, batch, prefix)
             metrics = {name: found[name] for name in counts}
         else:
             batch = draw(asks, 0)
@@ -152,18 +152,18 @@ def _check_bytes(setting: RunInfo, exact_mb: float) -> None:
     )
     if not setting.vocabulary:
         raise ValueError("from_drafts: with exact_mb RunInfo.vocabulary must be known, got 0")
-    wanted = 4 * prompts * samples * width * setting.vocabulary
-    if wanted > exact_mb * 1e6:
-        least = math.ceil(wanted / 1e4) / 100
+    num_bytes = 4 * prompts * samples * width * setting.vocabulary
+    if num_bytes > exact_mb * 1e6:
+        least = math.ceil(num_bytes / 1e4) / 100
         raise ValueError(
             f"from_drafts: exact_mb must be at least {least:,} (4 bytes for each of"
             f" {prompts:,} prompts, {samples} rollouts, {width} tokens and a vocabulary of"
-            f" {setting.vocabulary:,}: {wanted:,} bytes), got {exact_mb:g}"
+            f" {setting.vocabulary:,}: {num_bytes:,} bytes), got {exact_mb:g}"
         )
 
 
 def _drafted(asks: Sequence[SampleRequest], state, turn: StepContext) -> list[bool]:
-    """Which requests have drafts that this step has not used yet."""
+    """Requests with drafts that this step has not used yet, list of bool."""
     length, used = state["length"], state["used"]
     again = occurrences(np.array([ask.number for ask in asks]))
     return [
@@ -180,10 +180,10 @@ class Verified(NamedTuple):
     """Drafts that the current policy has scored, row by row.
 
     Fields:
-      rows: of each the place of its request and the number of the sample.
+      rows: (place of the request, number of the sample) of each draft.
       batch: the drafts as responses.
-      length, cut: number of their tokens, and of those that are accepted.
-      begun: number of tokens that the response begins with: the accepted ones, and the replacement
+      length, accepted: number of their tokens, and of those that are accepted.
+      prefix: number of tokens that the response begins with: the accepted ones, and the replacement
         of the rejected one where residuals are known.
       done: whether these are the whole response; False where there are none.
     """
@@ -191,8 +191,8 @@ class Verified(NamedTuple):
     rows: list[tuple[int, int]]
     batch: Batch
     length: np.ndarray
-    cut: np.ndarray
-    begun: np.ndarray
+    accepted: np.ndarray
+    prefix: np.ndarray
     done: np.ndarray
 
 
@@ -221,15 +221,15 @@ def _verify(
     exact = "all_logp" in drafts
     scored = actor.score(batch, ("logp", "entropy", *(["all_logp"] if exact else [])))
     log_ratio = np.asarray(scored["logp"], np.float64) - drafts["logp"][index]
-    cut = accepted_prefix(log_ratio, length, random.random(log_ratio.shape), lenience)
+    accepted = accepted_prefix(log_ratio, length, random.random(log_ratio.shape), lenience)
     on, dtype = batch.rollouts.mask, batch.rollouts.temperature.dtype
     batch = batch.with_rollouts(
         behaviour_logp=np.where(on, scored["logp"], 0).astype(dtype),
         entropy=np.where(on, scored["entropy"], 0).astype(dtype),
         truncated=drafts["truncated"][index],
     )
-    whole = (cut == length) & (length > 0)
-    verified = Verified(rows, batch, length, cut, cut, whole)
+    whole = (accepted == length) & (length > 0)
+    verified = Verified(rows, batch, length, accepted, accepted, whole)
     if exact:
         then = drafts["all_logp"][index]
         verified = _replaced(verified, scored["all_logp"], then, random, actor.stop_token())
@@ -257,33 +257,33 @@ def _replaced(verified: Verified, now, then, random, stop: int) -> Verified:
     Args:
       now, then: log-probs of all tokens, [B, T, V], of the policy and of the drafts.
     """
-    rollouts, cut = verified.batch.rollouts, verified.cut
-    rejected = np.flatnonzero(cut < verified.length)
-    chances = residual(now[rejected, cut[rejected]], then[rejected, cut[rejected]])
+    rollouts, accepted = verified.batch.rollouts, verified.accepted
+    rejected = np.flatnonzero(accepted < verified.length)
+    chances = residual(now[rejected, accepted[rejected]], then[rejected, accepted[rejected]])
     # The first token whose cumulative probability exceeds u.
     above = np.cumsum(chances, axis=-1) > random.random(len(rejected))[:, None]
     replacement = np.where(above.any(axis=-1), above.argmax(axis=-1), chances.argmax(axis=-1))
-    tokens = np.where(_before(rollouts.tokens, cut), rollouts.tokens, 0)
+    tokens = np.where(_before(rollouts.tokens, accepted), rollouts.tokens, 0)
     logp, entropy = rollouts.behaviour_logp.copy(), rollouts.entropy.copy()
-    tokens[rejected, cut[rejected]] = replacement
+    tokens[rejected, accepted[rejected]] = replacement
     # The policy's own log-prob: verification and residual together write the token that often.
-    logp[rejected, cut[rejected]] = now[rejected, cut[rejected], replacement]
-    begun, done = cut.copy(), verified.done.copy()
-    begun[rejected] += 1
+    logp[rejected, accepted[rejected]] = now[rejected, accepted[rejected], replacement]
+    prefix, done = accepted.copy(), verified.done.copy()
+    prefix[rejected] += 1
     ended = replacement == stop
-    done[rejected] = ended | (begun[rejected] == tokens.shape[1])
-    on = _before(tokens, begun)
+    done[rejected] = ended | (prefix[rejected] == tokens.shape[1])
+    on = _before(tokens, prefix)
     truncated = rollouts.truncated.copy()
     truncated[rejected] = ~ended
     batch = verified.batch.with_rollouts(
         tokens=tokens,
-        length=begun.astype(rollouts.length.dtype),
+        length=prefix.astype(rollouts.length.dtype),
         mask=on,
         behaviour_logp=np.where(on, logp, 0),
         entropy=np.where(on, entropy, 0),
         truncated=truncated,
     )
-    return verified._replace(batch=batch, begun=begun, done=done)
+    return verified._replace(batch=batch, prefix=prefix, done=done)
 
 
 def residual(logp: np.ndarray, drafted_logp: np.ndarray) -> np.ndarray:
@@ -292,7 +292,7 @@ def residual(logp: np.ndarray, drafted_logp: np.ndarray) -> np.ndarray:
     It is p where p = q: only rounding rejects there.
 
     Args:
-      logp, drafted_logp: of all tokens, under p and q, [..., V].
+      logp, drafted_logp: log-probs of all tokens under p and q, [..., V].
     """
     p, q = np.exp(np.asarray(logp, np.float64)), np.exp(np.asarray(drafted_logp, np.float64))
     more = np.maximum(p - q, 0)
@@ -325,7 +325,7 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
         again = []
         for i in left:
             place, sample = verified.rows[i]
-            given = verified.batch.rollouts.tokens[i, : verified.begun[i]].tolist()
+            given = verified.batch.rollouts.tokens[i, : verified.prefix[i]].tolist()
             again.append(replace(asks[place], samples=1, first_sample=sample, given=given))
             source[place, sample] = len(parts), len(again) - 1
         parts.append(_taken_over(draw(again, 1), verified, left))
@@ -342,24 +342,24 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
     batch = (
         concatenate(parts)
         .take(taken)
-        .with_rollouts(group=group, branch_position=of_drafts(verified.cut))
+        .with_rollouts(group=group, branch_position=of_drafts(verified.accepted))
     )
     batch = replace(
         batch.renumbered(),
         asks=[asks[place] for place, _ in order],
         sample_seconds=sum(part.sample_seconds for part in parts),
     )
-    return batch, of_drafts(verified.begun)
+    return batch, of_drafts(verified.prefix)
 
 
 def _taken_over(sampled: Batch, verified: Verified, rows: np.ndarray) -> Batch:
     """Continuations with the records of the draft tokens before them.
 
     Args:
-      rows: of the drafts.
+      rows: rows of the drafts.
     """
     rollouts, drafts = sampled.rollouts, verified.batch.rollouts
-    front = _before(rollouts.tokens, verified.begun[rows])
+    front = _before(rollouts.tokens, verified.prefix[rows])
     changes = {
         name: np.where(front, getattr(drafts, name)[rows], getattr(rollouts, name))
         for name in ("behaviour_logp", "entropy")
@@ -373,12 +373,12 @@ def _taken_over(sampled: Batch, verified: Verified, rows: np.ndarray) -> Batch:
     return sampled.with_rollouts(**changes)
 
 
-def _counts(verified: Verified, batch: Batch, begun: np.ndarray) -> dict[str, float]:
-    length, begun = batch.rollouts.length[begun >= 0], begun[begun >= 0]
-    saved = length.max() - (length - begun).max()
-    reused = verified.cut.sum()
-    whole = (verified.cut == verified.length) & (verified.length > 0)
-    residual = (verified.begun - verified.cut).sum()
+def _counts(verified: Verified, batch: Batch, prefix: np.ndarray) -> dict[str, float]:
+    length, prefix = batch.rollouts.length[prefix >= 0], prefix[prefix >= 0]
+    saved = length.max() - (length - prefix).max()
+    reused = verified.accepted.sum()
+    whole = (verified.accepted == verified.length) & (verified.length > 0)
+    residual = (verified.prefix - verified.accepted).sum()
     numbers = (verified.length.sum(), reused, whole.sum(), saved, residual)
     return dict(zip((*COUNTS, "residual_tokens"), map(float, numbers), strict=True))
 

@@ -1,1 +1,1 @@
-"""Rewards: what a response earns beside or instead of a verdict."""
+"""Rewards: scores in addition to or instead of the grade of a response."""

@@ -328,7 +328,7 @@ def ares(
       triggers: words that begin a second thought, separated by spaces; spellings that are one
         token of the policy's tokenizer count.
       window: tokens whose entropy is averaged (w).
-      percentile: of a response's window entropies, its threshold.
+      percentile: percentile of a response's window entropies that is its threshold.
       threshold_keep: weight of the old running mean of the threshold.
       scale: constants of the score (α, f, κ, T and caps), a `HesitationScale`; None: the authors'.
     """

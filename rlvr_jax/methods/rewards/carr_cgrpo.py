@@ -9,8 +9,8 @@ Rubric Rewards", https://github.com/THUDM/CaRR
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 The largest fraction is that of all rows of the group, incorrect ones included. The authors' flags
-use the fraction without this division (`relative=False`). A group without correct responses teaches
-nothing. In a group of correct responses the evidence alone decides, at full strength. The fraction
+use the fraction without this division (`relative=False`). A group without correct responses has
+no gradient. In a group of correct responses only the evidence decides, fully. The fraction
 is a reward of the task (`column`); `reached_share` computes it from judged rubrics.
 
 Left out: the authors' judges (`--judge` brings one); the agent's tools; truncated importance
@@ -37,7 +37,7 @@ def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = Tr
     """(1 - α) R + α R E.
 
     Args:
-      column: of the task's rewards, the fraction of the rubric that is reached.
+      column: column of the task's rewards with the reached fraction of the rubric.
       share: weight of the evidence in the reward (α).
       relative: evidence is divided by the group's largest.
     Metrics: reward/evidence, reward/evidence_of_right (over correct rows).

@@ -9,8 +9,8 @@ https://github.com/THU-KEG/VerIF
     loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
 
 One request to the judge covers all soft constraints (`--judge … --judge-prompt constraints`, which
-reads `Prompt.meta["soft"]`). The verdict is the reward `number` of the task. A response without a
-verdict leaves its group. H is the fraction of the checks on a task like
+reads `Prompt.meta["soft"]`). The verdict is the reward `number` of the task. An ungraded response
+leaves its group. H is the fraction of the checks on a task like
 `instructions:partial=true`. Texts without content satisfy rules; S prevents that, and S = 0 hides
 H. The authors' average of the clipped loss was not found; it is GRPO's.
 
@@ -58,7 +58,7 @@ def instruction_following(number: NonNegativeInt = 0, **clip: Any) -> Recipe:
     """GRPO on the product of hard and soft constraints.
 
     Args:
-      number: of the task's rewards, the judge's verdict on the soft constraints.
+      number: column of the task's rewards with the judge's verdict on the soft constraints.
     """
     return Recipe(
         objective=clipped_objective(aggregation=rollout_mean_token_mean(), **clip),

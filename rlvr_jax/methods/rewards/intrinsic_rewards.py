@@ -19,7 +19,7 @@ TTRL votes with 64 responses and trains on 32. Here all responses vote. β is In
 Left out: more votes than rows; votes over rephrased questions
 Reports: Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps;
 sets of 32 to 128 prompts did not collapse
-Traps: probability pays short answers, entropy and likelihood repetition; certainty keeps pushing on
+Traps: probability pays short answers, entropy and likelihood repetition; certainty still trains
 solved prompts; a vote locks in the first majority, correct or not
 """
 

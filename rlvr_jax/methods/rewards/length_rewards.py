@@ -16,7 +16,7 @@
 
 Left out: the reward of the format
 Reports: Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs
-Traps: in groups of equal outcomes length alone decides, at full strength; truncated responses are
+Traps: in groups of equal outcomes only length decides, at full strength; truncated responses are
 incorrect and longest, so they are punished twice; give max_length the run's budget
 """
 

@@ -8,14 +8,14 @@ https://github.com/real-absolute-AI/LongRLVR
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-An incorrect response (a = 0) earns η at most, a correct one 1 + F. β = 2 tolerates citing too much.
+An incorrect response (a = 0) earns η at most, a correct one 1 + F. β = 2 tolerates extra citations.
 P, R and the format are rewards of the task (`columns`); `rlvr_jax.verifiers.texts.longrlvr` reads
 the cited chunks of a response. The authors drop groups of mixed outcomes and equal total rewards.
 Here all groups stay, as equal rewards teach nothing.
 
 Left out: the judge of answers; the filter of groups
 Reports: a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5
-Traps: rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50
+Traps: rewards go up to 2; groups of equal outcomes train only on citations; citing all of 50
 chunks, 2 of them relevant, still scores 0.17; the task must provide precision, recall and format
 """
 
@@ -82,7 +82,7 @@ def longrlvr(
     Args:
       beta: weight of recall in the score of citations (β).
       share: fraction of that score that an incorrect response earns (η).
-      columns: of the task's rewards: precision, recall and, if it may be broken, the format.
+      columns: columns of the task's rewards: precision, recall and, if it can fail, the format.
     """
     return Recipe(
         objective=clipped_objective(**clip),

@@ -59,10 +59,10 @@ def by_start_quartiles(
     They are those of the initial policy if every batch has all cells.
 
     Args:
-      column: of the task's rewards, the metric (x).
+      column: column of the task's rewards with the metric (x).
       cells: largest number of kinds of prompts (C, labels in `Rollouts.cell`); further kinds share
         the quartiles of the last one, and rows without a kind belong to the first.
-      slope: of the logistic (k).
+      slope: slope of the logistic (k).
       least: smallest distance of the quartiles (δ); equal ones would make the curve a step.
     Metrics: reward/metric (mean of x), reward/median (mean p50 of the rows' cells).
     """

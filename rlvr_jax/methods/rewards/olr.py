@@ -14,8 +14,8 @@ name (`Grade.answer`). The authors' scripts use a slope of 0.025 as well.
 
 Reports: Qwen3-4B base, 10 to 90 % of labels incorrect: 3.6 to 3.9 points on six maths sets, 3.3 to
 4.6 on three others
-Traps: the fraction is that of each visit's own majority, so a change of majority does not show;
-nothing is relabelled in the first visits or where answers tie; a saturated fraction brings the
+Traps: the fraction is that of each epoch's own majority, so a change of majority does not show;
+nothing is relabelled in the first epochs or where answers tie; a saturated fraction brings the
 incorrect label back
 """
 
@@ -34,16 +34,16 @@ from rlvr_jax.tasks.synthesis.concepts import slopes
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Count, Finite, NonNegativeInt
 
-NONE = -1  # in place of a majority: there is no unique one
+NONE = -1  # in place of a majority that is not unique
 
 
 class Labels(NamedTuple):
-    """History of P prompts over their last E visits, the newest last.
+    """History of P prompts over the last E times each was sampled, the newest last.
 
     Fields:
       majority: int32 [P, E], the class of the most frequent answer, `NONE` if it is not unique.
       rate: float32 [P, E], its fraction of the answers, 0 if there is none.
-      visits: int32 [P].
+      visits: times sampled, int32 [P].
     """
 
     majority: np.ndarray
@@ -133,8 +133,8 @@ def judged_label(
 
     Args:
       answers: classes of the answers; negative ones agree with no other.
-      majorities, rates: of the earlier visits, in order.
-      visit: number of earlier visits in all.
+      majorities, rates: values of the earlier times the prompt was sampled, in order.
+      visit: number of earlier times in total.
     """
     # An unreadable answer is a class of its own.
     named = [a if a >= 0 else -1 - number for number, a in enumerate(answers)]
@@ -162,9 +162,9 @@ def olr(start: NonNegativeInt = 4, slope: Finite = 0.05, visits: Count = 10, **c
     """GRPO on groups that are graded by their majority once it has settled.
 
     Args:
-      start: visits of a prompt before its label can be replaced.
-      slope: least rise of the majority's fraction per visit.
-      visits: number of remembered visits.
+      start: times a prompt is sampled before its label can be replaced.
+      slope: least rise of the majority's fraction per time sampled.
+      visits: number of remembered times.
     """
     return Recipe(
         objective=clipped_objective(**clip),

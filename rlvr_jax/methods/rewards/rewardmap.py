@@ -14,7 +14,7 @@ Left out: the maps, which are pictures
 Reports: Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps; stages and
 partial credit each help
 Traps: weights of whole prompts cancel in the division by the group's std; the only leg of a direct
-route counts as too many; an incorrect first or last stop loses all detail
+route counts as excess; an incorrect first or last stop loses all detail
 """
 
 import functools
@@ -93,7 +93,7 @@ def rewardmap(kinds: Sequence[str] = (), **clip: Any) -> Recipe:
     """GRPO with a KL on the score of a route, one kind of questions after the other.
 
     Args:
-      kinds: of prompts, in order; none: in the order of their first prompts.
+      kinds: kinds of prompts, in order; none: in the order of their first prompts.
     """
     check = Check("rlvr_jax.verifiers.texts.rewardmap:check")
     return Recipe(

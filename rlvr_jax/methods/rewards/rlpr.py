@@ -140,7 +140,7 @@ def likely_answers(
     """Sets the reward to (1 - c) max(0, p - b) + c format and drops groups of small spread.
 
     The answer's tokens are those after the common prefix of the two texts without and with the
-    answer. Reasoning that leaves no room for the answer is truncated at its end.
+    answer. Reasoning is truncated at its end if the answer does not fit after it.
 
     Args:
       splice: (prompt, response) -> the text before the answer, the reference answer and the
@@ -206,7 +206,7 @@ def _check_answer(spliced: Spliced, prompt: Prompt) -> None:
 
 def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str) -> np.ndarray:
     """p, the mean probability of each answer's tokens, [B]."""
-    room = batch.rollouts.tokens.shape[1]
+    budget = batch.rollouts.tokens.shape[1]
     rows, counts = [], []
     for ask, one in zip(batch.asks, spliced, strict=True):
         _check_answer(one, ask.prompt)
@@ -217,18 +217,18 @@ def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str)
             None,
         )
         answer = tokens[len(before) if same is None else same :]
-        if not answer or len(answer) > room:
+        if not answer or len(answer) > budget:
             raise ValueError(
-                f"likely_answers: the answer must have 1 to {room} tokens, got {len(answer)} for"
+                f"likely_answers: the answer must have 1 to {budget} tokens, got {len(answer)} for"
                 f" prompt {ask.prompt.text[:80]!r}"
             )
-        reasoning = tokens[: len(tokens) - len(answer)][: room - len(answer)]
+        reasoning = tokens[: len(tokens) - len(answer)][: budget - len(answer)]
         rows.append([*reasoning, *answer])
         counts.append(len(answer))
     asks = [replace(ask, samples=1, given=()) for ask in batch.asks]
     written = actor.written(asks, rows)
     length, count = written.rollouts.length[:, None], np.array(counts)[:, None]
-    place = np.arange(room)[None]
+    place = np.arange(budget)[None]
     of_answer = (place < length) & (place >= length - count)
     logp = actor.score(written, ["logp"], of)["logp"]
     return np.asarray(masked_mean(jnp.exp(logp), of_answer, axis=1))

@@ -21,7 +21,7 @@ Deviations:
 Left out: demonstrations before RL; the authors' judge (`--judge` brings one); the critic's first
 steps without policy updates
 Reports: Llama-3.1-8B-Instruct: 23 % on MATH-500; Qwen2.5-32B-Instruct: 10 % on AIME 2024;
-backtracking appears from the length reward alone
+backtracking appears with only the length reward
 Traps: short correct responses may earn less than long incorrect ones; padding and repetition pay in
 full; the authors' code pays 0, its best, where its grader fails; do not combine it with a penalty
 on length

@@ -8,7 +8,7 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
 A reconstruction: the abstract gives no equation. The reward is the smallest one that punishes
-confident errors most and keeps the policy from always abstaining. An incorrect answer with c below
+confident errors most and prevents constant abstention. An incorrect answer with c below
 ½ costs less than abstaining, so the policy can learn to guess. Three rewards of the task
 (`columns`) hold answerability, abstention and c. Balance the kinds of prompts.
 
@@ -68,7 +68,7 @@ def salu(columns: Sequence[NonNegativeInt] = (0, 1, 2), **clip: Any) -> Recipe:
     """GRPO on the token mean, on answers and abstentions by their confidence.
 
     Args:
-      columns: of the task's rewards: answerable, abstained (0 or 1), confidence.
+      columns: columns of the task's rewards: answerable, abstained (0 or 1), confidence.
     """
     return Recipe(
         objective=clipped_objective(**clip),

@@ -16,7 +16,7 @@ or on `python_functions`, whose programs run in the sandbox. Use one sample per 
 groups are not compared, and a multiple of six prompts. Values are compared as values. Buffers begin
 with one program and without seed batches.
 
-Left out: seed batches, and messages beside inductions
+Left out: seed batches, and messages next to inductions
 Reports: Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, 15.2
 in maths and 5.0 in code
 Traps: groups are not compared, so one sample per prompt is enough; means are over tokens, so long
@@ -106,9 +106,9 @@ def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
         cells = [(first + place) % (2 * len(KINDS)) for place in range(setting.prompts)]
         prompts = []
         for number, kind in enumerate(KINDS):
-            wanted = cells.count(cell_of(number, SOLVE))
+            num_to_solve = cells.count(cell_of(number, SOLVE))
             store = state[number]
-            known = _triplets(store, to_solve(store, wanted, turn.step, random))
+            known = _triplets(store, to_solve(store, num_to_solve, turn.step, random))
             prompts.append([solve_prompt(world, kind, triplet) for triplet in known])
         found = []
         start = len(setting.task.train) + turn.round * setting.prompts

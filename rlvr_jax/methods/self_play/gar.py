@@ -10,7 +10,7 @@ read.
        for statements with 0 < p ≤ ½
     loss = mean_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
-Any task can provide the statements: `lean` where it is installed, or brackets, where a statement is
+Any task can provide the statements: `lean` where it is installed, or brackets. There a statement is
 three numbers and a target, a proof is an expression, and the verifier checks arithmetic. The task
 defines how a text is read as a statement (`Task.read_problem`) and reports in
 `Grade.info["altered"]` whether a proof is of another statement. The paper has two models and a
@@ -74,7 +74,7 @@ def fuse_statements(penalty: Unit, most: Unit) -> Stage:
     """The policy writes a statement from two prompts and proves it.
 
     The partner of a prompt is the next one of the step. The statement that is read from a text
-    keeps its first prompt's answer and is tried by as many proofs as a group has rows. Its writer
+    has its first prompt's answer and is tried by as many proofs as a group has rows. Its writer
     earns (1 - p) (1 - m), with p the fraction of correct proofs and m of those that altered the
     statement; 0 if no proof is correct or no statement could be read. All texts of a step are one
     group. A proof earns its outcome, reduced by a penalty if it altered the statement; proofs of

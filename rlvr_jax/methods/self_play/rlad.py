@@ -62,7 +62,7 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
     responses to a prompt. Cells (`Rollouts.cell`): 0 solve, 1 write, 2 unaided.
 
     Args:
-      abstractions: of each prompt (m), a divisor of the samples of a group.
+      abstractions: abstractions per prompt (m), a divisor of the samples of a group.
       unaided: solutions with an abstraction per response without one (u).
     Reads: outcome, Prompt.gold, answer, texts. Writes: cell, reward of unaided rows.
     Metrics: abstraction_reward, leaking_abstractions (fraction), aided_rate, unaided_rate (pass

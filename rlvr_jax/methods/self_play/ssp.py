@@ -17,7 +17,7 @@ roles write in turns with the tools of the task, such as those of `lookup`, and 
 requires two different searches; without, they write in one turn. The judge that answers from the
 search results, noise passages, and the check that a search found anything are left out.
 
-Left out: the judge that answers from what was found, and whether anything was
+Left out: the judge that answers from the search results, and the test that there are any
 Reports: search agents: gains on several question sets, from scratch and on trained agents (no
 number)
 Traps: with 1 - s a question that is never answered earns most, and no judge opposes that here;
@@ -202,7 +202,7 @@ def is_question(
     least_words: int = 10,
     searches: Sequence[str] | None = None,
 ) -> bool:
-    """Whether a text is a question to an answer: of allowed length, and without the answer.
+    """True if a text is a question to an answer: of allowed length, and without the answer.
 
     Args:
       characters: least and most.
@@ -235,7 +235,7 @@ def parabola(rate: Rate) -> Rate:
 
 
 def stored(problems: Sequence[Prompt]) -> np.ndarray:
-    """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if too long."""
+    """Problems (text, answer, kind) as rows of bytes, uint8 [n, BYTES]; zeros if longer."""
     return as_bytes([json.dumps([p.text, p.answer, p.kind]) for p in problems], BYTES)
 
 
@@ -309,9 +309,9 @@ def ssp(
       reuse_below: pass rate up to which a question is stored.
       capacity: stored questions.
       clear_every: steps after which the store is emptied.
-      least_characters, most_characters, least_words: of a question.
-      max_turns: of a question and of an answer with the task's tools; 0: no tools.
-      reply_tokens: of a tool reply at most.
+      least_characters, most_characters, least_words: bounds of a question's length.
+      max_turns: turns of a question and of an answer with the task's tools; 0: no tools.
+      reply_tokens: maximum number of tokens of a tool reply.
     """
     asked = whitened(plain_reward(), ddof=1, epsilon=1e-8, floor=0.0)
     scale = scale_of_cell({WRITE: 0.0})

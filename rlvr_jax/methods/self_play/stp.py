@@ -81,10 +81,10 @@ def prove_hard_ones(hard: Unit, redo: Unit) -> Curriculum:
         return np.full(len(setting.task.train), -1, np.float32)
 
     def propose(asks, state, turn):
-        random, wanted = turn.random(), turn.setting.prompts
+        random, num_prompts = turn.random(), turn.setting.prompts
         order = weighted_order(random, reprove_chance(state, hard, redo))
-        if len(order) < wanted * (turn.round + 1):
-            order = np.resize(order if len(order) else np.arange(len(state)), wanted)
+        if len(order) < num_prompts * (turn.round + 1):
+            order = np.resize(order if len(order) else np.arange(len(state)), num_prompts)
             return asks_for(turn, order)
         return asks_for(turn, of_round(order, turn))
 
@@ -129,7 +129,7 @@ def imitate_proofs(
       margin: conjectures are made from statements with a rate above θ + margin.
       most: rate up to which the proofs of a statement are imitated.
       length_cost, time_cost: per character, and per second of checking.
-      cap: of the weight of a conjecture (k).
+      cap: upper bound of the weight of a conjecture (k).
     Reads: outcome, Grade.info["seconds"], texts. Writes: mask (cleared), supervised, reward.
     Metrics: conjectures, conjecture_rate, imitated_conjectures, imitated_proofs.
     """
@@ -317,7 +317,7 @@ def stp(
       hard: success below which a conjecture is imitated (θ).
       margin: statements with success above θ + margin are easy.
       redo: chance that an easy statement is proved again.
-      weight: of the imitation.
+      weight: weight of the imitation.
     """
     return Recipe(
         objective=objective_of_terms([imitate(weight, factor=by_reward)]),

@@ -71,7 +71,7 @@ def synthesize_problems(
     """The policy writes variations of problems from correct responses, and solves them.
 
     A correct response to a prompt of pass rate in [low, high] is a source. The policy sees the
-    response without the question, and writes as many problems as a group has rows. Each keeps the
+    response without the question, and writes as many problems as a group has rows. Each has the
     prompt's answer and is answered as often. A problem earns 1 if its pass rate is in
     [written_low, written_high], else 0; a text without a problem earns 0. The batch then has:
     groups of mixed outcomes of the prompts; the texts of each source if some earn a reward; and
@@ -146,8 +146,8 @@ def synthesize_problems(
         whole = [part for part in parts if part is not None]
         if not whole:
             return batch.without(np.ones(len(batch), bool)), state, metrics
-        room = int(most * turn.setting.prompts * samples)
-        return _first_rows(concatenate(whole).renumbered(), room), state, metrics
+        most_rows = int(most * turn.setting.prompts * samples)
+        return _first_rows(concatenate(whole).renumbered(), most_rows), state, metrics
 
     return Stage(apply, most=float(most))
 
@@ -157,10 +157,10 @@ def within_band(rate: Rate, low: float, high: float) -> Bool[Array, "..."]:
     return (rate >= low - ROUNDING) & (rate <= high + ROUNDING)
 
 
-def _first_rows(batch: Batch, room: int) -> Batch:
-    """The first groups, as many as fit into `room` rows."""
+def _first_rows(batch: Batch, most_rows: int) -> Batch:
+    """The first groups, as many as fit into `most_rows` rows."""
     ends = np.cumsum(list(map(len, batch.groups)))
-    return batch if ends[-1] <= room else kept_groups(batch, ends <= room)
+    return batch if ends[-1] <= most_rows else kept_groups(batch, ends <= most_rows)
 
 
 @arguments_of(

@@ -1,1 +1,1 @@
-"""Trees: responses that share beginnings, and searches."""
+"""Trees: responses with common beginnings, and searches."""

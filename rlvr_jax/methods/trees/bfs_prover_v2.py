@@ -56,7 +56,7 @@ class Found(NamedTuple):
 
     Fields:
       proof: (state, tactic) from the root to the goal, the shortest one; None without any.
-      status: of the root: "proved", "failed" (all its tactics failed) or "open".
+      status: status of the root: "proved", "failed" (all its tactics failed) or "open".
       totals: S of the known states, in order.
       expansions: number of expanded states.
     """
@@ -100,7 +100,7 @@ def prove(
     S is the sum over the path of the tactics' mean log-probs, d its length. α = 0 ranks by the sum,
     1 by the mean; a larger α prefers depth. Tactics are tried in order. Repeated ones are tried
     once, those with a banned word never, and after a proof the rest of the state is skipped. A
-    known state is not queued again, and keeps S and d of its first path. A state fails when all its
+    known state is not queued again, and has S and d of its first path. A state fails when all its
     tactics fail, and is proved when one is; both propagate along all edges. The search ends when
     the root is decided, when no state is open, or after `expansions`. Exceptions of `propose` and
     `step` are not caught, because an engine failure is not a failed tactic.
@@ -254,18 +254,18 @@ def prove_statements(
             chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
             trained += len(chosen)
             parts.append(own.rows(chosen, number, how.unsaid))
-        told = {
+        metrics = {
             "proved_statements": sum(own.proved for own in attempts),
-            "expansions": sum(len(own.drawn) for own in attempts),
+            "expansions": sum(len(own.sampled) for own in attempts),
             "proof_steps": steps,
             "trained_steps": trained,
             "lost_statements": sum(own.lost for own in attempts),
         }
-        seconds = sum(batch.sample_seconds for own in attempts for batch in own.drawn)
+        seconds = sum(batch.sample_seconds for own in attempts for batch in own.sampled)
         whole = replace(concatenate(parts), sample_seconds=seconds)
-        return whole, state, {name: float(value) for name, value in told.items()}
+        return whole, state, {name: float(value) for name, value in metrics.items()}
 
-    # One view for all states: a prefix that prompts share need not be shared by states.
+    # One view for all states: a common prefix of prompts need not be one of states.
     return Draw(apply, init, writes={"supervised"}, fewer=True, views=(showing(separator),))
 
 
@@ -275,11 +275,11 @@ class _Attempt:
 
     Fields:
       how: calls the environment, and records its replies for a resumed run.
-      place: of the request; selects the process that calls the environment.
-      drawn: tactics that the policy wrote, a batch for each expansion.
-      known: by (state, tactic) the batch, the row and the mean logp.
+      place: place of the request; selects the process that calls the environment.
+      sampled: tactics that the policy wrote, a batch for each expansion.
+      known: batch, row and mean logp by (state, tactic).
       lost: a reply of the environment was lost, so the statement is ungraded.
-      asked: number of replies.
+      num_replies: number of replies.
     """
 
     how: Driver
@@ -289,10 +289,10 @@ class _Attempt:
     temperature: float
     proof: list[tuple[str, str]] = field(default_factory=list)
     proved: bool = False
-    drawn: list[Batch] = field(default_factory=list)
+    sampled: list[Batch] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
     lost: bool = False
-    asked: int = 0
+    num_replies: int = 0
 
     def __post_init__(self) -> None:
         # By the text that shows the environment's state.
@@ -310,20 +310,20 @@ class _Attempt:
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
         shown = f"{state}{self.separator}"
-        first = self.ask.first_sample + len(self.drawn) * number
+        first = self.ask.first_sample + len(self.sampled) * number
         ask = replace(self.ask, view=showing(shown), samples=number, first_sample=first)
         batch = self.how.actor.draw([ask], self.how.turn.key, {"temperature": self.temperature})
         batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
         logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])
         mask = batch.rollouts.mask
         total, count = np.where(mask, logp, 0).sum(axis=1), mask.sum(axis=1)
-        told = []
+        found = []
         for row, response in enumerate(batch.responses):
             mean = float(total[row]) / max(int(count[row]), 1)
-            self.known.setdefault((state, response.text), (len(self.drawn), row, mean))
-            told.append((response.text, float(total[row]), int(count[row])))
-        self.drawn.append(batch)
-        return told
+            self.known.setdefault((state, response.text), (len(self.sampled), row, mean))
+            found.append((response.text, float(total[row]), int(count[row])))
+        self.sampled.append(batch)
+        return found
 
     def step(self, state: str, tactic: str) -> str:
         for _ in range(TRIES):
@@ -342,8 +342,8 @@ class _Attempt:
 
     def _reply(self, episode: Episode, tactic: str) -> Reply:
         """The environment's reply, or the recorded one in a resumed run."""
-        key = f"{self.ask.round}/{self.ask.number}/{self.ask.first_sample}/{self.asked}"
-        self.asked += 1
+        key = f"{self.ask.round}/{self.ask.number}/{self.ask.first_sample}/{self.num_replies}"
+        self.num_replies += 1
         waiting = self.how.ask(key, episode, tactic, self.how.owns(self.place))
         return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
 
@@ -351,10 +351,10 @@ class _Attempt:
         """The steps as rows to imitate; without any the first tactic, which is not trained.
 
         Args:
-          info: of their grades.
+          info: `info` of their grades.
         """
         places = [self.known[step][:2] for step in steps] or [(0, 0)]
-        batch = concatenate([self.drawn[number].take([row]) for number, row in places])
+        batch = concatenate([self.sampled[number].take([row]) for number, row in places])
         size = len(places)
         grade = Grade(None) if self.lost else Grade(float(self.proved), info=info)
         return replace(
@@ -388,7 +388,7 @@ def bfs_prover_v2(
       low, high: quantiles between which a step is trained.
       separator: text after a state in the policy's prompt.
       banned: words that exclude a tactic.
-      weight: of the imitation.
+      weight: weight of the imitation.
     """
     search = prove_statements(
         None, tactics, alpha, expansions, low, high, separator, banned, temperature

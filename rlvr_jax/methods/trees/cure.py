@@ -78,7 +78,7 @@ def branch(at: Places, samples: Count) -> Stage:
                 batch.asks[row],
                 samples=samples,
                 given=batch.rollouts.tokens[row, openings[row] : positions[row]].tolist(),
-                # Rows of a group share one number; without this their branches had equal keys.
+                # Rows of a group have one number; without this their branches had equal keys.
                 first_sample=place * samples,
             )
             for rows in batch.groups
@@ -126,7 +126,7 @@ def critical_token(top_k: Count = 20, barred_characters: NonNegativeInt = 1) -> 
     def place(batch: Batch, turn: StepContext) -> np.ndarray:
         if batch.rollouts.entropy is None:
             raise ValueError(
-                "critical_token: entropy must be recorded when rows are drawn, got None"
+                "critical_token: entropy must be recorded when rows are sampled, got None"
             )
         where = eligible(batch.rollouts, barred_tokens(batch.tokenizer, barred_characters))
         candidates = critical_positions(batch.rollouts.entropy, where, top_k)
@@ -140,7 +140,7 @@ def barred_tokens(tokenizer: Any, characters: int) -> np.ndarray:
     """Tokens at which no branch may begin, bool [V]: special ones, and short texts.
 
     Args:
-      tokenizer: of transformers.
+      tokenizer: tokenizer of transformers.
       characters: texts of at most this length, without surrounding white space, are barred.
     """
     number = len(tokenizer)
@@ -170,7 +170,7 @@ def critical_positions(entropy: np.ndarray, where: np.ndarray, top_k: int) -> np
 
     Args:
       where: eligible positions, bool [B, T].
-      top_k: of a row at most.
+      top_k: maximum number of positions of a row.
     """
     order = np.argsort(np.where(where, -entropy, np.inf), axis=1, kind="stable")
     rank = np.argsort(order, axis=1, kind="stable")

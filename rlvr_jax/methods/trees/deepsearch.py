@@ -80,7 +80,7 @@ def search_tree(
       most_expansions: at least the levels of a response.
     Metrics: expansions, nodes, solved_rows.
     Raises:
-      ValueError: when a run begins, too few expansions.
+      ValueError: at the start of a run, fewer expansions than required.
     """
 
     def init(setting):
@@ -166,8 +166,8 @@ def search_tree(
         batch = pieces.responses(piece[leaves], answered)
         batch = _rewarded(batch, pieces, nodes, piece, leaves, overlong)
         rows = [ask for ask, own in zip(asks, found, strict=True) for _ in own]
-        told = {"expansions": expansions, "nodes": len(nodes), "solved_rows": solved}
-        return replace(batch, asks=rows), state, {n: float(x) for n, x in told.items()}
+        metrics = {"expansions": expansions, "nodes": len(nodes), "solved_rows": solved}
+        return replace(batch, asks=rows), state, {n: float(x) for n, x in metrics.items()}
 
     return Draw(apply, init, writes=frozenset({"process_reward"}), fewer=True)
 
@@ -288,11 +288,11 @@ def deepsearch(
     Args:
       node_tokens: tokens of a node.
       width: children of a node.
-      exploration: of the choice among the children of an expansion.
+      exploration: weight of exploration among the children of an expansion.
       least: smallest fraction of a reward that reaches the root (γ).
-      value_weight, depth_weight: of the choice among all open nodes.
+      value_weight, depth_weight: weights in the choice among all open nodes.
       overlong: last tokens of the budget, over which the reward falls by up to 1; 0: off.
-      most_expansions: of a prompt's tree.
+      most_expansions: maximum number of expansions of a prompt's tree.
     """
     return Recipe(
         objective=clipped_objective(

@@ -63,10 +63,10 @@ def start_from_prefixes(
     prefixes enter as well: whole lines, short prefixes with higher chances. A step takes the oldest
     entries of the queue. While it is short, prompts of `shuffled_epochs` fill the step. Given lines
     are context and not trained. Lines are the task's steps (`Task.score_steps`), or end with a line
-    break. A prefix that leaves no room for a response is left out.
+    break. A prefix that fills the budget is left out.
 
     Args:
-      samples, temperature: of the rated responses.
+      samples, temperature: number and sampling temperature of the rated responses.
       rated, spread, accept, ratio, decay, capacity: as for `rest_rl`.
     Metrics: queue (entries), kept_prompts (fraction of the rated), new_prefixes, asked_prefixes
       (requests of the step that begin with lines).
@@ -112,13 +112,13 @@ def start_from_prefixes(
                 kept, new = kept + 1, new + len(begun) - 1
                 state = push(state, _rows(batch.asks[row].number, begun, setting), turn.step)
         given = [len(learned.asks[rows[0]].given) > 0 for rows in learned.groups]
-        told = {
+        metrics = {
             "queue": float(state.held),
             "kept_prompts": kept / max(groups, 1),
             "new_prefixes": float(new),
             "asked_prefixes": float(sum(given)),
         }
-        return state, told
+        return state, metrics
 
     return Curriculum(propose, init, observe)
 
@@ -181,8 +181,8 @@ def _beginnings(
     ends = [int(np.flatnonzero(step[0] == line).max(initial=-1)) + 1 for line in range(lines)]
     drawn = random.choice(lines, sub_samples(lines, ratio), p=prefix_chances(lines, decay))
     tokens = batch.rollouts.tokens[row]
-    room = setting.response_tokens
-    return [tokens[: ends[line]].tolist() for line in drawn if 0 < ends[line] < room]
+    budget = setting.response_tokens
+    return [tokens[: ends[line]].tolist() for line in drawn if 0 < ends[line] < budget]
 
 
 @part
@@ -218,11 +218,11 @@ def rest_rl(
 
     Args:
       rated: prompts that are rated in each step; ours, the paper rates all in a cycle.
-      rating_samples, rating_temperature: of their responses.
+      rating_samples, rating_temperature: number and temperature of their responses.
       spread: smallest standard deviation of their outcomes.
       accept: outcome from which on the best response has prefixes.
       ratio: prefixes per line.
-      decay: of the chance of a prefix from one line to the next.
+      decay: decay of the chance of a prefix from one line to the next.
       capacity: entries of the queue.
       bonus: reward of a response that was not truncated.
     """

@@ -15,7 +15,7 @@ the metric `branch_position`. Their verl divides by L only, so its loss is B tim
 the default of the code is 1 (no branches).
 
 Reports: Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)
-Traps: values pool branches at one position, whatever their parent; if cosines are positive it
+Traps: values pool branches at one position over all parents; if cosines are positive it
 branches at certain tokens; rewards of -1 count as correct in the length term; a shared prefix
 trains several times
 """
@@ -80,13 +80,13 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
     """Samples the responses to a prompt one after the other, as branches of earlier ones.
 
     The first begins at the prompt, and so does each later one with probability `fresh`. Otherwise
-    it begins with the tokens before the position of the largest metric among all tokens sampled for
-    the prompt, and the token there is sampled again. A position may be chosen repeatedly. Tokens
-    that several rows share are trained in each. A step makes as many sampler calls as a prompt has
-    samples.
+    the branch position has the largest metric among all tokens sampled for the prompt. The response
+    begins with the tokens before it, and the token there is sampled again. A position may be chosen
+    repeatedly. Tokens in several rows are trained in each. A step makes as many sampler calls as a
+    prompt has samples.
 
     Args:
-      metric: of the entropy and the similarity of the likeliest tokens.
+      metric: function of the entropy and the similarity of the likeliest tokens.
       fresh, top: as for `rose`.
     Metrics: branched_rows, branch_position (mean over them; 0 without any).
     """
@@ -105,7 +105,7 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
                 if rows[group] and not begins[group]:
                     own = places[rows[group]]
                     row, place = np.unravel_index(own.argmax(), own.shape)
-                    # Before the first sampled token there is no prefix.
+                    # The first sampled token has no prefix.
                     if np.isfinite(own[row, place]) and place > 0:
                         parent[group], cut[group] = rows[group][row], place
             drawn = pieces.draw(
@@ -118,11 +118,11 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
             places = _with_places(pieces, places, drawn, metric, embeddings)
             for group, piece in zip(groups, drawn, strict=True):
                 rows[group].append(int(piece))
-        told = {
+        metrics = {
             "branched_rows": float(len(cuts)),
             "branch_position": float(np.mean(cuts)) if cuts else 0.0,
         }
-        return pieces.responses([piece for own in rows for piece in own], asks), state, told
+        return pieces.responses([piece for own in rows for piece in own], asks), state, metrics
 
     return Draw(apply)
 

@@ -14,10 +14,10 @@ since the last end of code runs in the sandbox after each step. Its output follo
 and is not imitated, and a second error in a row ends a path. By default steps are texts between
 empty lines, because an untrained policy does not write the marks.
 
-From the second round on their search is guided by a process preference model, fine-tuned from the
+From the second round on, a process preference model guides their search. It is fine-tuned from the
 policy on pairs of sibling steps of the last round. Here, with a `guide_rate`, it is a linear head
-on the policy's hidden state after a step. After each training step it takes a step of Adam on the
-loss of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`), and guides the next searches.
+on the policy's hidden state after a step. After each training step Adam updates it on the loss
+of the pairs, Σ weight · -log σ(s⁺ - s⁻) (`sibling_pairs`). It guides the next searches.
 
 Left out: a preference model with weights of its own (here: a head on the policy's states), and its
 search at test time; rounds that begin with the base
@@ -70,8 +70,8 @@ class Searched(NamedTuple):
 
     Fields:
       nodes: `value` is the sum of the backed-up rewards.
-      states: of the nodes.
-      outcome: [M], of nodes that end a response, NaN elsewhere.
+      states: states of the nodes.
+      outcome: outcomes of nodes that end a response, NaN elsewhere, [M].
     """
 
     nodes: Nodes
@@ -85,7 +85,7 @@ class Candidate(NamedTuple):
     Fields:
       state: the state after it. None: its path is dropped.
       outcome: 1 or -1 where it ends the response, else None.
-      value: of a model, used until the step is visited. None: no model.
+      value: value from a model, used until the step is visited. None: no model.
       failed: it ends without an answer, and is never expanded.
     """
 
@@ -120,8 +120,8 @@ def step_tree(
     replies to the step as in `turns`, and the next steps continue after its reply, which is given.
     A step that ends the episode with an outcome of 0 has failed, and so has the response. A step
     whose reply is lost is removed from the tree, because its value is unknown; without any other
-    step the prompt is ungraded. A reply without room, and a step of `tokens` tokens that has not
-    ended, truncate the response. Evaluations sample by `turns`.
+    step the prompt is ungraded. A reply that does not fit, and a step of `tokens` tokens that has
+    not ended, truncate the response. Evaluations sample by `turns`.
 
     With a `guide_rate` a head on the policy's hidden state after a step guides the search: an
     unvisited step has the head's score as its value. After each training step the head takes one
@@ -263,7 +263,7 @@ class _Tree:
         ]
 
     def _goes_on(self, row: TurnRow) -> bool:
-        """Whether a step has ended at a separator without an environment call."""
+        """True if a step has ended at a separator without an environment call."""
         batch = self.pieces.batch
         tokens = batch.rollouts.tokens[row.tip, : row.cut].tolist()
         return self.separator not in self.driver.stops and completes(
@@ -300,7 +300,7 @@ def search_steps(
     check_each(Count, "search_steps", iterations=iterations, depth=depth)
     check_each(NonNegative, "search_steps", constant=constant)
     nodes, states = roots(1), [root]
-    outcome, told = [np.nan], [0.0]
+    outcome, values = [np.nan], [0.0]
     ends = [False]
 
     def down() -> int | None:
@@ -313,7 +313,7 @@ def search_steps(
             score = upper_confidence(
                 nodes.value[open_ones], nodes.visits[open_ones], nodes.visits[node], constant
             )
-            score = np.where(nodes.visits[open_ones] > 0, score, np.array(told)[open_ones])
+            score = np.where(nodes.visits[open_ones] > 0, score, np.array(values)[open_ones])
             node = int(open_ones[score.argmax()])
         return node
 
@@ -331,12 +331,12 @@ def search_steps(
         nodes = with_nodes(nodes, np.full(len(found), leaf))
         states += [one.state for one in found]
         outcome += [np.nan if one.outcome is None else one.outcome for one in found]
-        told += [0.0 if one.value is None else one.value for one in found]
+        values += [0.0 if one.value is None else one.value for one in found]
         for node, one in enumerate(found, first):
             answered = one.outcome is not None
             ends.append(answered or one.failed or nodes.depth[node] >= depth)
             if answered:
-                reward = told[node] if value_of_end else outcome[node]
+                reward = values[node] if value_of_end else outcome[node]
                 nodes = back_up_sum(nodes, path_to(nodes, node), reward)
             elif ends[node]:
                 nodes = back_up_sum(nodes, np.array([node]), -1.0)
@@ -359,7 +359,7 @@ def best_traces(searched: Searched, number: int = 2) -> list[np.ndarray]:
     """The paths to correct ends with the highest mean value v / N of their nodes, best first.
 
     Args:
-      number: of paths at most; of equal ones the earlier end.
+      number: maximum number of paths; of equal ones the earlier end.
     """
     nodes = searched.nodes
     quality = nodes.value / np.maximum(nodes.visits, 1)
@@ -399,14 +399,14 @@ class Guide:
         """
         share = 1 / max(len(self._pairs), 1)
         pairs = [pair for own in self._pairs for pair in own]
-        told = {"step_pairs": float(len(pairs)), "ordered_pairs": 0.0}
+        metrics = {"step_pairs": float(len(pairs)), "ordered_pairs": 0.0}
         if not pairs:
-            return self._head, told
+            return self._head, metrics
         better, worse = (np.stack([self._hidden[pair[side]] for pair in pairs]) for side in (0, 1))
         weights = self._head["weights"].astype(float)
-        told["ordered_pairs"] = float(np.sum((better - worse) @ weights[:-1] > 0))
+        metrics["ordered_pairs"] = float(np.sum((better - worse) @ weights[:-1] > 0))
         shares = np.array([share * weight for _, _, weight in pairs])
-        return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), told
+        return fitted(self._head, pair_gradient(weights, better, worse, shares), rate), metrics
 
 
 def step_pairs(searched: Searched, margin: float = 0.5) -> list[list[tuple[int, int, float]]]:
@@ -476,7 +476,7 @@ def pair_gradient(weights: np.ndarray, better: np.ndarray, worse: np.ndarray, sh
     Args:
       weights: w and b, [D + 1].
       better, worse: hidden states of the steps of each pair, [K, D].
-      share: of each pair, [K].
+      share: weight of each pair, [K].
     """
     apart = better - worse
     push = -share / (1 + np.exp(apart @ weights[:-1]))
@@ -524,13 +524,13 @@ def rstar_math(
       candidates: next steps that are sampled at a node.
       iterations: descents of a tree.
       depth: steps of a response at most.
-      exploration: of the choice among children (c).
-      traces: of a problem that are trained at most.
-      step_tokens: of a step at most. None: the rest of the budget.
-      weight: of the imitation.
+      exploration: weight of exploration in the choice among children (c).
+      traces: maximum number of trained traces of a problem.
+      step_tokens: maximum number of tokens of a step. None: the rest of the budget.
+      weight: weight of the imitation.
       code: steps may contain Python, which is run (`code_steps`).
-      errors: of code in a row that end a path.
-      reply_tokens: of the output of code at most.
+      errors: consecutive errors of code that end a path.
+      reply_tokens: maximum number of tokens of the output of code.
       guide_rate: learning rate of the head that guides the search; 0: no guide.
     """
     if separator is None:

@@ -1,7 +1,7 @@
 """The layers of this machine: `python -m rlvr_jax.sandbox`.
 
 Lists the layers that could be put on and those that could not, with the reason, then runs hostile
-programs behind them and prints those that got out. The exit code is 0 without any.
+programs inside them and prints those that got out. The exit code is 0 without any.
 """
 
 import os

@@ -77,7 +77,7 @@ class Sandbox:
         Raises:
           ValueError: an argument that is not text, a name outside of the folder, or a package that
             is not installed.
-          RuntimeError: nothing here keeps a program in, or the sandbox is closed.
+          RuntimeError: this machine lacks a required layer, or the sandbox is closed.
         """
         task = written(source=source, stdin=stdin, argv=argv, files=files or {})
         return self._run(task, limits or self.limits)

@@ -1,4 +1,4 @@
-"""A judge of brackets that makes no mistake: what a rubric is worth if its judge is perfect.
+"""A judge of brackets that makes no mistake: the value of a rubric with a perfect judge.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json

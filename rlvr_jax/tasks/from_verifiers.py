@@ -1,7 +1,7 @@
 """Tasks of the package `verifiers`, without the package.
 
 Its tasks (0.4.0, `verifiers.v1`) are objects with `data` and methods that are marked as rewards and
-metrics. Nothing of it is imported here: what looks like one of its tasks is one.
+metrics. Nothing of it is imported here: an object with the interface of its tasks is one.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ def from_verifiers(
     Args:
       tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last
         is the user's, perhaps `data.system_prompt`, and marked methods.
-      test_share: of the different prompts, the last ones are only evaluated; in (0, 1).
+      test_share: fraction of the different prompts, the last, to evaluate only; in (0, 1).
       name, response_tokens: of the task.
     Raises:
-      ValueError: fewer than two prompts, a share outside (0, 1); a task that takes more than one
+      ValueError: fewer than two prompts, a fraction outside (0, 1); a task that takes more than one
         message and its rewards: without a prompt, with tools, judges, a container, a runtime, or
         with steps of its own before and after the response. Its tokens would not be those that the
-        policy drew, or nobody would grade it.
-      GradingError: when it grades, a reward that reads of its trace what is not there.
+        policy sampled, or it would be ungraded.
+      GradingError: when it grades, a reward that reads a missing part of its trace.
     """
     own = list(tasks)
     if not 0 < test_share < 1:
@@ -74,7 +74,7 @@ def from_verifiers(
 
 
 def _check(task: Any) -> None:
-    """Refuses what is more than a prompt with rewards."""
+    """Refuses a task that is more than a prompt with rewards."""
     kind = type(task)
     config = getattr(task, "config", None)
     wrong = None
@@ -156,7 +156,7 @@ def _text(content: Any) -> str:
 
 
 class _NotThere(Exception):
-    """A reward reads of its trace what a single message does not have."""
+    """A reward reads a part of its trace that a single message does not have."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ _BUILT_IN = {
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
 } | {"gsm8k": "tfds", "gsm_symbolic": "reasoning_gym"}
-# Prefixes before `:` with an example; except for files, module and function share the name.
+# Prefixes before `:` with an example; except for files, module and function have one name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",

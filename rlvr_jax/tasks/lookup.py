@@ -1,4 +1,4 @@
-"""Lookup: questions about a made world, whose facts stand in texts that have to be found."""
+"""Lookup: questions about an invented world, whose facts are in texts that a search finds."""
 
 from dataclasses import dataclass
 from random import Random
@@ -52,13 +52,13 @@ def lookup(
 ) -> Task:
     """Questions of one hop (a text holds the answer) and of two (a text says which text does).
 
-    Who is asked about in the test split is not asked about in the other. The task has an
+    No person is in the questions of both splits. The task has an
     environment: `turns()` lets the policy search; without it the answers are unknown.
     `solution` is a search for each hop and the answer. The seed is that of the world and of the
     prompts, and texts that are found count as tokens of the response.
 
     Raises:
-      ValueError: fewer different prompts than wanted.
+      ValueError: fewer different prompts than requested.
       ModuleNotFoundError: bm25s is not installed.
     """
     world = _world(people, seed)

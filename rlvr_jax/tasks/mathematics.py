@@ -1,7 +1,7 @@
 """Mathematics: tasks from questions whose answers the mathematics verifier compares.
 
-For files, `tfds` and your own module: a list of questions becomes a task with checked golds. The
-policy is asked for its answer in a box, unless a question asks for another form by itself
+For files, `tfds` and your own module: a list of questions becomes a task with checked golds. A
+prompt requests the answer in a box, unless a question requests another form itself
 (`answer_form`), which is then also read.
 """
 
@@ -57,13 +57,13 @@ def mathematics(
 
     Args:
       train, test: (place, prompt) with an answer as text, or a list of answers of which each is
-        right; a prompt without gold gets the answer in the form that it asks for as its gold.
+        correct; a prompt without gold gets the answer in the requested form as its gold.
         Questions of `test` are left out of `train`, of which else `held_out` are evaluated.
       **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
-        on if a question asks for its answer on a line or behind ####. A batch takes as long as all
+        on if a question requests its answer on a line or after ####. A batch takes as long as all
         of its comparisons (wall_seconds at most each), divided among half of the machine's cores.
     Raises:
-      ValueError: a share outside (0, 1); a wrong gold; contradictions; a split without questions.
+      ValueError: a fraction out of (0, 1); a bad gold; contradictions; a split without questions.
       RuntimeError: the processes that grade are killed, or fail to read a gold, time and again.
     """
     asked = [instructed(prompt, instruction) for _, prompt in [*train, *(test or ())]]
@@ -136,7 +136,7 @@ def _whole(prompt: Prompt, response: Response) -> str:
 
 
 def _as_read(prompt: Prompt, text: str) -> str:
-    """The response as the verifier gets it: what a question wants behind #### is on a line."""
+    """The response as the verifier gets it: an answer after #### is moved to a line."""
     return marked_line(text) if asked_form(prompt) == "mark" and not boxes(text) else text
 
 
@@ -188,7 +188,7 @@ class _Checked:
         return [a == b or hold(a, b) or hold(b, a) for a, b in pairs]
 
     def gradable(self, rows: Sequence[Placed]) -> list[Placed]:
-        """The questions whose gold is graded right; warns about those that cannot be graded."""
+        """The questions whose gold is graded correct; warns about those that cannot be graded."""
         golds = [self._golds(prompt) for _, prompt in rows]
         flat = [(row[1], gold) for row, own in zip(rows, golds, strict=True) for gold in own]
         verdicts = iter(self._grade(flat))

@@ -42,7 +42,7 @@ class Kind(NamedTuple):
       optional: None is allowed.
       choices: the values that are allowed, empty for any: those of a Literal, or a tuple in
         `Annotated`.
-      extras: what `Annotated` carries.
+      extras: the metadata of `Annotated`.
     """
 
     type: Any

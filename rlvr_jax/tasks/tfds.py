@@ -52,7 +52,7 @@ def tfds(
     """The questions of a data set as a task.
 
     Args:
-      name: data set, with configuration and version if wanted (`name/config:1.0.0`).
+      name: data set, with configuration and version if needed (`name/config:1.0.0`).
       prompt_field, answer_field, kind_field: names of its text features; no kinds if None.
       answer_after: None: the answer is the whole field.
       train_split, test_split: splits, in the package's notation (`train[:90%]`).

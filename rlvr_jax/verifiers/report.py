@@ -5,8 +5,8 @@
     python -m rlvr_jax.verifiers.report --speed
 
 FOLDER holds `.jsonl` files whose lines have `input` (a response), `gold` and `verdict` (1, 0 or
-null: no verdict), and, if you like, `kind` and `why` (the kind of the case where there is no
-`kind`). Several folders and files may be named. The report counts agreements by kind and shows what
+null: ungraded), and, if you like, `kind` and `why` (the kind of the case where there is no
+`kind`). Several folders and files may be named. The report counts agreements by kind and shows the
 differs; with --markdown it is a page of examples by kind. A response without a box is read as a
 box.
 """

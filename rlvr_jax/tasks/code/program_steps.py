@@ -1,7 +1,7 @@
-"""Small functions made of steps: what each does in words, and in Python.
+"""Small functions made of steps, each in words and in Python.
 
 A step changes a value `x`: a list of integers, a text or an integer. Functions are chains of steps
-in which each begins with what the one before it gives.
+in which each begins with the result of the one before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -133,7 +133,7 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what it takes and gives, what it does in words, and as an expression of `x`."""
+    """One step: types of input and output, in words, and as an expression of `x`."""
 
     takes: str
     gives: str

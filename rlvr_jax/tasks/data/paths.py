@@ -137,7 +137,7 @@ def _by_split(files: Sequence[Path], folder: Path) -> Files:
 
 
 def _split(file: Path, folder: Path) -> str | None:
-    """The split that a file's name tells, or else the folder that it lies in."""
+    """The split by a file's name, or else by its folder."""
     inside = file.relative_to(folder).parts if file.is_relative_to(folder) else (file.name,)
     for part in reversed(inside):
         for word in re.split(r"[^a-z]+", part.lower()):

@@ -26,7 +26,7 @@ LEAST_TERMS = 3
 
 
 def flawed_sum(numbers: Sequence[int], position: int, kind: str, delta: int = 0) -> list[str]:
-    """The lines of a running sum up to one that is wrong.
+    """The lines of a running sum up to the first incorrect one.
 
     Args:
       position: the line of the error, from 0; for "reasoning" not the last line.

@@ -1,4 +1,4 @@
-"""Worked solutions of questions of reasoning-gym, from what a question is made of.
+"""Worked solutions of questions of reasoning-gym, from the parts of a question.
 
     steps = worked("chain_sum", item["metadata"])     ["4 - 1 = 3\n", "3 - 7 = -4\n"]
 
@@ -53,7 +53,7 @@ def _product(made_of) -> Iterator[str]:
 
 
 def _euclid(numbers: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Lines of Euclid's algorithm, number after number, each with what is left by then."""
+    """Lines of Euclid's algorithm, number after number, each with the remainder so far."""
     divisor = numbers[0]
     for number in numbers[1:]:
         a, b = max(divisor, number), min(divisor, number)
@@ -108,7 +108,7 @@ def _letters(made_of) -> Iterator[str]:
 
 
 def _bits(made_of) -> Iterator[str]:
-    """The number in base 2, in pieces of eight from the left, with the ones so far."""
+    """The number in base 2, in chunks of eight from the left, with the ones so far."""
     digits, total = f"{made_of['number']:b}", 0
     for start in range(0, len(digits), 8):
         piece = digits[start : start + 8]

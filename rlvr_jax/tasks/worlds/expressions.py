@@ -6,7 +6,7 @@
     new out x + 1 ; 3 | x * 2 ; 5 >        x - 1 ; 4    another program and input
     new def x + 1 ; 1 2 | x * 2 ; 3 4 >    x - 1 ; 4 7  another program and inputs
 
-A program has x, at most 9 words, and brackets where they are wanted; its inputs and everything on
+A program has x, at most 9 words, and brackets where they are needed; its inputs and everything on
 the way are 0 to 99, else it is not allowed. The shipped base model answers and proposes so, often
 wrongly. `train` and `test` are questions of all three kinds from random programs.
 """

@@ -32,7 +32,7 @@ _SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
 
 
 class Unreadable(ValueError):
-    """A text that is no expression."""
+    """A text that is not an expression."""
 
 
 class Instruction(NamedTuple):

@@ -5,7 +5,7 @@ assumes; it returns the proof without its comments, and only that is sent. `comp
 messages of a run, `axioms_allowed` the output of `#print axioms`.
 
 Known exploits that this stops: a weaker theorem of the same name, hypotheses added, notation or
-instances that make the goal trivial, sorry behind a macro, native_decide, a goal in a comment.
+instances that make the goal trivial, sorry in a macro, native_decide, a goal in a comment.
 
 Source: https://github.com/kfdong/STP (`RL/utils/prover/lean/verifier.py`); the guard is ours.
 """
@@ -53,7 +53,7 @@ def proof_of(text: str, statement: str) -> str | None:
 
 
 def complete(reply: str) -> bool | None:
-    """Whether a reply of the REPL says that all is proved; None: it is no reply, nobody knows.
+    """Whether a reply of the REPL states that all is proved; None: it is not a reply.
 
     A reply is {"env": …, "messages": […], "sorries": […]}; an error, a sorry, or a warning that
     says 'sorry' or "failed" makes it incomplete.

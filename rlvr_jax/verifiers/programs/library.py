@@ -88,7 +88,7 @@ def _named(name: str, fields: tuple[str, ...]) -> Any:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """The attributes of an instance, those in slots too."""
+    """The attributes of an instance, also those in slots."""
     found = object.__getstate__(value)
     parts = found if isinstance(found, tuple) else (found,)
     return {name: part for names in parts if names for name, part in names.items()}

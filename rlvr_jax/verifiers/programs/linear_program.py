@@ -39,7 +39,7 @@ class LinearProgram:
 
     Fields:
       maximize: the sense.
-      cost: of each variable, by name; offset: the constant beside.
+      cost: of each variable, by name; offset: the constant.
       rows: (coefficients by name, least, most).
       low, high: bounds by name; 0 and infinite where nothing is said.
       whole: the variables that are integers.
@@ -103,7 +103,7 @@ class _Reader:
         return self.tokens[self.place - 1]
 
     def sign(self) -> float | None:
-        """The product of the signs that stand here; None without one."""
+        """The product of the signs at this place; None without one."""
         value = None
         while self.peek()[1] in ("+", "-"):
             value = (value or 1.0) * (-1.0 if self.next()[1] == "-" else 1.0)

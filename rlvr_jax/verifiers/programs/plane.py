@@ -126,7 +126,7 @@ def _circles(u: Circle, v: Circle) -> list[Point]:
 
 
 def _apart(middle: Point, along: Point, distance: float, radius: float) -> list[Point]:
-    """The ends of the chord of a circle that lies `distance` from its centre."""
+    """The ends of the chord of a circle at `distance` from its centre."""
     if abs(distance - radius) <= _TOUCHING * radius:
         return [middle]
     if distance > radius:

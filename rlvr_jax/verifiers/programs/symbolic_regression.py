@@ -48,7 +48,7 @@ def check(equation: str, gold: Mapping[str, Any]) -> Finding:
     Args:
       equation: a text of the grammar above.
       gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test"; data that do not fit together
-        or have no test point with y ≠ 0 are no verdict.
+        or have no test point with y ≠ 0 are ungraded.
     """
     data = _data(gold)
     if data is None:

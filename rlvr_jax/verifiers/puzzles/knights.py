@@ -61,7 +61,7 @@ def read_roles(answer: str, names: Sequence[str]) -> dict[str, str] | None:
 
 
 def check(answer: str, gold: Mapping[str, str]) -> Finding:
-    """1 if every role is right."""
+    """1 if every role is correct."""
     roles = read_roles(answer, list(gold))
     said = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
     return Finding(float(roles == gold), said, "unread" if roles is None else "roles")

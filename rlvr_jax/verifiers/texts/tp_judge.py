@@ -50,7 +50,7 @@ def judge(steps: Sequence[str]) -> Verdict:
 
 
 def check(answer: str | Sequence[str], _: object = None) -> float | None:
-    """1, 0 or no verdict on a step, or on the steps of a solution."""
+    """1, 0 or ungraded: the grade of a step, or of the steps of a solution."""
     verdict = judge([answer] if isinstance(answer, str) else answer)
     return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
 

@@ -41,7 +41,7 @@ def main() -> int:
             wrong += not right
             print(f"{program.name:42} {'runs' if right else f'FAILS: {outcome}'}")
     kept = holds(set(LAYERS) - missing.keys())
-    print(f"\nPrograms that nobody trusts are {'run here' if kept else 'refused here'}.")
+    print(f"\nUntrusted programs are {'run here' if kept else 'refused here'}.")
     return 1 if wrong else 0
 
 

@@ -135,7 +135,7 @@ class Sandbox:
                     lacking = ", ".join(f"{a} ({why})" for a, why in server.missing.items())
                     raise RuntimeError(
                         "Sandbox: this machine keeps no program from files, network or other"
-                        f" processes, as it lacks {lacking}; programs that nobody trusts are run"
+                        f" processes, as it lacks {lacking}; untrusted programs are run"
                         " here only with unsafe_local=True (--unsafe-local)"
                     )
                 yield server

@@ -84,7 +84,7 @@ def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
         # Limits and processors of another process are its own affair; 0 is the caller.
         "prlimit64": [_argument(0), *_answer(0, allow=True)],
         "sched_setaffinity": [_argument(0), *_answer(0, allow=True)],
-        # A connected pair of streams reaches nobody else; other kinds can be sent elsewhere.
+        # A connected pair of streams reaches only its ends; other kinds can be sent elsewhere.
         "socketpair": [
             _argument(0),
             _jump(_EQUAL, _FAMILY_UNIX, 1, 0),

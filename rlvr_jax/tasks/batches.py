@@ -147,5 +147,5 @@ def _shares(members: Mapping[str, list[int]], mixture: Mapping[str, float]) -> d
     }
     total = sum(weights.values())
     if not total:
-        raise ValueError(f"Batches: mixture must give some kind a share, got {dict(mixture)}")
+        raise ValueError(f"Batches: mixture must have a positive fraction, got {dict(mixture)}")
     return {kind: weight / total for kind, weight in weights.items()}

@@ -98,7 +98,7 @@ class Entry:
             for name, command in self.needs.items()
         ]
         if self.runs_programs:
-            needs.append("a machine that keeps programs in (python -m rlvr_jax.sandbox)")
+            needs.append("a machine with a complete sandbox (python -m rlvr_jax.sandbox)")
         lines = [self.name]
         if self.task is None:
             lines.append(f"  not made: {self.error}")

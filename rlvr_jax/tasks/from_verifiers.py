@@ -94,7 +94,7 @@ def _check(task: Any) -> None:
         for method in (*_marked(task, "reward"), *_marked(task, "metric")):
             for each in inspect.signature(method).parameters.values():
                 if each.name not in _GIVEN and each.default is each.empty:
-                    wrong = f"rewards of task and trace alone, got {method.__name__}({each.name})"
+                    wrong = f"rewards of only task and trace, got {method.__name__}({each.name})"
     if wrong:
         raise ValueError(f"from_verifiers: task {kind.__name__} must have {wrong}")
 
@@ -151,7 +151,7 @@ def _text(content: Any) -> str:
         return content
     parts = [_of(part, "text") for part in content if _of(part, "type") == "text"]
     if len(parts) != len(content):
-        raise ValueError("from_verifiers: messages must be of text alone, got another part")
+        raise ValueError("from_verifiers: messages must be only text, got another part")
     return "\n".join(parts)
 
 
@@ -203,8 +203,8 @@ async def _grade(task: Any, response: Response) -> Grade:
                 score = await score if inspect.isawaitable(score) else score
             except _NotThere as missing:
                 raise GradingError(
-                    f"from_verifiers: {type(task).__name__}.{method.__name__} must read of its"
-                    f" trace what a single message has, got trace.{missing}"
+                    f"from_verifiers: {type(task).__name__}.{method.__name__} must read only"
+                    f" parts of its trace that a single message has, got trace.{missing}"
                 ) from None
             except Exception:
                 score, errors = 0.0, errors + 1

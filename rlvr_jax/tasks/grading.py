@@ -93,5 +93,5 @@ def _blame(
     place = own_place(error) or traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"task {task.name!r}: verify raised {where_raised(error, place)} {told};"
-        " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as no verdict"
+        " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as ungraded"
     )

@@ -99,7 +99,7 @@ def read_problem(prompt: Prompt, text: str) -> Prompt | None:
       prompt: whose answer and kind it has.
       text: that a policy wrote.
     Returns:
-      None where there is no such fence, or nothing in it.
+      None without such a fence, or if it is empty.
     """
     stated = " ".join((last_fence(text, "text") or "").split())
     if not stated:

@@ -71,7 +71,7 @@ def mathematics(
     lines = grading.get("answer_line", needs_lines(forms))
     if needs_lines(forms) and not lines:
         warnings.warn(
-            f"{name}: questions ask for their answer on a line or behind ####, which answer_line"
+            f"{name}: questions request their answer on a line or after ####, which answer_line"
             " = false does not read",
             stacklevel=2,
         )
@@ -208,7 +208,7 @@ class _Checked:
                 dropped.append(f"{prompt.answer!r} ({place})")
             else:
                 raise ValueError(
-                    f"{self.name}: {place}: 'gold' must be graded right for the answer"
+                    f"{self.name}: {place}: 'gold' must be graded correct for the answer"
                     f" {prompt.answer!r}, got {gold!r}, in which the verifier reads"
                     f" {verdict.extracted!r}"
                 )

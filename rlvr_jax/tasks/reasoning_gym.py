@@ -224,12 +224,12 @@ def _shared(
         wanted = (given[0] or SIZE) + (given[1] or TEST_SIZE)
         raise ValueError(
             f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
-            f" got {total} where {wanted} are wanted"
+            f" got {total} where {wanted} are requested"
         )
     share = min(max(total * TEST_SIZE // (SIZE + TEST_SIZE), 1), len(test))
     warnings.warn(
         f"reasoning_gym: {name!r} has {total} distinct questions where {SIZE + TEST_SIZE} are"
-        f" wanted: {total - share} train, {share} test",
+        f" requested: {total - share} train, {share} test",
         stacklevel=3,
     )
     return [*train, *test[share:]], test[:share]

@@ -256,13 +256,13 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     of_trainers = [name for name in missing if name in _OF_TRAINERS]
     if of_trainers:
         raise GradingError(
-            f"{_name(function)}: reward must do without what only the trainer of TRL or verl knows,"
+            f"{_name(function)}: reward must not need columns of the trainer of TRL or verl,"
             f" got {', '.join(of_trainers)}"
         )
     if missing:
         raise GradingError(
-            f"{_name(function)}: reward must want columns of the data ({', '.join(columns)}), got"
-            f" {', '.join(missing)}; from_rows(rows, verify=…) keeps the columns of its rows"
+            f"{_name(function)}: reward must use columns of the data ({', '.join(columns)}), got"
+            f" {', '.join(missing)}; from_rows(rows, verify=…) stores the columns of its rows"
         )
     taken = {p.name for p in named}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):

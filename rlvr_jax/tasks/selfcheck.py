@@ -200,8 +200,8 @@ def _problems(
         yield f"{named} the grade of the {case} answer lacks the reward {name!r}."
     if grade.outcome is None:
         yield (
-            f"{named} the {case} answer {text} has no verdict: the verifier cannot say whether it"
-            " is right."
+            f"{named} the {case} answer {text} is ungraded: the verifier cannot decide whether it"
+            " is correct."
         )
     elif grade.timed_out:
         yield f"{named} grading the {case} answer timed out."

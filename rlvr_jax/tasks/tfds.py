@@ -127,7 +127,7 @@ def _prepared(name: str, data_dir: str | None) -> Any:
         hint = f"; closest: {', '.join(close)}" if close else ""
         reason = str(error).partition("\n")[0]
         raise ValueError(
-            f"tfds: name must be a data set that is known or lies in {place}, got {name!r}"
+            f"tfds: name must be a data set that is known or is in {place}, got {name!r}"
             f" ({reason}){hint}"
         ) from None
     _check_reach(builder, name, place)

@@ -82,7 +82,7 @@ def traces(path: str, response_tokens: int = 0) -> Task:
     wrong = [p for p, grade in zip(asked, grades, strict=True) if grade.outcome != 1]
     if wrong:
         raise ValueError(
-            f"traces: the solutions of {path} must be right, got a wrong one for"
+            f"traces: the solutions of {path} must be correct, got an incorrect one for"
             f" {wrong[0].text[:80]!r}"
         )
     kept = [name for name in task.derived if name not in ("solution", "meta")]

@@ -57,7 +57,7 @@ def with_verdicts(
     labels = {bool(one.right) for one in labelled}
     if len(labels) < 2:
         raise ValueError(
-            f"with_verdicts: labelled must have right and wrong solutions, got {len(labelled)}, of"
+            f"with_verdicts: labelled must have solutions of both labels, got {len(labelled)}, of"
             f" labels {sorted(labels)}"
         )
     prompts = [

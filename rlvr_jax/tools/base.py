@@ -35,7 +35,7 @@ class Tool:
         means the first. One with a "default" may be left out.
       run: (arguments, state) -> (state, text). The state is picklable and None at the start of an
         episode. Raises `ToolError` for the policy, `Lost`.
-      seconds: after which the policy reads that it took too long. A tool that can end its own work
+      seconds: limit, after which the policy reads of a time-out. A tool that can end its own work
         does so before.
       characters: of a reply; a longer one is truncated with a note.
     Raises:

@@ -34,7 +34,7 @@ class Toolbox:
 
     def reply(self, state: Any, text: str) -> Reply:
         """The result of the called tool. A text without a call is not answered; a malformed call,
-        one of an unknown tool, and one above the limit are answered in words."""
+        one of an unknown tool, and one above the limit are answered by a sentence."""
         calls, states = state
         found = self.style.find(text)
         if found is None:

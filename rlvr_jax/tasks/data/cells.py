@@ -81,7 +81,7 @@ def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
     marked = _MARK if mark is None else mark
     _, found, end = answer.rpartition(marked)
     if found:
-        return end.strip(), f"behind {marked}"
+        return end.strip(), f"after {marked}"
     if mark is not None:
         return None, ""
     tagged = [part for part in _TAGGED.findall(answer) if part.strip()]
@@ -160,7 +160,7 @@ def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(content, (list, tuple)):
         parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
         if any(part.get("type", "text") != "text" for part in parts):
-            raise ValueError("messages with parts that are no text")
+            raise ValueError("messages with parts that are not text")
         content = "".join(text(part.get("text")) or "" for part in parts)
     if not isinstance(role, str):
         raise ValueError("messages without a role")

@@ -135,7 +135,7 @@ class Columns:
         if not chat.behind:
             return chat.before
         if self.of["prompt"].lower() in _CONVERSATIONS:
-            self.found["end with turns behind the user's last one, which are not shown"] += 1
+            self.found["end with turns after the user's last one, which are not shown"] += 1
             return chat.before
         if is_prefill(chat.behind[-1]):
             self.found["end with a turn of the assistant, which the response continues"] += 1
@@ -153,7 +153,7 @@ class Columns:
             if part is None:
                 raise ValueError(f"without {self.answer_after!r} in the answer")
             if how:
-                self.found[f"answers stand {how}"] += 1
+                self.found[f"answers are {how}"] += 1
             parts += [part] if part else []
         if not parts:
             raise ValueError("without an answer")

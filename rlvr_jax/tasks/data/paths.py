@@ -75,7 +75,7 @@ def _expanded(kind: str, path: str) -> tuple[tuple[Path, ...], Path | None]:
     option = next((part for part in parts[1:] if re.match(r"\w+=", part)), None)
     if option is not None:
         raise ValueError(
-            f"{kind}: options must be given beside the name, --task-options {option}"
+            f"{kind}: options must be outside the name, --task-options {option}"
             f" (load(…, {option.partition('=')[0]}=…) in Python), got them in {path!r}"
         )
     if len(parts) > 1 and all(parts):
@@ -108,7 +108,7 @@ def _inside(kind: str, path: str, folder: Path) -> tuple[Path, ...]:
         hint = f"; it has files for {', '.join(f'{k}:{path}' for k in there)}" if there else ""
         raise ValueError(
             f"{kind}: path must be a folder with files that end with {', '.join(ENDINGS[kind])}"
-            f" (or .gz behind it), got {path!r}, which has none{hint}"
+            f" (or .gz after it), got {path!r}, which has none{hint}"
         )
     return tuple(own)
 
@@ -130,7 +130,7 @@ def _by_split(files: Sequence[Path], folder: Path) -> Files:
     rest = [f for name, own in splits.items() if name not in ("train", held_out) for f in own]
     within = folder if all(file.is_relative_to(folder) for file in files) else None
     told = listed(splits[held_out], within)
-    notes = [f"the files' names tell the splits: {held_out} is {told}"]
+    notes = [f"the files' names define the splits: {held_out} is {told}"]
     if rest:
         notes.append(f"{len(rest)} files of neither split are not read: {listed(rest, within)}")
     return Files(tuple(splits["train"]), tuple(splits[held_out]), tuple(notes))

@@ -120,10 +120,10 @@ def consistent(
             for first, other in list(reversed(against.values()))[:_NAMED]
         ]
         more = ", …" if len(against) > _NAMED else ""
-        told = f"{len(against)} questions stand there with two answers: {'; '.join(named)}{more}"
+        told = f"{len(against)} questions have two answers: {'; '.join(named)}{more}"
         if not drop_contradictions:
             raise ValueError(
-                f"{name}: answers must be the same wherever a question stands, but {told};"
+                f"{name}: a question must have one answer, but {told};"
                 " drop_contradictions=true leaves these questions out"
             )
         warnings.warn(f"{name}: {told}; they were left out", stacklevel=_LEVEL)
@@ -193,7 +193,7 @@ def _hash(text: str) -> float:
 def _warn_again(name: str, again: _Count, how: str) -> None:
     if again.number:
         warnings.warn(
-            f"{name}: {again.number} questions stand there before {how}and were left out, the first"
+            f"{name}: {again.number} questions occur before {how}and were left out, the first"
             f" of {again.first}",
             stacklevel=_LEVEL,
         )

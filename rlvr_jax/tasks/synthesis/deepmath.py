@@ -209,12 +209,12 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 kept.append(row)
     write_lines(given.out, kept)
-    print(f"{len(kept)} of {len(rows)} rows kept in {given.out}")
+    print(f"{len(kept)} of {len(rows)} rows stored in {given.out}")
     for gate in ("contamination", "difficulty", "agreement"):
         print(f"  {dropped[gate]} dropped by {gate}")
     if tests:
         print(f"  {contaminated_share(found, len(tests)):.1%} of the test questions were in it")
-    print(f"  {sum(row['names_answer'] for row in kept)} kept questions state their answer")
+    print(f"  {sum(row['names_answer'] for row in kept)} stored questions state their answer")
 
 
 if __name__ == "__main__":

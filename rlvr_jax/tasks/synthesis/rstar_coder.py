@@ -52,7 +52,7 @@ def mutual_verify(
 ) -> Agreement:
     """Labels inputs by the largest class of programs whose outputs are all equal.
 
-    An output of None (an error, a time-out, one too long, or two runs that differ) equals nothing:
+    An output of None (an error, a time-out, a long one, or two runs that differ) equals nothing:
     its program is in no class, and counts. Labels of ⌈θ N⌉ programs are accepted, unless two
     classes are the largest, all labels are equal though the statement's examples are not, or they
     contradict an example.

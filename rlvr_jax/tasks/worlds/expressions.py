@@ -1,8 +1,8 @@
 """Expressions: programs that are one line of integers, x and + - *.
 
-    out x * 2 + 1 ; 3 >                    7            what comes out (deduction)
-    in x * 2 + 1 ; 7 >                     3            what goes in (abduction)
-    def 1 ; 3 | 2 ; 5 >                    x * 2 + 1    the program, of hidden pairs too (induction)
+    out x * 2 + 1 ; 3 >                    7            the output (deduction)
+    in x * 2 + 1 ; 7 >                     3            the input (abduction)
+    def 1 ; 3 | 2 ; 5 >                    x * 2 + 1    the program, for hidden pairs (induction)
     new out x + 1 ; 3 | x * 2 ; 5 >        x - 1 ; 4    another program and input
     new def x + 1 ; 1 2 | x * 2 ; 3 4 >    x - 1 ; 4 7  another program and inputs
 

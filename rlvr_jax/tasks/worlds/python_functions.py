@@ -119,7 +119,7 @@ def python_functions(response_tokens: ResponseTokens = 512) -> Task:
     runs = [outputs for outputs in told if outputs is not None]
     if len(runs) < len(told):
         raise ValueError(
-            "python_functions: programs must be kept in by this machine (see python -m"
+            "python_functions: programs must run in this machine's sandbox (see python -m"
             " rlvr_jax.sandbox), got no outputs of those of the task"
         )
     triplets = [

@@ -98,7 +98,7 @@ def _compound(text: str) -> tuple[Fraction, str] | None:
     """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit.
 
     The units go from large to small, and of a smaller one there is less than one of the larger: 75
-    minutes are no part of hours. A comma or "and" joins only times and angles: "5 m, 30 cm" are two
+    minutes never add to hours. A comma or "and" joins only times and angles: "5 m, 30 cm" are two
     lengths.
     """
     amounts = _AMOUNT.findall(text) if _AMOUNT.sub("", text) == "" else []

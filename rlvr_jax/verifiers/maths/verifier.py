@@ -1,6 +1,6 @@
 r"""Mathematical answers: whether a response has the value of a gold.
 
-Four stages, none of which raises on text: cut after </think>, extract the content of \boxed{…}
+Four stages, none of which raises on text: skip to </think>, extract the content of \boxed{…}
 (`extract.spellings`), normalise (`notation`), compare. Numbers of any spelling, option letters,
 words, rational formulas, sets of real numbers, and tuples, sets, lists and matrices of them are
 compared exactly in this process, in microseconds (`parsing`, `comparison`, `formulas`); other

@@ -138,5 +138,5 @@ def _wrong(gold: Any) -> str:
             if name in test and not isinstance(test[name], wanted):
                 return f"a test whose {name} is a {type(test[name]).__name__}"
         if not is_utf8(test.get("in", "")):
-            return "a test whose in is no text"
+            return "a test whose in is not a text"
     return ""

@@ -66,7 +66,7 @@ def evaluate(program: str) -> float:
     lines = [line.partition("#")[0].strip() for line in program.splitlines()]
     lines = [line for line in lines if line]
     if not lines or len(lines) > _MAX_LINES or max(map(len, lines)) > _MAX_LINE:
-        raise Unreadable(f"program: 1..{_MAX_LINES} lines of at most {_MAX_LINE} characters wanted")
+        raise Unreadable(f"program: 1..{_MAX_LINES} lines of at most {_MAX_LINE} characters needed")
     known: dict[str, _Value] = {"pi": _Value(math.pi, False)}
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
@@ -124,7 +124,7 @@ def _value(text: str, known: dict[str, _Value]) -> _Value:
 def _call(name: str, arguments: list[_Value]) -> _Value:
     if name == "sqrt":
         if len(arguments) != 1:
-            raise Unreadable("sqrt: one argument wanted")
+            raise Unreadable("sqrt: one argument required")
         return _Value(math.sqrt(*_numbers(arguments)), arguments[0].constructed)
     if name not in CONSTRUCTIONS:
         raise Unreadable(f"program: functions must be known, got {name!r}")
@@ -133,5 +133,5 @@ def _call(name: str, arguments: list[_Value]) -> _Value:
 
 def _numbers(values: list[_Value]) -> list[float]:
     if not all(isinstance(value.value, float) for value in values):
-        raise Unreadable("program: arithmetic wants numbers")
+        raise Unreadable("program: arithmetic requires numbers")
     return [value.value for value in values]

@@ -1,4 +1,4 @@
-"""Values that cross as copies beside the built-in ones: of the standard library, and instances.
+"""Values that cross as copies, after the built-in ones: of the standard library, and instances.
 
 Each kind takes its values apart and puts them together. A module is imported only where a value of
 it crosses. This file runs inside the sandbox and needs only the standard library.

@@ -143,7 +143,7 @@ def _checked(
     def call(arguments: Sequence[Any]) -> Any:
         least = len(kinds) - optional
         if not least <= len(arguments) <= len(kinds) + more:
-            raise Degenerate(f"{function.__name__[1:]}: {least} arguments wanted")
+            raise Degenerate(f"{function.__name__[1:]}: {least} arguments required")
         wanted = [*kinds, *[kinds[-1]] * more]
         for argument, kind in zip(arguments, wanted, strict=False):
             if not isinstance(argument, kind):

@@ -106,7 +106,7 @@ def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[st
     """The postfix form and the names of its constants; raises `Unreadable` outside of the
     grammar."""
     if len(equation) > _MAX_CHARACTERS:
-        raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters wanted")
+        raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters required")
     program = postfix(equation)
     names = []
     for place, (kind, value, count) in enumerate(program):

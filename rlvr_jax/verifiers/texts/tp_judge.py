@@ -3,7 +3,7 @@
 The prover here is exact arithmetic: `check` decides the relations that `relations` finds in a step.
 `autoformalise` is the loop around any prover, with repairs of texts that do not run; `faithful`
 guards against a formaliser that states something else. As a reward: 1 if all holds, 0 if something
-does not, no verdict on an ERROR, which must leave the group and not count as 0.
+does not, ungraded on an ERROR, which must leave the group and not count as 0.
 
 Source: Theorem Prover as a Judge for Synthetic Data Generation (RLTPF); the arithmetic is ours.
 """

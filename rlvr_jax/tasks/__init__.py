@@ -1,7 +1,7 @@
 """Tasks: the questions a policy is trained on, how they are picked, and how answers are graded.
 
 `load(name)` gives a `Task`: prompts of two splits, a function that grades responses, a budget. The
-name says where it comes from:
+name shows its origin:
 
     brackets                                   built in (`names()` lists them)
     brackets:train=512,held_out=dev            built in, with options of its function

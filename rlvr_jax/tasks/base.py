@@ -1,4 +1,4 @@
-"""What a task is: prompts of two splits, and a function that grades responses."""
+"""Tasks: prompts of two splits, and a function that grades responses."""
 
 import hashlib
 import json
@@ -117,7 +117,7 @@ class Comparison(NamedTuple):
 
     Fields:
       other: row of the other (`Rollouts.rollout_id`).
-      response: how the other begins.
+      response: beginning of the other.
       first: whether this one was shown before the other.
       scores: of this one and of the other; None where they could not be read.
       words: beginning of the judge's reply.
@@ -144,8 +144,8 @@ class Grade:
       timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
       info: further numbers, averaged into the curves by name; NaN does not count.
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
-        the response gives none, or the task does not say (`Task.answers`).
-      stage: where the verifier decided, a word or two such as "exact"; for the samples.
+        the response or the task has none (`Task.answers`).
+      stage: stage at which the verifier decided, a word or two such as "exact"; for the samples.
       said: the words of a judge; for the samples.
       compared: a judge's comparisons of it with other responses; for the samples.
     Raises:
@@ -234,7 +234,7 @@ class Task:
       mixture: fraction of each kind in a batch; empty: as in `train`.
       base_model: folder of a policy made for this task, if there is one.
       rewards: for methods that weigh several rewards themselves (GDPO), their names:
-        "outcome" and names of `Grade.info`, which every grade must have. NaN says that a reward
+        "outcome" and names of `Grade.info`, which every grade must have. NaN: the reward
         does not apply to the response.
       answers: grades name final answers, for methods that compare the responses' answers.
       show_hint: (prompt, hint) -> the text that the policy is shown when it is given the hint, a

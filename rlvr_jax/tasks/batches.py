@@ -1,7 +1,7 @@
 """Which prompts a step is trained on: a pure function of the seed and the number of the step.
 
-A checkpoint stores only the step of the data; a resumed run, or one that skips ahead,
-sees the prompts that an uninterrupted run sees.
+A checkpoint stores only the step of the data; a resumed run, or one that skips ahead, sees
+the prompts that an uninterrupted run sees.
 
 Two choices are independent of each other:
 - The kind of each place. All places of all steps form one sequence, and after any number of them

@@ -77,7 +77,7 @@ class Entry:
       needs: packages and programs that it uses, each with the command that installs it, ""
         if it is there.
       runs_programs: its answers are run, in the sandbox.
-      task: None if it could not be made; `error` says why.
+      task: None if it could not be made; `error` has the reason.
       check: of its verifier.
       settings: with default, description and range.
       seconds: that making it took.

@@ -87,7 +87,7 @@ def verifier_of(
 
 
 def _here(job: list[Any]) -> Result:
-    """What a worker would give: a check that raises ends no run here either."""
+    """The result as of a worker: a check that raises does not end the run here either."""
     try:
         return Result(value=run(job))
     except Exception as error:

@@ -37,7 +37,7 @@ def imagine(
       generator: any callable; a model or a script.
       description: of the task: who talks, the agent's aim.
     Raises:
-      ValueError: a turn of somebody else than agent and human, or an outcome outside [0, 1].
+      ValueError: a turn of a third speaker, or an outcome outside [0, 1].
     """
     found = []
     for persona in range(personas):

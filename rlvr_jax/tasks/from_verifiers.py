@@ -161,7 +161,7 @@ class _NotThere(Exception):
 
 @dataclass
 class _Trace:
-    """What rewards see of a response."""
+    """The part of a response that rewards read."""
 
     task: Any
     messages: list[Any]

@@ -66,7 +66,7 @@ def no_verdict_on_error(verify: Verify) -> Verify:
 
 
 def verifier_name(verify: Callable) -> str:
-    """What grades, for people: the name of a check or of a reward, or of the function itself."""
+    """The grader's name for people: of a check or of a reward, or of the function itself."""
     named = verify if hasattr(verify, "__qualname__") else type(verify)
     return getattr(verify, "verifier", f"{named.__module__}:{named.__qualname__}")
 

@@ -9,7 +9,7 @@ Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and 
 words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
 mostly repeats a correct answer, and mostly tries the other form after an incorrect one. A task
 of its own, because another model reads another vocabulary: results of the two do not compare.
-`hints` of a prompt has one: the first word of a solution, which says its form and no more.
+`hints` of a prompt has one: the first word of a solution, which shows only its form.
 """
 
 import functools

@@ -38,7 +38,7 @@ def answer_texts(prompt: Prompt) -> list[str]:
 
 
 def gives_away(text: str, prompt: Prompt) -> bool:
-    """Whether a text says the answer of a prompt in one of its forms (`hint_ok`)."""
+    """Whether a text states the answer of a prompt in one of its forms (`hint_ok`)."""
     return not all(hint_ok(text, answer) for answer in answer_texts(prompt))
 
 

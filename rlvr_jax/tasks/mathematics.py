@@ -49,7 +49,7 @@ def mathematics(
 ) -> Task:
     """A task graded by the mathematics verifier, from questions with the place each comes from.
 
-    An answer that the verifier cannot grade would punish whoever finds it, so such a question is
+    An answer that the verifier cannot grade would punish a correct response, so such a question is
     dropped, and a warning counts them and names the first. One that it cannot grade in time is
     tried again with ten times the time, as every host of a run has to keep the same questions. A
     gold that is graded incorrect is a mistake in the data and an error. A repeated question is used
@@ -153,7 +153,7 @@ def _fresh(name: str, train: list[Placed], test: Sequence[Placed]) -> list[Place
 
 
 class _Checked:
-    """What the verifier says of the data themselves.
+    """The verifier's results for the data themselves.
 
     Args:
       grading: options of the verifier.

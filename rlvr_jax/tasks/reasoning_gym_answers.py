@@ -1,6 +1,6 @@
 """Equal answers to questions of reasoning-gym whose own scorers pay incorrect ones or run text.
 
-Each function says whether an answer is the gold in another spelling. Both are text without white
+Each function decides whether an answer is the gold in another spelling. Both are text without white
 space around it, and nothing but the answer is allowed: it could be a second answer.
 """
 

@@ -1,6 +1,6 @@
 """Our scorers for data sets of reasoning-gym whose own execute the model's text, or overpay.
 
-Each takes an answer without white space around it and the item as JSON gives it, and says whether
+Each takes an answer without white space around it and the item as JSON gives it, and tests whether
 the answer is correct. Nothing is executed: an expression is read by a grammar, a board row by row.
 They run where the package's scorers would, in a worker that is killed at a time limit.
 """

@@ -5,9 +5,9 @@
     from_trl([f, g], weights=…)   the weighted sum of several
     from_verl(compute_score)      compute_score(data_source, solution_str, ground_truth, extra_info)
 
-The latter two read further columns of the data in `Prompt.meta`, where `from_rows` puts them. A
-reward may be any number; the outcome, which pass rates read, is the reward clipped to [0, 1]. None
-is ungraded.
+`from_trl` and `from_verl` read further columns of the data in `Prompt.meta`, set by `from_rows`.
+A reward may be any number. The outcome, which pass rates read, is the reward clipped to [0, 1].
+None is ungraded.
 """
 
 import inspect
@@ -121,7 +121,7 @@ def from_trl(
 def _columns(
     prompts: Sequence[Prompt], responses: Sequence[Response], conversational: bool
 ) -> dict[str, list[Any]]:
-    """What a reward function of TRL may take, by name."""
+    """The arguments of a reward function of TRL, by name."""
     columns: dict[str, list[Any]] = {}
     if all(prompt.answer is not None for prompt in prompts):
         columns["answer"] = [prompt.answer for prompt in prompts]

@@ -55,7 +55,7 @@ class KindReport:
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """What the check found; `str` of it is a table for people, with the problems below.
+    """The findings of the check; `str` of it is a table for people, with the problems below.
 
     Fields:
       task: name of the task.

@@ -35,7 +35,7 @@ KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a te
 
 
 class Kind(NamedTuple):
-    """What an annotation says of a setting.
+    """The description of a setting by its annotation.
 
     Fields:
       type: without `Annotated` and None; a union where several types remain.

@@ -6,7 +6,7 @@
 The package prepares a data set once, as array_record files under `data_dir`, and reads it by index
 from then on. Most builders, that of gsm8k included, download the source to prepare it, which needs
 a network; some need TensorFlow for that. Prepared files need neither. Answers are graded, and
-questions whose answer cannot be graded dropped, as `mathematics` says.
+questions whose answer cannot be graded dropped, as in `mathematics`.
 """
 
 import contextlib
@@ -134,7 +134,7 @@ def _prepared(name: str, data_dir: str | None) -> Any:
     try:
         builder.download_and_prepare()
     except ModuleNotFoundError:
-        raise  # `load` says how to install it
+        raise  # `load` reports the command that installs it
     except Exception as error:
         # Whatever its builder raises: no network, a page that has moved, no space.
         raise ValueError(

@@ -72,7 +72,7 @@ class World(Protocol):
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """The state of an episode's start for a `Prompt`, picklable, and messages before the prompt
-        (how tools are called); none where the prompt says all. One that explains tools may have
+        (how tools are called); none if the prompt is complete. One that explains tools may have
         "tools", their JSON schemas, and "marks": a chat template that shows the tools and writes
         these marks takes its place."""
         ...

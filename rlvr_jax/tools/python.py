@@ -11,7 +11,7 @@ from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
 
 LIMITS = Limits(wall_seconds=6.0, cpu_seconds=5.0)
-"""Of a call with all before it."""
+"""Limits of a call with all before it."""
 
 
 _BOOT = """\

@@ -185,7 +185,7 @@ def _tool_call(call: Any) -> dict[str, Any]:
 
 
 def _parsed(value: str, kind: type) -> Any:
-    """What a text says in JSON, if it is of a kind; else the text."""
+    """The JSON value of a text, if it is of a kind; else the text."""
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):

@@ -26,7 +26,7 @@ from rlvr_jax.tasks.data import cells
 from rlvr_jax.tasks.options import pairs_of
 
 FIELDS = ("prompt", "answer", "kind", "gold", "solution", "hints", "level")
-"""What a column can be: see `Prompt`; the level goes to its meta."""
+"""The roles of columns: see `Prompt`; the level goes to its meta."""
 
 _LATE = ("kind", "gold")
 _PROMPTS = ("prompt", "problem", "question", "query", "messages", "conversations")
@@ -43,10 +43,10 @@ _KNOWN = {
 
 
 def named_columns(columns: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
-    """What a user says of columns: {"prompt": "question"}, or prompt=question as text.
+    """The user's names of columns: {"prompt": "question"}, or prompt=question as text.
 
     Raises:
-      ValueError: a name on the left that is none of `FIELDS`, or a part without =.
+      ValueError: a name on the left that is not in `FIELDS`, or a part without =.
     """
     if columns is None:
         return {}
@@ -85,7 +85,7 @@ class Columns:
         """The prompt of a row.
 
         Raises:
-          ValueError: the row cannot be used; says why, as the end of "N rows …".
+          ValueError: the row cannot be used; its message is the end of "N rows …".
         """
         chat = self._cell(row, "prompt", cells.messages)
         if chat.question is None:

@@ -6,7 +6,7 @@
     folder                 all files of the kind in it and below
 
 In a folder or a pattern the names tell the splits, as on the Hugging Face hub: where there are
-files of `train` and of `test` (or `validation`), the latter are to evaluate.
+files of `train` and of `test` (or `validation`), `test` is to evaluate.
 """
 
 import difflib
@@ -33,7 +33,7 @@ _SPLITS = {
 
 @dataclass(frozen=True)
 class Files:
-    """What a path means.
+    """The files of a path.
 
     Fields:
       train: all files, or those to learn from where the names tell splits.

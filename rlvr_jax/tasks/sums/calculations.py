@@ -5,8 +5,8 @@
     response  1702.
 
 One token per character. The calculator (`environment`) gets the text between brackets and writes up
-to the `;`; the answer is the text after the last `;`, or the whole response. A
-run without turns has no calculator: the policy itself writes on after the bracket.
+to the `;`; the answer is the text after the last `;`, or the whole response. A run
+without turns has no calculator: the policy itself writes on after the bracket.
 
 A note (`show_hint`) comes before the question, with a `;` between them; the base model has seen no
 notes, and errs after one.

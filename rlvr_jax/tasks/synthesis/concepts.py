@@ -1,4 +1,4 @@
-"""What a new problem is to be about: budgets of kinds, and concepts that go together."""
+"""Subjects of new problems: budgets of kinds, and concepts that go together."""
 
 from collections.abc import Sequence
 

@@ -168,7 +168,7 @@ def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[s
     """The gate at which a row is dropped, "" if at none, and the row as it is stored."""
     mean = None
     ratings = wanted_list(row, "ratings", place, path, (int, float)) if row.get("ratings") else []
-    # Below the scale a rating says nothing, and not that the question is easy.
+    # Below the scale a rating has no meaning: the question need not be easy.
     if known := [rating for rating in ratings if rating >= 1]:
         mean, hard = difficulty(known, least)
         if not hard:

@@ -27,7 +27,7 @@ from rlvr_jax.verifiers.programs.functions import run_programs
 
 
 class Agreement(NamedTuple):
-    """What programs agree on.
+    """The agreement of programs.
 
     Fields:
       accepted: whether the labels are to be used.
@@ -94,7 +94,7 @@ def mutual_verify(
 
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
-    """What the programs of a row agree on, on its examples and then its inputs."""
+    """The agreement of a row's programs, on its examples and then its inputs."""
     programs = wanted_list(row, "programs", place, path, str)
     examples = wanted_list({"examples": []} | row, "examples", place, path, list)
     for pair in examples:

@@ -16,7 +16,7 @@ from rlvr_jax.tasks.synthesis.lines import command, read_lines, run_command, wan
 
 
 class Evolution(NamedTuple):
-    """Of attempts 1, 2, …: the last accepted attempt before each (0: the seed), the accepted ones,
+    """For attempts 1, 2, …: the last accepted one before each (0: the seed), the accepted ones,
     and the accepted one of the lowest count, the earliest of equals (0: none)."""
 
     parent: list[int]

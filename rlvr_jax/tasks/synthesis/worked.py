@@ -2,7 +2,7 @@
 
     steps = worked("chain_sum", item["metadata"])     ["4 - 1 = 3\n", "3 - 7 = -4\n"]
 
-They are worked out here and do not look at the data set's answer: whoever shows them compares.
+They are worked out here without the data set's answer: the caller must compare both.
 """
 
 import itertools
@@ -117,7 +117,7 @@ def _bits(made_of) -> Iterator[str]:
 
 
 def _sorted(made_of) -> Iterator[str]:
-    """What comes next of the numbers that are left."""
+    """The next of the remaining numbers."""
     left, down = list(made_of["original_numbers"]), made_of["direction"] == "descending"
     while left:
         pick = (max if down else min)(left, key=float)

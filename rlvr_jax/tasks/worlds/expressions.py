@@ -39,7 +39,7 @@ SHAPES = ("x s n", "n s x", "x s n s n", "( x s n ) s n", "n s ( x s n )", "x s 
 
 
 def value_of(words: Sequence[str], x: int) -> int | None:
-    """What an expression comes to at x; None where it is none, has more than 9 words, or leaves 0
+    """The value of an expression at x; None if it is invalid, has more than 9 words, or leaves 0
     .. 99 on the way."""
     if len(words) > MOST_WORDS:
         return None

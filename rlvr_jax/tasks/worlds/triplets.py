@@ -1,4 +1,4 @@
-"""What a world of programs is, the prompts it makes, and how answers and proposals are graded.
+"""Worlds of programs, their prompts, and the grades of answers and proposals.
 
 Values are compared as values, never as text, and nothing that a policy wrote is evaluated here: a
 world reads and runs it as it must.
@@ -27,7 +27,7 @@ __all__ = [
 
 KINDS = ("deduction", "abduction", "induction")
 LEAST_INPUTS = 2
-"""Of an induction: one to be shown, one to be hidden."""
+"""Inputs of an induction: one to be shown, one to be hidden."""
 
 
 class Triplet(NamedTuple):
@@ -43,13 +43,13 @@ class Triplet(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Triplet:
-        """Of `text`."""
+        """The triplet in `text`."""
         program, inputs, outputs = json.loads(text)
         return cls(program, tuple(inputs), tuple(outputs))
 
 
 class World(NamedTuple):
-    """What programs and values are.
+    """The programs and the values of a world.
 
     Fields:
       name: of the world.
@@ -110,7 +110,7 @@ def proposal_in(
 ) -> list[Triplet | None]:
     """The triplets that are proposed, None for a text that proposes none.
 
-    A proposal reads, runs, twice alike, and is none of the references.
+    A proposal can be read, runs twice with equal results, and is not a reference.
     """
     read = [world.read_proposal(p.answer["kind"], t) for p, t in zip(prompts, texts, strict=True)]
     runs = iter(world.run([proposal for proposal in read if proposal is not None]))
@@ -135,7 +135,7 @@ def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
 
 
 def verify_in(world: World) -> Verify:
-    """Grades answers and proposals; `readable` of a grade says whether there is any.
+    """Grades answers and proposals; `readable` of a grade is 1 if one could be read.
 
     The answer of a valid proposal is its triplet, with the outputs as they were found: it does
     not run again, and every process knows the same ones.

@@ -160,7 +160,7 @@ def _unsigned(text: str) -> Number | None:
 
 
 def _ending(number: int) -> str:
-    """Of 1st, 2nd, 3rd, 4th, 11th."""
+    """The ending of 1st, 2nd, 3rd, 4th, 11th."""
     if number % 100 in (11, 12, 13):
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

@@ -56,7 +56,7 @@ def complete(reply: str) -> bool | None:
     """Whether a reply of the REPL states that all is proved; None: it is not a reply.
 
     A reply is {"env": …, "messages": […], "sorries": […]}; an error, a sorry, or a warning that
-    says 'sorry' or "failed" makes it incomplete.
+    contains 'sorry' or "failed" makes it incomplete.
     """
     try:
         value = json.loads(reply)
@@ -79,7 +79,7 @@ def _spoils(message: Any) -> bool:
 
 
 def axioms_allowed(text: str, name: str) -> bool:
-    """Whether Lean says of this theorem that it uses no axiom, or three at most that all use."""
+    """Whether Lean reports that this theorem uses only the three usual axioms or none."""
     text = " ".join(text.split())
     if text == f"'{name}' does not depend on any axioms":
         return True

@@ -29,7 +29,7 @@ MOST_SILENT = 2  # tests in a row that take all their time, after which no other
 
 
 def main() -> None:
-    """Runs the tests that standard input holds; as many as the first argument says.
+    """Runs the tests that standard input holds; their number is the first argument.
 
     Standard input: `nonce`, `tests`, `wall_seconds` and `cpu_seconds` of each test,
     `total_seconds`. Standard output: a line with the nonce before anything of the program runs, and

@@ -1,6 +1,6 @@
 """Optimisation models: a linear program as a text, solved by HiGHS, its optimum compared.
 
-correct = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
+    correct = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
 
 The answer is the last ```lp fence after the thinking, read by our own parser (`linear_program`);
 no code of the model runs, where the paper runs its Python. A text without variables is not a

@@ -45,7 +45,7 @@ sys.modules[name].main()
 
 
 class NoVerdict(Exception):
-    """Nothing could be run; the sentence says why."""
+    """Nothing could be run; the message has the reason."""
 
 
 def run_tests(
@@ -169,7 +169,7 @@ class _Trial:
         return outcome, lines
 
     def _run(self, *arguments: Any) -> Outcome:
-        """`Sandbox.run`, where an outcome says something about the program."""
+        """`Sandbox.run`, for outcomes whose cause is the program."""
         try:
             outcome = self.sandbox.run(*arguments)
         except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here

@@ -189,7 +189,7 @@ def test_questions_with_two_answers_are_refused_with_their_number(tmp_path):
 
 def test_questions_with_two_answers_are_left_out_if_asked(tmp_path):
     path = write(tmp_path / "two.jsonl", [*sums(5), *CONTRADICTIONS])
-    with pytest.warns(UserWarning, match=r"7 questions .* with two answers: .*; they were left"):
+    with pytest.warns(UserWarning, match=r"7 questions have two answers: .*; they were left"):
         task = load(f"jsonl:{path}", drop_contradictions=True)
     assert len(every(task)) == 5
 

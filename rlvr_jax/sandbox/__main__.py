@@ -1,7 +1,7 @@
 """The layers of this machine: `python -m rlvr_jax.sandbox`.
 
 Lists the layers that could be put on and those that could not, with the reason, then runs hostile
-programs behind them and prints those that got out. The exit code is 0 without any.
+programs inside them and prints those that got out. The exit code is 0 without any.
 """
 
 import os
@@ -41,7 +41,7 @@ def main() -> int:
             wrong += not right
             print(f"{program.name:42} {'runs' if right else f'FAILS: {outcome}'}")
     kept = holds(set(LAYERS) - missing.keys())
-    print(f"\nPrograms that nobody trusts are {'run here' if kept else 'refused here'}.")
+    print(f"\nUntrusted programs are {'run here' if kept else 'refused here'}.")
     return 1 if wrong else 0
 
 

@@ -77,7 +77,7 @@ class Sandbox:
         Raises:
           ValueError: an argument that is not text, a name outside of the folder, or a package that
             is not installed.
-          RuntimeError: nothing here keeps a program in, or the sandbox is closed.
+          RuntimeError: this machine lacks a required layer, or the sandbox is closed.
         """
         task = written(source=source, stdin=stdin, argv=argv, files=files or {})
         return self._run(task, limits or self.limits)
@@ -135,7 +135,7 @@ class Sandbox:
                     lacking = ", ".join(f"{a} ({why})" for a, why in server.missing.items())
                     raise RuntimeError(
                         "Sandbox: this machine keeps no program from files, network or other"
-                        f" processes, as it lacks {lacking}; programs that nobody trusts are run"
+                        f" processes, as it lacks {lacking}; untrusted programs are run"
                         " here only with unsafe_local=True (--unsafe-local)"
                     )
                 yield server

@@ -158,7 +158,7 @@ class Server:
 
 
 def _more(handle: int, text: bytearray, limit: int) -> bool:
-    """Reads once; whether there may be more that is wanted."""
+    """Reads once; whether there may be more to read."""
     chunk = os.read(handle, _CHUNK)
     text += chunk
     return bool(chunk) and len(text) <= limit

@@ -32,13 +32,13 @@ def size(path: str) -> float:
 
 
 def remove(path: str) -> None:
-    """Removes a folder in which nobody writes any more, of any depth and modes.
+    """Removes a folder of any depth and modes, to which no process writes any more.
 
     A folder in it is moved up before its own entries are removed: a path of a million names is too
     long for the system, and a million open handles too many.
     """
     count = 0
-    unheard = os.urandom(8).hex()  # nobody has made a folder of this name
+    unheard = os.urandom(8).hex()  # no other folder has this name
     Path(path).chmod(0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

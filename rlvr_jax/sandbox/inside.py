@@ -37,7 +37,7 @@ class Plan:
       further: files and folders to show there and elsewhere.
       allowed: `read` without `hidden`, file by file, where nothing hides them.
       search: folders of packages.
-      work: the work folder where there is no root of its own.
+      work: the work folder if there is no separate root.
       user: who the program is; None: who we are.
       memory_bytes: most address space of one process.
       filter: of system calls.
@@ -109,7 +109,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
 
 
 def _unread(report: int) -> bool:
-    """Whether nobody can read a pipe any more."""
+    """Whether a pipe has no readers any more."""
     waiting = select.poll()
     waiting.register(report, 0)
     return any(event & select.POLLERR for _, event in waiting.poll(0))

@@ -1,7 +1,7 @@
 """Files that a Python program needs: interpreter, standard library, shared libraries.
 
 Read off the running process: the folders of the libraries that it has mapped are those in which
-the system keeps libraries, and the others that its modules request are next to them.
+the system stores libraries, and the others that its modules request are next to them.
 """
 
 import os
@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-_FOREIGN = ("site-packages", "dist-packages")  # installed packages: nobody's unless they are named
+_FOREIGN = ("site-packages", "dist-packages")  # installed packages: unused unless named
 _LOADER = re.compile(rb"/lib[\w./-]*/ld[\w.-]+\.so\.\d+")
-_LOADER_WITHIN = 4096  # bytes of a program in which the path of its loader stands
+_LOADER_WITHIN = 4096  # bytes of a program that contain the path of its loader
 _CACHE = "/etc/ld.so.cache"  # where the loader looks libraries up
 
 
 def resolved() -> str:
-    """The interpreter behind links and virtual environments."""
+    """The path of the interpreter without links and virtual environments."""
     return str(Path(getattr(sys, "_base_executable", None) or sys.executable).resolve())
 
 

@@ -43,7 +43,7 @@ NAMESPACES = {
     "uts": 0x04000000,
     "cgroup": 0x02000000,
 }
-# Each of these must be there for a program that nobody trusts: files, network, other processes.
+# Each of these must be there for an untrusted program: files, network, other processes.
 _NEEDED = (("root", "landlock"), ("net", "seccomp"), ("pid", "seccomp"))
 _OWN_USERS = 0x70000000  # our users: this and the number of the server's process
 _MB = 2**20

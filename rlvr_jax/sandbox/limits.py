@@ -77,7 +77,7 @@ class Outcome:
       seconds: from its start to its end.
       reason: why the sandbox ended it: "wall", "cpu", "memory", "processes", "disk" or "output", a
         limit; "lost", the sandbox itself was ended from outside or could not start the program,
-        which tells nothing about the program (`stderr` says more); "", it ended by itself.
+        for which the program is not the cause (`stderr` has details); "", it ended by itself.
     """
 
     status: int | None

@@ -50,7 +50,7 @@ def pivot_root(path: str) -> None:
     """Makes a mounted folder the root of this mount namespace; the old root is gone."""
     os.chdir(path)
     syscall(_PIVOT_ROOT[MACHINE], b".", b".")
-    call("umount2", b".", 2)  # MNT_DETACH: the old root, which now lies over the new one
+    call("umount2", b".", 2)  # MNT_DETACH: the old root, which now covers the new one
     os.chdir("/")
 
 

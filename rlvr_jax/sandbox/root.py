@@ -48,7 +48,7 @@ def enter(
       user: owner of the work folder.
     """
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
-    os.chdir("/proc/self/fd")  # stays reachable when the new root lies over /proc
+    os.chdir("/proc/self/fd")  # stays reachable when the new root covers /proc
     _mount("tmpfs", _NEW, "tmpfs", _NO_SETUID | _NO_DEVICES, "size=1m,nr_inodes=4k,mode=755")
     for name in _LINKS:
         if Path("/", name).is_symlink():

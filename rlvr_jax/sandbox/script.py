@@ -45,7 +45,7 @@ def run(source: str, path: str) -> NoReturn:
 
 
 def _depth() -> int:
-    """How many frames lie below the program that would not if it were run alone."""
+    """Number of frames below the program that a direct run would not have."""
     depth, frame = 0, sys._getframe(1)
     while frame := frame.f_back:
         depth += 1
@@ -53,7 +53,7 @@ def _depth() -> int:
 
 
 def _uncaught(error: BaseException) -> int:
-    """Reports an exception that nobody caught as the interpreter does; the exit status."""
+    """Reports an uncaught exception as the interpreter does; the exit status."""
     if isinstance(error, SystemExit):
         if error.code is None or isinstance(error.code, int):
             return (error.code or 0) & 0xFF
@@ -72,7 +72,7 @@ def _finished(status: int, names: dict[str, Any]) -> int:
         vars(threading)["_shutdown"]()  # the interpreter's own, of which no stub knows
         atexit._run_exitfuncs()
         for name in list(names):
-            names[name] = None  # closes files that nobody closed
+            names[name] = None  # closes open files
         for stream in (sys.stdout, sys.__stdout__):
             if stream is not None and not stream.closed:
                 stream.flush()

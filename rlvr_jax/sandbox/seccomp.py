@@ -1,7 +1,7 @@
 """The filter of system calls: a program for the kernel's packet-filter machine, made by hand.
 
 `syscalls` lists allowed and refused calls; a few depend on an argument. A filter sees the numbers
-that a call is given and not the memory behind them, so only integers can have rules.
+that a call is given and not the memory at their addresses, so only integers can have rules.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ def program(*, shared_memory: bool, signals: bool, own_files: bool) -> bytes:
 
     Args:
       shared_memory: whether memory that no file backs may be shared. It must not be where a sum
-        over processes counts memory: a page that nobody maps any more stays and counts nowhere.
+        over processes counts memory: a page that is not mapped any more stays and counts nowhere.
       signals: whether processes may send signals; only where something else keeps them inside.
       own_files: whether they may change owner, mode and times of files; only where all files that
         they reach are their own or read-only, as Landlock does not look at that.
@@ -84,7 +84,7 @@ def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
         # Limits and processors of another process are its own affair; 0 is the caller.
         "prlimit64": [_argument(0), *_answer(0, allow=True)],
         "sched_setaffinity": [_argument(0), *_answer(0, allow=True)],
-        # A connected pair of streams reaches nobody else; other kinds can be sent elsewhere.
+        # A connected pair of streams reaches only its ends; other kinds can be sent elsewhere.
         "socketpair": [
             _argument(0),
             _jump(_EQUAL, _FAMILY_UNIX, 1, 0),

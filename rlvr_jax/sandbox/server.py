@@ -58,7 +58,7 @@ def main() -> None:
     except Gone:
         pass
     except Exception as error:
-        with contextlib.suppress(OSError):  # the caller may be gone, too
+        with contextlib.suppress(OSError):  # the caller may also be gone
             send(channel, {"error": f"{type(error).__name__}: {error}"})
     finally:
         if layers and layers.work:
@@ -85,7 +85,7 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
             raise Gone
         text += chunk
         handles += more
-    # A word that came too late for the program before.
+    # A kill word that came after the previous program's end.
     return json.loads(text.lstrip(KILL)), handles
 
 

@@ -1,7 +1,7 @@
 """System calls by name, with their numbers on x86_64 and aarch64.
 
 A name in none of the tables, and every number that a later kernel adds, answers "no such call":
-libraries know what to do then (`clone3` is left out on purpose: its flags lie in memory, where a
+libraries handle this reply (`clone3` is left out on purpose: its flags are in memory, where a
 filter cannot read them; glibc falls back to `clone`).
 
 Source: the kernel's asm/unistd_64.h and asm-generic/unistd.h, Linux 6.1.

@@ -54,7 +54,7 @@ def proportional_memory(root: int) -> int:
 
 
 def _living(pid: int) -> int:
-    """A thread of a process that can be asked for its memory; the first one may have ended."""
+    """A thread of a process whose memory can be read; the first one may have ended."""
     if b") Z" not in Path(f"/proc/{pid}/stat").read_bytes():
         return pid
     threads = (int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
@@ -81,7 +81,7 @@ def end(pid: int, tree: bool = True) -> bool:
     something cannot be killed.
 
     Where it was the first of its own namespace, the kernel has ended the others by then; where it
-    was not, orphans become children of this process, which must have asked for them.
+    was not, orphans become children of this process, which must have requested them.
     """
     deadline = time.monotonic() + _PATIENCE
     pause = 0.0002

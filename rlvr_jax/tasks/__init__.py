@@ -1,7 +1,7 @@
 """Tasks: the questions a policy is trained on, how they are picked, and how answers are graded.
 
 `load(name)` gives a `Task`: prompts of two splits, a function that grades responses, a budget. The
-name says where it comes from:
+name shows its origin:
 
     brackets                                   built in (`names()` lists them)
     brackets:train=512,held_out=dev            built in, with options of its function
@@ -20,8 +20,8 @@ a command line the options of all other tasks follow --task-options (`load_as_wr
 
 A task of your own is a `Task`; `from_rows` makes one of dictionaries. `graded_one_by_one` makes its
 `verify` from a function of one prompt and one response, `from_trl` and `from_verl` from rewards of
-theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`). `with_verdicts` puts prompts beside
-its own that ask whether a solution is right.
+theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`). `with_verdicts` adds prompts that
+request whether a solution is correct.
 
 `Batches` orders the prompts, `self_check` grades known answers before the first step; `python -m
 rlvr_jax.tasks` shows it for all built-in tasks.

@@ -1,10 +1,10 @@
-r"""Where a question asks for its answer: in a box, on a line of its own, behind a mark.
+r"""The place that a question requests for its answer: a box, a separate line, after a mark.
 
     Put the final answer within \boxed{}.                            "box"
     The last line of your response should be "Answer: $Answer"       "line": DAPO-Math
     output the final answer after "####"                             "mark": GSM8K, as verl asks
 
-A question that asks for nothing gets the task's instruction.
+A question without such a request gets the task's instruction.
 """
 
 import re
@@ -26,7 +26,7 @@ _LINE = re.compile(
 
 
 def asked_form(prompt: Prompt) -> str:
-    """ "box", "line" or "mark", as the prompt or a message before it asks; "" for none."""
+    """ "box", "line" or "mark", as the prompt or a message before it requests; "" for none."""
     text = "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
     if "\\boxed" in text or "\\fbox" in text:
         return "box"
@@ -36,7 +36,7 @@ def asked_form(prompt: Prompt) -> str:
 
 
 def instructed(prompt: Prompt, instruction: str) -> Prompt:
-    """The prompt with the instruction; one about a box is left out where a form is asked for."""
+    """The prompt with the instruction; one about a box is left out if a form is requested."""
     if "\\boxed" in instruction and asked_form(prompt):
         return prompt
     return replace(prompt, text=joined(prompt.text, instruction))
@@ -60,7 +60,7 @@ def written(answer: str, form: str, behind_thinking: bool = False) -> str:
 
 
 def marked_line(response: str) -> str:
-    """The response with what stands behind its last mark as a line "Answer: …" at its end."""
+    """The response with the text after its last mark as a line "Answer: …" at its end."""
     _, mark, end = response.rpartition(MARK)
     line = end.lstrip(" ").partition("\n")[0]
     return f"{response}\nAnswer: {line}" if mark and line.strip() else response

@@ -1,4 +1,4 @@
-"""What a task is: prompts of two splits, and a function that grades responses."""
+"""Tasks: prompts of two splits, and a function that grades responses."""
 
 import hashlib
 import json
@@ -22,13 +22,13 @@ class Prompt:
     """One question.
 
     Fields:
-      text: what the policy is shown; or, for models with a chat template, the user's message.
-      answer: what the verifier compares with; any JSON value, never shown to the policy.
+      text: the prompt as the policy reads it; with a chat template, the user's message.
+      answer: the verifier's reference; any JSON value, never shown to the policy.
       kind: the class that curves are split by ("easy", "hard", …).
       gold: a response that earns full reward, if one can be written down; the self-check before
         the first step scores it.
-      messages: what a chat begins with before the user's message: a system message and few-shot
-        turns, each {"role": …, "content": …}; empty: nothing. A message may have more for chat
+      messages: messages before the user's message: a system message and few-shot turns,
+        each {"role": …, "content": …}; empty: nothing. A message may have more for chat
         templates, such as "tool_calls" and "reasoning_content", and an environment's has its tools
         (`World.start`). Messages with "after": True follow the user's message; if the last of them
         is the assistant's, the response continues it (`prefill`).
@@ -38,8 +38,8 @@ class Prompt:
       meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1), or
         {"wrong": …}, a response that earns nothing, for the self-check.
     Raises:
-      ValueError: a text where a sequence of texts is wanted; a message whose role or content is
-        no text.
+      ValueError: a text in place of a sequence of texts; a message whose role or content is
+        not a text.
     """
 
     text: str
@@ -98,13 +98,13 @@ def is_prefill(message: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Response:
-    """One sampled answer as text (a view; the tokens are what is trained) and how it ended.
+    """One sampled response as text and how it ended; training uses the tokens, not the text.
 
     Fields:
       text: the decoded response without the stop token.
       truncated: the token budget ended it, not the stop token.
-      prompt_tail: how the prompt ends that the policy saw, by its chat template; what that opens
-        (`<think>`), the response does not open again. "" where nobody knows.
+      prompt_tail: end of the prompt that the policy read, by its chat template. The response does
+        not open a tag again that this end opens (`<think>`). "": unknown.
     """
 
     text: str
@@ -113,14 +113,14 @@ class Response:
 
 
 class Comparison(NamedTuple):
-    """What a judge said of a response beside another one.
+    """A judge's comparison of a response with another one.
 
     Fields:
       other: row of the other (`Rollouts.rollout_id`).
-      response: how the other begins.
+      response: beginning of the other.
       first: whether this one was shown before the other.
       scores: of this one and of the other; None where they could not be read.
-      words: how what was said begins.
+      words: beginning of the judge's reply.
     """
 
     other: int
@@ -132,25 +132,25 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Grade:
-    """What the verifier says about one response; numpy's numbers become Python's.
+    """The verifier's result for one response; numpy's numbers become Python's.
 
     Fields:
-      outcome: correctness in [0, 1]; pass rates and filters read it. None is no verdict: the
-        verifier cannot say, as its process was lost, which is nothing that the policy did. The run
-        takes such a response out of the loss and out of its group, an evaluation counts it as not
-        right, and both count it in the curve `verifier_no_verdict`.
-      reward: what is trained on; equal to the outcome unless the task shapes it. None without a
-        verdict, and only then.
+      outcome: correctness in [0, 1]; pass rates and filters read it. None is ungraded:
+        the verifier's process was lost, for example, which is not the policy's fault. The run
+        removes such a response from the loss and from its group. An evaluation counts it as
+        incorrect. Both count it in the curve `verifier_no_verdict`.
+      reward: the training signal; equal to the outcome unless the task shapes it. None if and
+        only if the response is ungraded.
       timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
       info: further numbers, averaged into the curves by name; NaN does not count.
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
-        the response gives none, or the task does not say (`Task.answers`).
-      stage: where the verifier decided, a word or two such as "exact"; for the samples.
+        the response or the task has none (`Task.answers`).
+      stage: stage at which the verifier decided, a word or two such as "exact"; for the samples.
       said: the words of a judge; for the samples.
-      compared: what a judge said of it beside others; for the samples.
+      compared: a judge's comparisons of it with other responses; for the samples.
     Raises:
-      ValueError: an outcome outside [0, 1]; a reward without a verdict; what is no number where one
-        is wanted, or no text.
+      ValueError: an outcome outside [0, 1]; a reward without an outcome; a field that must be a
+        number or a text and is not.
     """
 
     outcome: float | None
@@ -231,30 +231,30 @@ class Task:
       train, test: prompts to learn from and prompts that are only evaluated; no text is in both.
       verify: grades responses[i] as an answer to prompts[i], in order.
       response_tokens: the budget of a response that suits the task.
-      mixture: share of each kind in a batch; empty means: as in `train`.
+      mixture: fraction of each kind in a batch; empty: as in `train`.
       base_model: folder of a policy made for this task, if there is one.
-      rewards: for methods that weigh several rewards themselves (GDPO), what there is to earn:
-        "outcome" and names of `Grade.info`, which every grade must have. NaN says that a reward
+      rewards: for methods that weigh several rewards themselves (GDPO), their names:
+        "outcome" and names of `Grade.info`, which every grade must have. NaN: the reward
         does not apply to the response.
-      answers: grades name final answers, for methods that ask which responses agree.
+      answers: grades name final answers, for methods that compare the responses' answers.
       show_hint: (prompt, hint) -> the text that the policy is shown when it is given the hint, a
         text such as the first steps of a solution. None: the task has no way of its own.
-      show_answer: (prompt, answer) -> the same for somebody's answer, right or wrong.
-      score_steps: (prompt, text of a response) -> its steps in order, for methods that ask which of
-        them are right. None: the task does not say.
+      show_answer: (prompt, answer) -> the same for a given answer, correct or incorrect.
+      score_steps: (prompt, text of a response) -> its steps in order, for methods that use the
+        correctness of each step. None: the task has no steps.
       read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
         states, with the prompt's answer as far as the task has one apart from the question; None if
-        it states none. None: a text states what is in its last ```text fence.
+        it states none. None: a text states the content of its last ```text fence.
       world: of programs that the policy may make up questions in (`rlvr_jax.tasks.worlds`); None:
         the task has none.
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
       notes: sentences about where the prompts come from, said once when a run begins.
-      environment: that answers in the middle of a response where the run draws in turns; None: the
+      environment: answers in the middle of a response if the run samples in turns; None: the
         task has none.
     Raises:
       ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
-        that are no names of theirs.
+        with unknown names.
     """
 
     name: str
@@ -304,8 +304,8 @@ class Task:
     def fingerprint(self) -> str:
         """Hash of all prompts: a run refuses to resume on other data.
 
-        It covers text, answer and kind, and of messages, solution, hints and meta what is not empty
-        and not `derived`.
+        It covers text, answer and kind; and messages, solution, hints and meta if they are not
+        empty and not `derived`.
         """
         digest = hashlib.sha256(self.name.encode())
         further = [name for name in _OPTIONAL if name not in self.derived]

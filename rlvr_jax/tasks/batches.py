@@ -1,12 +1,12 @@
 """Which prompts a step is trained on: a pure function of the seed and the number of the step.
 
-A checkpoint keeps the step and nothing else about the data; a resumed run, or one that skips ahead,
-sees the prompts that an uninterrupted run sees.
+A checkpoint stores only the step of the data; a resumed run, or one that skips ahead, sees
+the prompts that an uninterrupted run sees.
 
 Two choices are independent of each other:
 - The kind of each place. All places of all steps form one sequence, and after any number of them
-  each kind has had its exact share but for less than one prompt. Among the kinds that would not get
-  a whole prompt ahead of their share, the one whose next prompt is due first gets the place.
+  each kind has had its exact fraction but for less than one prompt. Among the kinds that would not
+  get a whole prompt ahead of their fraction, the one whose next prompt is due first gets the place.
 - The prompt of the kind. Each kind runs through its prompts in an endless sequence of epochs,
   shuffled by a generator that is keyed by the seed, the kind's name and the number of the epoch; so
   kinds do not disturb each other's order.
@@ -22,7 +22,7 @@ import numpy as np
 
 from rlvr_jax.tasks.base import Task
 
-# Shares such as 1/3 come as floats; this finds the fraction that was meant.
+# Fractions such as 1/3 come as floats; this finds the exact fraction.
 _LARGEST_DENOMINATOR = 1_000_000
 
 
@@ -30,8 +30,8 @@ class Batches:
     """The order of a task's train prompts. Holds caches only; two equal ones give equal indices.
 
     Attributes:
-      shares: exact share of each kind in every stretch of the sequence, in the order of the train
-        prompts: the task's mixture scaled to sum 1, or what the train prompts have.
+      shares: exact fraction of each kind in any part of the sequence, in the order of the train
+        prompts: the task's mixture scaled to sum 1, or the fractions in the train prompts.
     """
 
     def __init__(self, task: Task, prompts_per_step: int, seed: int = 0):
@@ -72,7 +72,7 @@ class Batches:
           step: number of the step, from 0.
           number, rounds: which of at most so many batches of the step. All have the same kinds at
             the same places; each begins elsewhere in the epochs, so that the batches of a step
-            differ and the first ones alone run through whole epochs too.
+            differ and the first ones also run through whole epochs.
         Raises:
           ValueError: negative step, or a number outside 0 … rounds - 1.
         """
@@ -85,7 +85,7 @@ class Batches:
         # A batch may be longer than the period of the kinds.
         stop = start + self.prompts_per_step
         self._extend(min(stop, self._period))
-        # The period of several unround shares is longer than an int64.
+        # The period of several uneven fractions is longer than an int64.
         kinds = self._places[[place % self._period for place in range(start, stop)]]
         counts = np.bincount(self._places[:start], minlength=len(self._quotas))
         result = np.empty(self.prompts_per_step, np.int64)
@@ -97,7 +97,7 @@ class Batches:
         return result
 
     def _stretch(self, kind: int, start: int, length: int, ahead: int) -> np.ndarray:
-        """Entries start .. start + length of a kind's sequence, each epoch begun `ahead`."""
+        """Entries start .. start + length of a kind's sequence, each epoch started `ahead`."""
         size = len(self._members[kind])
         epochs, positions = np.divmod(np.arange(start, start + length), size)
         result = np.empty(length, np.int64)
@@ -147,5 +147,5 @@ def _shares(members: Mapping[str, list[int]], mixture: Mapping[str, float]) -> d
     }
     total = sum(weights.values())
     if not total:
-        raise ValueError(f"Batches: mixture must give some kind a share, got {dict(mixture)}")
+        raise ValueError(f"Batches: mixture must have a positive fraction, got {dict(mixture)}")
     return {kind: weight / total for kind, weight in weights.items()}

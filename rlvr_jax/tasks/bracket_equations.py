@@ -1,10 +1,10 @@
-"""The equations of a brackets trace, each right or wrong by itself.
+"""The equations of a brackets trace, each correct or incorrect by itself.
 
     ( 3 + 9 = 12 ) - 4 = 9 ; 3 * ( 9 - 4 = 5 ) = 15
     1                  0                 1      1
 
-An equation is right if its two operands give the number behind `=`; a pair of brackets stands for
-the number that it was said to be. What is not of this form is wrong.
+An equation is correct if its two operands give the number after `=`; a pair of brackets has the
+value that the trace states. An equation of another form is incorrect.
 """
 
 import re
@@ -17,15 +17,15 @@ OPERATORS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
 
 
 def equation_scores(prompt: Prompt, text: str) -> list[StepScore]:
-    """One step for each `=` of a response, with score 1 or 0; it ends with the number behind.
+    """One step for each `=` of a response, with score 1 or 0; it ends with the number after it.
 
     Args:
-      prompt: is not read: an equation may be right that does not answer it.
+      prompt: is not read: an equation may be correct and not answer it.
     """
     del prompt
     words = [(found[0], found.end()) for found in re.finditer(r"\S+", text)]
     steps: list[StepScore] = []
-    # Open brackets, from outside; each is what stands in it so far.
+    # Open brackets, from outside; each is its content so far.
     stack: list[list[str]] = [[]]
     place = 0
     while place < len(words):
@@ -38,7 +38,7 @@ def equation_scores(prompt: Prompt, text: str) -> list[StepScore]:
         elif word == ")":
             inner = stack.pop()
             stack = stack or [[]]
-            # A bracket of anything but one number makes what it stands in no equation.
+            # An equation with a bracket of anything but one number is incorrect.
             stack[-1].append(inner[0] if len(inner) == 1 else "")
         elif word == "=":
             said, end = words[place] if place < len(words) else ("", end)

@@ -6,7 +6,7 @@
 One token per number 0..99 and per sign. An attempt has one of two forms, *left*
 `( a op b = x ) op c = r` or *right* `a op ( b op c = x ) = r`; at most two attempts, separated by
 `;`, ended by the stop token `.`; only the last one counts. *Easy* prompts have a solution of the
-left form (half of them also a right one), *hard* prompts only of the right form.
+left form (half of them also one of the right form), *hard* prompts only of the right form.
 
 The task is a small model of why exploration matters: the shipped base model prefers the left form,
 which solves two thirds of the prompts; the rest needs the form it rarely uses.
@@ -73,7 +73,7 @@ def legal_attempts(a: int, b: int, c: int) -> tuple[Attempt, ...]:
 def brackets(
     held_out: HeldOut = "test",
     response_tokens: ResponseTokens = MAX_TOKENS,
-    # Fewer prompts would leave a kind without one; there are no more.
+    # Fewer prompts would leave a kind without one; more do not exist.
     train: Annotated[int | None, Range(3, 9768), "train prompts; None: all"] = None,
 ) -> Task:
     """The task; prompts are split 6:1:1 by the sorted triple of numbers.

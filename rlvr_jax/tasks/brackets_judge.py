@@ -1,4 +1,4 @@
-"""A judge of brackets that makes no mistake: what a rubric is worth if its judge is perfect.
+"""A judge of brackets that makes no mistake: the value of a rubric with a perfect judge.
 
 python -m experiments.train --task brackets --method rubric_rewards --hyperparameters weights=2,1 \
     --judge rlvr_jax.tasks.brackets_judge:points --judge-rubric rubric.json
@@ -19,7 +19,7 @@ def points(messages: Sequence[Mapping[str, str]]) -> str:
       messages: a chat whose last message has a line "Question:" before the prompt and "Answer:"
         before the response, as that of `rlvr_jax.judges.rubric_question`.
     Raises:
-      ValueError: a question that is none of brackets.
+      ValueError: a question that is not of brackets.
     """
     lines = messages[-1]["content"].splitlines()
     question, answer = (lines[lines.index(f"{name}:") + 1] for name in ("Question", "Answer"))

@@ -1,4 +1,4 @@
-"""Catalogue: what a task is, in a few lines: prompts, verifier, what it needs, its self-check."""
+"""Catalogue: a task in a few lines: prompts, verifier, requirements, self-check."""
 
 import ast
 import functools
@@ -70,14 +70,14 @@ _OWN_WORDS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one task.
+    """The description of one task.
 
     Fields:
       name: as for `load`.
-      needs: packages and programs that it uses, sooner or later, with the command of what is
-        missing, "" for what is there.
+      needs: packages and programs that it uses, each with the command that installs it, ""
+        if it is there.
       runs_programs: its answers are run, in the sandbox.
-      task: None if it could not be made; `error` says why.
+      task: None if it could not be made; `error` has the reason.
       check: of its verifier.
       settings: with default, description and range.
       seconds: that making it took.
@@ -98,7 +98,7 @@ class Entry:
             for name, command in self.needs.items()
         ]
         if self.runs_programs:
-            needs.append("a machine that keeps programs in (python -m rlvr_jax.sandbox)")
+            needs.append("a machine with a complete sandbox (python -m rlvr_jax.sandbox)")
         lines = [self.name]
         if self.task is None:
             lines.append(f"  not made: {self.error}")
@@ -116,7 +116,7 @@ class Entry:
 
 
 def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
-    """Makes a task and checks it; a package that is missing is no error.
+    """Makes a task and checks it; a missing package is not an error.
 
     Args:
       load: from the name to the task.
@@ -126,7 +126,7 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
     started = time.perf_counter()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is said below
+            warnings.simplefilter("ignore")  # the self-check reports these
             task = load(name)
     except ValueError as error:
         return Entry(name, *known, error=str(error))
@@ -138,8 +138,8 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
 
 
 def needs_of(module: str) -> dict[str, str]:
-    """What a module of ours uses beside the standard library and numpy, by itself or by what it
-    names: packages and programs, with the command that installs what is missing."""
+    """The packages and programs that a module or the modules that it names use, other than the
+    standard library and numpy, each with the command that installs it if it is missing."""
     reached = _reached(module)
     found = {
         other.partition(".")[0]
@@ -174,7 +174,7 @@ def _reached(module: str) -> set[str]:
 
 @functools.cache
 def _named_in(module: str) -> tuple[str, ...]:
-    """Modules that a module imports, in functions too, or names as module:function."""
+    """Modules that a module imports, also in functions, or names as module:function."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:  # `from module import name` looks like module.name

@@ -31,14 +31,14 @@ def verifier(
     are worth 0, as a text causes it. A lost process is ungraded.
 
     Args:
-      check: what reads and compares.
+      check: function that reads and compares.
       workers: processes; 0 grades in this process, without a limit, for checks that cannot take
         long on any text; None is half of the machine's cores, at least 1 and at most 8.
       wall_seconds, memory_mb, jobs_per_worker, processes: limits of a worker, as in `WorkerPool`.
       threads: of this process that grade at the same time where there are no workers, for checks
         that wait for a sandbox; None: one for each core.
-      tags: blocks that a response may have; what a chat template has opened of them is put before
-        it, as it is no fault of the response that it does not open it again.
+      tags: blocks that a response may have; those that a chat template has opened are put before
+        it, as the response does not open them again.
     """
     if workers is None:
         workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
@@ -87,7 +87,7 @@ def verifier_of(
 
 
 def _here(job: list[Any]) -> Result:
-    """What a worker would give: a check that raises ends no run here either."""
+    """The result as of a worker: a check that raises does not end the run here either."""
     try:
         return Result(value=run(job))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Critiques of candidate solutions: what they conclude, which are kept, and prompts made of them.
+"""Critiques of candidate solutions: conclusions, selection, and prompts made of them.
 
 prompt     the problem, a candidate solution, and the request to criticise it
 solution   the critique, which ends with "Conclusion: right [END]" or "Conclusion: wrong [END]"
@@ -19,14 +19,14 @@ CANDIDATE = "\n\nA solution:\n"
 
 
 def conclusion(text: str) -> bool | None:
-    """What a critique concludes, "right" or "wrong" in its last words; None where it ends
-    otherwise, cut off or malformed."""
+    """The conclusion of a critique, "right" or "wrong" in its last words; None for another end,
+    truncated or malformed."""
     found = END.search(text)
     return None if found is None else found[1].lower() == "right"
 
 
 def keep_critiques(texts: Sequence[str], outcomes: Sequence[float]) -> list[bool]:
-    """Critiques whose conclusion agrees with the verifier: right where the outcome is 1."""
+    """Critiques whose conclusion agrees with the verifier: "right" if the outcome is 1."""
     return [
         conclusion(text) is not None and conclusion(text) == (outcome == 1)
         for text, outcome in zip(texts, outcomes, strict=True)
@@ -48,7 +48,7 @@ def critique_prompts(
     Args:
       problem: that the candidates answer.
       outcomes, critiques: of the candidates.
-      candidate, request: what stands before and behind a candidate.
+      candidate, request: texts before and after a candidate.
     """
     kept = keep_critiques(critiques, outcomes)
     return [
@@ -66,7 +66,7 @@ def critique_prompts(
 
 
 def grade_critiques(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    """A critique is right if it concludes what the verifier said of the candidate."""
+    """A critique is correct if its conclusion agrees with the candidate's grade."""
     return [
         Grade(float(not response.truncated and conclusion(response.text) == prompt.answer))
         for prompt, response in zip(prompts, responses, strict=True)

@@ -16,7 +16,7 @@ class Dialogue:
       persona: its number.
       turns: ("agent" or "human", text) in order.
       outcome: of a verifier that looks at the end, in [0, 1], from the persona's recorded facts and
-        not from what the writer says of it.
+        not from the writer's description of it.
     """
 
     persona: int
@@ -34,10 +34,10 @@ def imagine(
     """Dialogues of so many personas, so many of each.
 
     Args:
-      generator: any callable; a model that is asked, or a script.
-      description: of the task: who talks, what the agent wants.
+      generator: any callable; a model or a script.
+      description: of the task: who talks, the agent's aim.
     Raises:
-      ValueError: a turn of somebody else than agent and human, or an outcome outside [0, 1].
+      ValueError: a turn of a third speaker, or an outcome outside [0, 1].
     """
     found = []
     for persona in range(personas):
@@ -59,7 +59,7 @@ def split_by_persona(
     """Dialogues of some personas, and those of the others: no persona is in both.
 
     Args:
-      share: of the personas, in the first part; rounded.
+      share: fraction of the personas in the first part; rounded.
     """
     personas = sorted({dialogue.persona for dialogue in dialogues})
     order = np.random.default_rng(seed).permutation(personas)

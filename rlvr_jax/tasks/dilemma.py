@@ -1,4 +1,4 @@
-"""Dilemma: two players may cooperate or not, again and again, for payoffs that the prompt says."""
+"""Dilemma: two players may cooperate or not, again and again, for payoffs in the prompt."""
 
 from collections.abc import Sequence
 from random import Random

@@ -1,7 +1,7 @@
 """Tasks of the package `verifiers`, without the package.
 
 Its tasks (0.4.0, `verifiers.v1`) are objects with `data` and methods that are marked as rewards and
-metrics. Nothing of it is imported here: what looks like one of its tasks is one.
+metrics. Nothing of it is imported here: an object with the interface of its tasks is one.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ def from_verifiers(
     Args:
       tasks: such as a `Taskset`: objects with `data.prompt`, a text or messages of which the last
         is the user's, perhaps `data.system_prompt`, and marked methods.
-      test_share: of the different prompts, the last ones are only evaluated; in (0, 1).
+      test_share: fraction of the different prompts, the last, to evaluate only; in (0, 1).
       name, response_tokens: of the task.
     Raises:
-      ValueError: fewer than two prompts, a share outside (0, 1); a task that takes more than one
+      ValueError: fewer than two prompts, a fraction outside (0, 1); a task that takes more than one
         message and its rewards: without a prompt, with tools, judges, a container, a runtime, or
         with steps of its own before and after the response. Its tokens would not be those that the
-        policy drew, or nobody would grade it.
-      GradingError: when it grades, a reward that reads of its trace what is not there.
+        policy sampled, or it would be ungraded.
+      GradingError: when it grades, a reward that reads a missing part of its trace.
     """
     own = list(tasks)
     if not 0 < test_share < 1:
@@ -74,7 +74,7 @@ def from_verifiers(
 
 
 def _check(task: Any) -> None:
-    """Refuses what is more than a prompt with rewards."""
+    """Refuses a task that is more than a prompt with rewards."""
     kind = type(task)
     config = getattr(task, "config", None)
     wrong = None
@@ -94,7 +94,7 @@ def _check(task: Any) -> None:
         for method in (*_marked(task, "reward"), *_marked(task, "metric")):
             for each in inspect.signature(method).parameters.values():
                 if each.name not in _GIVEN and each.default is each.empty:
-                    wrong = f"rewards of task and trace alone, got {method.__name__}({each.name})"
+                    wrong = f"rewards of only task and trace, got {method.__name__}({each.name})"
     if wrong:
         raise ValueError(f"from_verifiers: task {kind.__name__} must have {wrong}")
 
@@ -151,17 +151,17 @@ def _text(content: Any) -> str:
         return content
     parts = [_of(part, "text") for part in content if _of(part, "type") == "text"]
     if len(parts) != len(content):
-        raise ValueError("from_verifiers: messages must be of text alone, got another part")
+        raise ValueError("from_verifiers: messages must be only text, got another part")
     return "\n".join(parts)
 
 
 class _NotThere(Exception):
-    """A reward reads of its trace what a single message does not have."""
+    """A reward reads a part of its trace that a single message does not have."""
 
 
 @dataclass
 class _Trace:
-    """What rewards see of a response."""
+    """The part of a response that rewards read."""
 
     task: Any
     messages: list[Any]
@@ -203,8 +203,8 @@ async def _grade(task: Any, response: Response) -> Grade:
                 score = await score if inspect.isawaitable(score) else score
             except _NotThere as missing:
                 raise GradingError(
-                    f"from_verifiers: {type(task).__name__}.{method.__name__} must read of its"
-                    f" trace what a single message has, got trace.{missing}"
+                    f"from_verifiers: {type(task).__name__}.{method.__name__} must read only"
+                    f" parts of its trace that a single message has, got trace.{missing}"
                 ) from None
             except Exception:
                 score, errors = 0.0, errors + 1

@@ -31,7 +31,7 @@ class Generated:
     Args:
       draw, classes, worked: as of `splits`.
       name: of the task; empty: the name of its function.
-      seeded: what the seed is mixed with; empty: the name of the task.
+      seeded: text that is mixed with the seed; empty: the name of the task.
       fields: of `Task`.
     """
 
@@ -112,7 +112,7 @@ def splits(
       seed: of all of them.
       worked: gold responses are worth imitating.
     Raises:
-      ValueError: more prompts wanted than the generator finds.
+      ValueError: more prompts requested than the generator finds.
     """
     taken: set[str] = set()
 
@@ -141,7 +141,7 @@ def splits(
 
 
 def held_apart(members: Sequence[Class], held_out: str) -> list[list[Class]]:
-    """What is trained on and what is held out: the members are shuffled, always alike, and split
+    """The training and the held-out members: the members are shuffled, always alike, and split
     6:1:1 into "train", "dev" and "test"; within a split they keep their order.
 
     Returns:

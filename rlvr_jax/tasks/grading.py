@@ -1,6 +1,6 @@
-"""Grading: what a task's `verify` says, and sentences about one that fails.
+"""Grading: the grades of a task's `verify`, and messages about one that fails.
 
-A reward is the part of a run that its user wrote last. What is wrong with it is told with the
+A reward is the part of a run that its user wrote last. Its faults are reported with the
 prompt and the response that brought it out, and where in the user's file.
 """
 
@@ -20,8 +20,8 @@ def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Respons
     """Grades responses[i] as an answer to prompts[i] by the task's verifier.
 
     Raises:
-      GradingError: `verify` raises (names the first response for which it does when it is asked
-        about that one alone), gives no grades, or another number of them.
+      GradingError: `verify` raises (names the first response for which it also does when it grades
+        only that one), gives no grades, or another number of them.
     """
     try:
         given = task.verify(prompts, responses)
@@ -46,7 +46,7 @@ def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Respons
 
 
 def no_verdict_on_error(verify: Verify) -> Verify:
-    """Counts a response whose grading raises as no verdict: it is out of the loss and its group.
+    """Counts a response whose grading raises as ungraded: it is out of the loss and its group.
 
     A call that raises is made again response by response, so `verify` must not count its calls.
     """
@@ -66,7 +66,7 @@ def no_verdict_on_error(verify: Verify) -> Verify:
 
 
 def verifier_name(verify: Callable) -> str:
-    """What grades, for people: the name of a check or of a reward, or of the function itself."""
+    """The grader's name for people: of a check or of a reward, or of the function itself."""
     named = verify if hasattr(verify, "__qualname__") else type(verify)
     return getattr(verify, "verifier", f"{named.__module__}:{named.__qualname__}")
 
@@ -81,7 +81,7 @@ def shortened(text: str, length: int = 200) -> str:
 def _blame(
     task: Task, prompts: Sequence[Prompt], responses: Sequence[Response], error: BaseException
 ) -> str:
-    """A sentence about what was raised, and for which response."""
+    """A sentence about the exception, and for which response."""
     told = f"for one of {len(responses)} responses"
     for prompt, response in zip(prompts, responses, strict=True):
         try:
@@ -93,5 +93,5 @@ def _blame(
     place = own_place(error) or traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"task {task.name!r}: verify raised {where_raised(error, place)} {told};"
-        " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as no verdict"
+        " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as ungraded"
     )

@@ -5,11 +5,11 @@
     3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with an answer, correct or incorrect
     3 9 4 15 ? 3 * @ ( 3 + 9 = 12 ) - 4 = 8 >       with both
 
-Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and `@` behind its
+Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and `@` after its
 words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
 mostly repeats a correct answer, and mostly tries the other form after an incorrect one. A task
 of its own, because another model reads another vocabulary: results of the two do not compare.
-`hints` of a prompt has one: the first word of a solution, which says its form and no more.
+`hints` of a prompt has one: the first word of a solution, which shows only its form.
 """
 
 import functools
@@ -76,9 +76,9 @@ def path_scores(prompt: Prompt, text: str) -> list[StepScore]:
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
-    """The problem that an attempt states: its three numbers, and what it says they come to.
+    """The problem that an attempt states: its three numbers and its result.
 
-    A question of brackets is all that its verifier knows, so there is no answer to inherit; of an
+    A brackets verifier needs only the question, so there is no answer to inherit; of an
     attempt that misses its target it is another question, which may be out of reach.
 
     Args:

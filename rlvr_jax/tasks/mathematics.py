@@ -1,7 +1,7 @@
 """Mathematics: tasks from questions whose answers the mathematics verifier compares.
 
-For files, `tfds` and your own module: a list of questions becomes a task with checked golds. The
-policy is asked for its answer in a box, unless a question asks for another form by itself
+For files, `tfds` and your own module: a list of questions becomes a task with checked golds. A
+prompt requests the answer in a box, unless a question requests another form itself
 (`answer_form`), which is then also read.
 """
 
@@ -49,7 +49,7 @@ def mathematics(
 ) -> Task:
     """A task graded by the mathematics verifier, from questions with the place each comes from.
 
-    An answer that the verifier cannot grade would punish whoever finds it, so such a question is
+    An answer that the verifier cannot grade would punish a correct response, so such a question is
     dropped, and a warning counts them and names the first. One that it cannot grade in time is
     tried again with ten times the time, as every host of a run has to keep the same questions. A
     gold that is graded incorrect is a mistake in the data and an error. A repeated question is used
@@ -57,13 +57,13 @@ def mathematics(
 
     Args:
       train, test: (place, prompt) with an answer as text, or a list of answers of which each is
-        right; a prompt without gold gets the answer in the form that it asks for as its gold.
+        correct; a prompt without gold gets the answer in the requested form as its gold.
         Questions of `test` are left out of `train`, of which else `held_out` are evaluated.
       **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
-        on if a question asks for its answer on a line or behind ####. A batch takes as long as all
+        on if a question requests its answer on a line or after ####. A batch takes as long as all
         of its comparisons (wall_seconds at most each), divided among half of the machine's cores.
     Raises:
-      ValueError: a share outside (0, 1); a wrong gold; contradictions; a split without questions.
+      ValueError: a fraction out of (0, 1); a bad gold; contradictions; a split without questions.
       RuntimeError: the processes that grade are killed, or fail to read a gold, time and again.
     """
     asked = [instructed(prompt, instruction) for _, prompt in [*train, *(test or ())]]
@@ -71,7 +71,7 @@ def mathematics(
     lines = grading.get("answer_line", needs_lines(forms))
     if needs_lines(forms) and not lines:
         warnings.warn(
-            f"{name}: questions ask for their answer on a line or behind ####, which answer_line"
+            f"{name}: questions request their answer on a line or after ####, which answer_line"
             " = false does not read",
             stacklevel=2,
         )
@@ -136,7 +136,7 @@ def _whole(prompt: Prompt, response: Response) -> str:
 
 
 def _as_read(prompt: Prompt, text: str) -> str:
-    """The response as the verifier gets it: what a question wants behind #### is on a line."""
+    """The response as the verifier gets it: an answer after #### is moved to a line."""
     return marked_line(text) if asked_form(prompt) == "mark" and not boxes(text) else text
 
 
@@ -153,7 +153,7 @@ def _fresh(name: str, train: list[Placed], test: Sequence[Placed]) -> list[Place
 
 
 class _Checked:
-    """What the verifier says of the data themselves.
+    """The verifier's results for the data themselves.
 
     Args:
       grading: options of the verifier.
@@ -188,7 +188,7 @@ class _Checked:
         return [a == b or hold(a, b) or hold(b, a) for a, b in pairs]
 
     def gradable(self, rows: Sequence[Placed]) -> list[Placed]:
-        """The questions whose gold is graded right; warns about those that cannot be graded."""
+        """The questions whose gold is graded correct; warns about those that cannot be graded."""
         golds = [self._golds(prompt) for _, prompt in rows]
         flat = [(row[1], gold) for row, own in zip(rows, golds, strict=True) for gold in own]
         verdicts = iter(self._grade(flat))
@@ -208,7 +208,7 @@ class _Checked:
                 dropped.append(f"{prompt.answer!r} ({place})")
             else:
                 raise ValueError(
-                    f"{self.name}: {place}: 'gold' must be graded right for the answer"
+                    f"{self.name}: {place}: 'gold' must be graded correct for the answer"
                     f" {prompt.answer!r}, got {gold!r}, in which the verifier reads"
                     f" {verdict.extracted!r}"
                 )

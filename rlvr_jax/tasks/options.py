@@ -53,7 +53,7 @@ def pairs_of(texts: Iterable[str], what: str) -> dict[str, str]:
     """Reads texts of name=value or name=value,name=value.
 
     Args:
-      what: is named so, for errors.
+      what: name in errors.
     Raises:
       ValueError: a part without a name, or a name twice.
     """

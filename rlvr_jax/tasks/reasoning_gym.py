@@ -5,15 +5,15 @@
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
 is ours. An answer that equals the gold, white space around it aside, scores 1.
 Where the data set allows several spellings, `reasoning_gym_answers` compares. Where several answers
-are right, `reasoning_gym_scorers` decides, or the data set's own scorer if that is neither unsafe
-nor too generous, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
-the package pays for half-right answers, and so does the gold with more around it. `REFUSED` says
-which data sets cannot be trained on, and why.
+are correct, `reasoning_gym_scorers` decides, or the data set's own scorer if that is neither unsafe
+nor too lenient, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
+the package rewards half-correct answers; so does the gold with more text around it. `REFUSED`
+names the data sets that cannot be trained on, and why.
 
 The answer is the text between the last `</answer>` and the `<answer>` before it (or the start,
 if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
-by itself, so that small models can earn a reward without the form. Where the right answer is no
-text at all (`ab`), the tags are needed to give it.
+by itself, so that small models can earn a reward without the form. Where the correct answer is
+empty text (`ab`), the tags are needed to give it.
 
 Questions of chain_sum, decimal_chain_sum, products, gcd, lcm, prime_factorization, spell_backward,
 letter_counting, count_bits and number_sorting have a worked solution (`solution`), made by the task
@@ -47,7 +47,7 @@ REFUSED: Mapping[str, str] = {
     "composite": "it mixes other data sets; load them one by one",
     "propositional_logic": "its scorer gives 1.0 to (P ∧ P) for most questions",
 }
-# One right answer in the form that the question gives; their scorers want tuples, which JSON has
+# One correct answer in the form that the question gives; their scorers want tuples, which JSON has
 # not, overpay by rounding, or read "5 days" in "5 years".
 _EXACT = frozenset(
     {"ab", "arc_agi", "rearc", "spell_backward", "string_insertion", "time_intervals"}
@@ -63,16 +63,16 @@ _UNORDERED = frozenset(
     }
 )
 
-# Item i of a data set depends on seed + i alone, so the splits draw from ranges far apart.
+# Item i of a data set depends only on seed + i, so the splits use distant ranges of seeds.
 _TEST_SEED = 2**30
-# Draws per wanted question before a data set counts as exhausted; in a row without a new one, if
-# nobody has said how many questions there should be.
+# Items per requested question before a data set counts as exhausted; in a row without a new one, if
+# the number of questions is not set.
 _DRAWS = 10
 _IN_VAIN = 200
 # Of number_sequence: the package draws another rule when a term overflows, and refuses terms above
 # 1000 later; without this bound rules that square and square again keep it busy for minutes.
 _LARGEST_TERM = 10**100
-# A longer answer is wrong without asking the scorer.
+# A longer answer is incorrect without a call of the scorer.
 _MAX_CHARACTERS = 4096
 
 
@@ -100,7 +100,7 @@ def reasoning_gym(
       **config: options of the data set, e.g. `max_terms`; the package's defaults otherwise.
     Raises:
       ValueError: unknown or refused data set, unknown or bad option, fewer distinct questions than
-        wanted, a data set that changes with an open PYTHONHASHSEED.
+        requested, a data set that changes with an open PYTHONHASHSEED.
     """
     import reasoning_gym as package
     from reasoning_gym.dataset import ProceduralDataset
@@ -217,19 +217,19 @@ def _shared(
     """The questions of a small data set, dealt out as the splits would have been.
 
     Raises:
-      ValueError: sizes that were asked for, or fewer than two questions.
+      ValueError: sizes that the user set, or fewer than two questions.
     """
     total = len(train) + len(test)
     if given != (None, None) or total < 2:
         wanted = (given[0] or SIZE) + (given[1] or TEST_SIZE)
         raise ValueError(
             f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
-            f" got {total} where {wanted} are wanted"
+            f" got {total} where {wanted} are requested"
         )
     share = min(max(total * TEST_SIZE // (SIZE + TEST_SIZE), 1), len(test))
     warnings.warn(
         f"reasoning_gym: {name!r} has {total} distinct questions where {SIZE + TEST_SIZE} are"
-        f" wanted: {total - share} train, {share} test",
+        f" requested: {total - share} train, {share} test",
         stacklevel=3,
     )
     return [*train, *test[share:]], test[:share]
@@ -336,7 +336,7 @@ def score(job: Mapping[str, Any]) -> float:
     except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
         raise
     except Exception:
-        # Scorers raise on text they cannot read: a wrong answer like any other.
+        # Scorers raise on text they cannot read: an incorrect answer like any other.
         return 0.0
 
 

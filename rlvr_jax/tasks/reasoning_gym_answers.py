@@ -1,7 +1,7 @@
-"""Equal answers to questions of reasoning-gym whose own scorers pay wrong ones, or run the text.
+"""Equal answers to questions of reasoning-gym whose own scorers pay incorrect ones or run text.
 
-Each function says whether an answer is the gold in another spelling. Both are text without white
-space around it, and nothing beside the answer is allowed: it could be a second answer.
+Each function decides whether an answer is the gold in another spelling. Both are text without white
+space around it, and nothing but the answer is allowed: it could be a second answer.
 """
 
 import json
@@ -106,7 +106,7 @@ EQUAL: Mapping[str, Callable[[str, str], bool]] = {
     **dict.fromkeys(("binary_matrix", "pool_matrix", "spiral_matrix"), _alike(_rows)),
     # 8.0 + 3.0i, 3i + 8, 8; the package pays nan.
     "complex_arithmetic": _alike(_complex),
-    # A decimal to every digit that is asked; the package allows an error in the last one.
+    # A decimal to every requested digit; the package allows an error in the last one.
     **dict.fromkeys(("decimal_arithmetic", "number_format"), _alike(_decimal)),
     # 3/4, $3/4$, \frac{3}{4}, $\dfrac{3}{4}$; the package reads no further than the fraction.
     "fraction_simplification": _alike(_fraction),

@@ -1,7 +1,7 @@
 """Our scorers for data sets of reasoning-gym whose own execute the model's text, or overpay.
 
-Each takes an answer without white space around it and the item as JSON gives it, and says whether
-the answer is right. Nothing is executed: an expression is read by a grammar, a board row by row.
+Each takes an answer without white space around it and the item as JSON gives it, and tests whether
+the answer is correct. Nothing is executed: an expression is read by a grammar, a board row by row.
 They run where the package's scorers would, in a worker that is killed at a time limit.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["SCORERS"]
 Item = Mapping[str, Any]
 
 _ARITHMETIC = re.compile(r"[\d+\-*/() ]+", re.ASCII)
-# Products need their sign, and there are no powers.
+# Products need their sign; powers do not occur.
 _FORBIDDEN = re.compile(r"\*\s*\*|/\s*/|\d\s*\(|\)\s*[\d(]")
 _PROBABILITY = re.compile(
     r"\d{1,40}(?:\.\d{1,40}(?:e-\d\d?)?|/\d{1,40})?|\.\d{1,40}", re.ASCII | re.IGNORECASE
@@ -89,7 +89,7 @@ def _polynomial(answer: str, item: Item) -> bool:
 
 
 def _coefficients(text: str) -> dict[tuple[tuple[str, int], ...], int] | None:
-    """Coefficients by powers; None if it is no sum of different monomials."""
+    """Coefficients by powers; None if it is not a sum of different monomials."""
     found: dict[tuple[tuple[str, int], ...], int] = {}
     position, text = 0, text.strip()
     while position < len(text):

@@ -1,7 +1,7 @@
 """Other forms of one question with the same answer: choices, a gap to fill, the question itself.
 
 `Prompt.meta["variants"]` holds them by name. One with "options" is a choice: its first option is
-the right one; they are shown in another order at every visit, and the answer is the letter. Any
+the correct one; they are shown in another order each time, and the answer is the letter. Any
 other has a "text", and an "answer" where that is not the prompt's.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["LETTERS", "box_at_the_end", "last_letter", "reformulated", "shuffled
 
 LETTERS = "ABCDEFGHIJ"
 MOST_BEHIND = 10
-"""Characters that may stand behind the box."""
+"""Characters that may follow the box."""
 
 
 def shuffled_choice(
@@ -26,7 +26,7 @@ def shuffled_choice(
     """The question with its options in a random order, and the letter of the first given one.
 
     Args:
-      options: the right one first, 2 to 10.
+      options: the correct one first, 2 to 10.
     Raises:
       ValueError: fewer or more options, or two that are equal.
     """
@@ -63,13 +63,13 @@ def reformulated(prompt: Prompt, name: str, random: np.random.Generator) -> Prom
 
 
 def last_letter(text: str) -> str | None:
-    """The last letter of an option that stands alone in a text, None if there is none."""
+    """The last letter of an option that is a word of the text, None if there is none."""
     found = re.findall(rf"(?<!\w)[{LETTERS}](?!\w)", text)
     return found[-1] if found else None
 
 
 def box_at_the_end(text: str) -> bool:
-    """Whether there is exactly one boxed answer, and hardly anything behind it."""
+    """Whether there is exactly one boxed answer, and hardly anything after it."""
     if text.count("\\boxed{") != 1:
         return False
     behind = text.partition("\\boxed{")[2].partition("}")

@@ -5,9 +5,9 @@
     from_trl([f, g], weights=…)   the weighted sum of several
     from_verl(compute_score)      compute_score(data_source, solution_str, ground_truth, extra_info)
 
-The latter two read further columns of the data in `Prompt.meta`, where `from_rows` puts them. A
-reward may be any number; the outcome, which pass rates read, is the reward cut to [0, 1]. None is
-no verdict.
+`from_trl` and `from_verl` read further columns of the data in `Prompt.meta`, set by `from_rows`.
+A reward may be any number. The outcome, which pass rates read, is the reward clipped to [0, 1].
+None is ungraded.
 """
 
 import inspect
@@ -24,14 +24,14 @@ _OF_TRAINERS += ("reward_router_address", "reward_model_tokenizer")
 
 
 def blanks_reward(right: int, total: int, form: str) -> float:
-    """What an answer earns of whose blanks some are right, in one of the forms that are compared.
+    """The reward of an answer with several blanks, in one of the compared forms.
 
     Args:
-      right, total: blanks, `total` at least 1 and `right` of them.
-      form: "binary", 1 if all are right, else 0; "share", right / total; "signed_binary", ±1;
-        "signed_share", 2 (right / total - ½). A term for the format is added by whoever has one.
+      right, total: `total` ≥ 1 blanks, of which `right` are correct.
+      form: "binary", 1 if all are correct, else 0; "share", right / total; "signed_binary", ±1;
+        "signed_share", 2 (right / total - ½). A term for the format must be added separately.
     Raises:
-      ValueError: more right blanks than there are, none at all, or another form.
+      ValueError: more correct blanks than blanks, no blanks, or another form.
     Source: https://github.com/Leey21/A-Data-Centric-Study.
     """
     if not 0 <= right <= total or not total:
@@ -53,7 +53,7 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Ver
 
     Args:
       reward: (prompt, response) -> a finite number, of Python or numpy; the outcome is the number
-        cut to [0, 1]. It may be a coroutine. None is no verdict.
+        clipped to [0, 1]. It may be a coroutine. None is ungraded.
     Raises:
       GradingError: when called and a reward is not a finite number (names prompt and response).
     """
@@ -83,15 +83,15 @@ def from_trl(
 
     Args:
       reward: (completions, **columns) -> numbers; None for a response to which it does not apply.
-        It may be a coroutine. Or a list of such functions; a response to which none applies has no
-        verdict.
+        It may be a coroutine. Or a list of such functions; a response to which none applies is
+        ungraded.
       conversational: completions are [{"role": "assistant", "content": text}], and prompts are
         messages, as TRL does where the prompts of the data are messages.
       weights: of the functions, in their order; None: 1 each.
     Raises:
-      ValueError: a reward that is no function; other numbers of weights than of functions.
-      GradingError: when called and a column that a function wants is missing, or what it returns is
-        not one finite number or None for each response.
+      ValueError: a reward that is not a function; other numbers of weights than of functions.
+      GradingError: when called and a required column is missing, or the function does not
+        return one finite number or None for each response.
     Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
     """
     several = isinstance(reward, list | tuple)
@@ -121,7 +121,7 @@ def from_trl(
 def _columns(
     prompts: Sequence[Prompt], responses: Sequence[Response], conversational: bool
 ) -> dict[str, list[Any]]:
-    """What a reward function of TRL may take, by name."""
+    """The arguments of a reward function of TRL, by name."""
     columns: dict[str, list[Any]] = {}
     if all(prompt.answer is not None for prompt in prompts):
         columns["answer"] = [prompt.answer for prompt in prompts]
@@ -180,16 +180,16 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify:
-    """Wraps a `compute_score` of verl, a coroutine too, called for each response with keywords.
+    """Wraps a `compute_score` of verl, also a coroutine, called for each response with keywords.
 
     `data_source` and `extra_info` are those of the prompt's meta ("" and {} without). Of a
     dictionary "score" is the reward, "acc", if it is there, the outcome and "pred" the answer;
     further numbers go to the curves.
 
     Raises:
-      ValueError: it is no function.
+      ValueError: it is not a function.
       GradingError: when called and the score is neither a finite number nor a dictionary with one
-        as "score" (None there is no verdict).
+        as "score" (None there is ungraded).
     Source: https://github.com/volcengine/verl/blob/main/docs/preparation/reward_function.rst
     """
     _check_function("from_verl", "compute_score", compute_score)
@@ -244,10 +244,10 @@ def _check_function(wrapper: str, name: str, function: Any) -> None:
 
 
 def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
-    """Calls a function with what it takes of the columns, and waits for it if it is a coroutine.
+    """Calls a function with the columns that it takes, and waits for it if it is a coroutine.
 
     Raises:
-      GradingError: it wants others.
+      GradingError: it requires other columns.
     """
     parameters = inspect.signature(function).parameters.values()
     varied = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
@@ -256,13 +256,13 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     of_trainers = [name for name in missing if name in _OF_TRAINERS]
     if of_trainers:
         raise GradingError(
-            f"{_name(function)}: reward must do without what only the trainer of TRL or verl knows,"
+            f"{_name(function)}: reward must not need columns of the trainer of TRL or verl,"
             f" got {', '.join(of_trainers)}"
         )
     if missing:
         raise GradingError(
-            f"{_name(function)}: reward must want columns of the data ({', '.join(columns)}), got"
-            f" {', '.join(missing)}; from_rows(rows, verify=…) keeps the columns of its rows"
+            f"{_name(function)}: reward must use columns of the data ({', '.join(columns)}), got"
+            f" {', '.join(missing)}; from_rows(rows, verify=…) stores the columns of its rows"
         )
     taken = {p.name for p in named}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -275,10 +275,10 @@ def _name(function: Callable) -> str:
 
 
 def _finite(function: Callable, value: Any, prompt: Prompt, response: Response) -> float | None:
-    """The value as a float, None of None; a text is no number.
+    """The value as a float, None of None; a text is not a number.
 
     Raises:
-      GradingError: it is no finite number.
+      GradingError: it is not a finite number.
     """
     if value is None:
         return None

@@ -15,8 +15,8 @@ from rlvr_jax.tasks.grading import grades_of, shortened
 __all__ = ["KindReport", "SelfCheck", "self_check"]
 
 _LEAST = 4  # prompts of each kind, however long their grades take
-_GROWTH = 3  # times as many prompts at most as were asked before
-_NAMED = 4  # problems of a kind and a case that are told one by one
+_GROWTH = 3  # times as many prompts at most as before
+_NAMED = 4  # problems of a kind and a case that are reported one by one
 _LENGTH = 60  # characters of a text in a sentence
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -29,14 +29,14 @@ class KindReport:
 
     Fields:
       kind: of the prompts.
-      num_prompts: how many were asked.
+      num_prompts: number of prompts.
       num_golds: how many of them have a gold answer.
-      ungraded_golds: how many of these have no verdict.
+      ungraded_golds: number of these that are ungraded.
       gold: mean outcome of the gold answers; None without golds.
-      truncated: mean outcome of their first halves, marked as cut off by the budget; None without.
-      empty: mean outcome of the empty answer. The means leave out grades without a verdict, and are
-        None if that is all of them.
-      wrong: mean outcome of wrong answers: `meta["wrong"]` of the prompt, or else the gold of
+      truncated: mean outcome of their first halves, marked as truncated; None without.
+      empty: mean outcome of the empty answer. The means leave out ungraded responses, and are
+        None if all are ungraded.
+      wrong: mean outcome of incorrect answers: `meta["wrong"]` of the prompt, or else the gold of
         another prompt of the kind, which has another answer; above 0 where some answers fit several
         questions.
       seconds_per_grade: wall time of one grade, over all of these in one batch.
@@ -55,7 +55,7 @@ class KindReport:
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """What the check found; `str` of it is a table for people, with the problems below.
+    """The findings of the check; `str` of it is a table for people, with the problems below.
 
     Fields:
       task: name of the task.
@@ -87,10 +87,10 @@ class SelfCheck:
 
 
 def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float = 1.0) -> SelfCheck:
-    """Grades gold, half, empty and wrong answers to train prompts of each kind.
+    """Grades gold, half, empty and incorrect answers to train prompts of each kind.
 
     A problem is a gold answer that does not score 1, an empty answer that scores more than 0 (and
-    is not the right one), a grade without a verdict, one that timed out or lacks one of the task's
+    is not correct), an ungraded response, a grade that timed out or lacks one of the task's
     rewards. A kind without gold answers is not a problem: nothing is known about it.
 
     Args:
@@ -100,7 +100,7 @@ def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float =
       seconds: that time, of all kinds together.
     Raises:
       ValueError: prompts_per_kind below 1.
-      GradingError: the verifier fails, or gives another number of grades than asked.
+      GradingError: the verifier fails, or gives another number of grades than requested.
     """
     if prompts_per_kind is not None and prompts_per_kind < 1:
         raise ValueError(f"self_check: prompts_per_kind must be at least 1, got {prompts_per_kind}")
@@ -200,8 +200,8 @@ def _problems(
         yield f"{named} the grade of the {case} answer lacks the reward {name!r}."
     if grade.outcome is None:
         yield (
-            f"{named} the {case} answer {text} has no verdict: the verifier cannot say whether it"
-            " is right."
+            f"{named} the {case} answer {text} is ungraded: the verifier cannot decide whether it"
+            " is correct."
         )
     elif grade.timed_out:
         yield f"{named} grading the {case} answer timed out."

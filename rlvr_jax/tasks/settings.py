@@ -35,14 +35,14 @@ KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a te
 
 
 class Kind(NamedTuple):
-    """What an annotation says of a setting.
+    """The description of a setting by its annotation.
 
     Fields:
       type: without `Annotated` and None; a union where several types remain.
       optional: None is allowed.
       choices: the values that are allowed, empty for any: those of a Literal, or a tuple in
         `Annotated`.
-      extras: what `Annotated` carries.
+      extras: the metadata of `Annotated`.
     """
 
     type: Any

@@ -6,7 +6,7 @@
 The package prepares a data set once, as array_record files under `data_dir`, and reads it by index
 from then on. Most builders, that of gsm8k included, download the source to prepare it, which needs
 a network; some need TensorFlow for that. Prepared files need neither. Answers are graded, and
-questions whose answer cannot be graded dropped, as `mathematics` says.
+questions whose answer cannot be graded dropped, as in `mathematics`.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def tfds(
     """The questions of a data set as a task.
 
     Args:
-      name: data set, with configuration and version if wanted (`name/config:1.0.0`).
+      name: data set, with configuration and version if needed (`name/config:1.0.0`).
       prompt_field, answer_field, kind_field: names of its text features; no kinds if None.
       answer_after: None: the answer is the whole field.
       train_split, test_split: splits, in the package's notation (`train[:90%]`).
@@ -127,14 +127,14 @@ def _prepared(name: str, data_dir: str | None) -> Any:
         hint = f"; closest: {', '.join(close)}" if close else ""
         reason = str(error).partition("\n")[0]
         raise ValueError(
-            f"tfds: name must be a data set that is known or lies in {place}, got {name!r}"
+            f"tfds: name must be a data set that is known or is in {place}, got {name!r}"
             f" ({reason}){hint}"
         ) from None
     _check_reach(builder, name, place)
     try:
         builder.download_and_prepare()
     except ModuleNotFoundError:
-        raise  # `load` says how to install it
+        raise  # `load` reports the command that installs it
     except Exception as error:
         # Whatever its builder raises: no network, a page that has moved, no space.
         raise ValueError(

@@ -4,8 +4,8 @@
 
 Each row of the file names the task that it belongs to (`task`), a prompt of it (`prompt`, `answer`,
 `kind`), and correct answers: `solution`, as steps, and `solutions`, all of them. `python -m
-experiments.traces` writes such files. Prompts without a trace are left out; what is held out, and
-the verifier, are the task's.
+experiments.traces` writes such files. Prompts without a trace are left out; the held-out
+prompts and the verifier are the task's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from rlvr_jax.tasks.synthesis.lines import read_lines, wanted, wanted_list
 
 
 def steps_of(task: Task, prompt: Prompt, text: str) -> list[str]:
-    """A response as steps: those that its task tells apart, else its lines with their ends."""
+    """A response as steps: those that its task defines, else its lines with their ends."""
     if task.score_steps is None:
         ends = [place + 1 for place, letter in enumerate(text) if letter == "\n"]
     else:
@@ -29,7 +29,7 @@ def steps_of(task: Task, prompt: Prompt, text: str) -> list[str]:
 
 
 def trace_row(name: str, task: Task, prompt: Prompt, texts: Sequence[str]) -> dict[str, Any]:
-    """The row of a prompt with right answers.
+    """The row of a prompt with correct answers.
 
     Args:
       name: of the task, as it is loaded.
@@ -49,7 +49,7 @@ def traces(path: str, response_tokens: int = 0) -> Task:
     Raises:
       ValueError: no such file, no rows, rows of several tasks, a prompt that the task does not
         have, a field of another kind, or a solution, of all there are, that its verifier does not
-        grade as right.
+        grade as correct.
     """
     file = Path(path)
     rows = read_lines(file)
@@ -82,7 +82,7 @@ def traces(path: str, response_tokens: int = 0) -> Task:
     wrong = [p for p, grade in zip(asked, grades, strict=True) if grade.outcome != 1]
     if wrong:
         raise ValueError(
-            f"traces: the solutions of {path} must be right, got a wrong one for"
+            f"traces: the solutions of {path} must be correct, got an incorrect one for"
             f" {wrong[0].text[:80]!r}"
         )
     kept = [name for name in task.derived if name not in ("solution", "meta")]

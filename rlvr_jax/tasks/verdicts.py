@@ -1,4 +1,4 @@
-r"""Verdicts on solutions as prompts beside a task's own: is this solution right?
+r"""Verdicts on solutions as additional prompts of a task: is this solution correct?
 
 The answer is the label, true or false, and a response gives it in its last \conclusion{…}
 (`rlvr_jax.verifiers.texts.critique_rl`).
@@ -25,12 +25,12 @@ ASK = (
 
 
 class Labelled(NamedTuple):
-    """A solution with what is known of it.
+    """A solution and whether it is correct.
 
     Fields:
       problem: the question.
-      solution: somebody's answer to it.
-      right: whether it is, by tests or a verifier.
+      solution: a solution of it.
+      right: whether it is correct, by tests or a verifier.
     """
 
     problem: str
@@ -41,23 +41,23 @@ class Labelled(NamedTuple):
 def with_verdicts(
     task: Task, labelled: Sequence[Labelled], share: float = 0.2, ask: str = ASK
 ) -> Task:
-    """The task with prompts that ask for a verdict on a solution, of kind "verdict".
+    """The task with prompts that request a verdict on a solution, of kind "verdict".
 
-    The test prompts stay. Labels should be in balance: with other shares a constant verdict pays.
+    The test prompts stay. Labels should be balanced, or a constant verdict pays.
 
     Args:
       labelled: solutions, one prompt each; those to one problem are different prompts.
-      share: of the prompts of a batch, in (0, 1); the task's kinds keep their shares of the rest.
+      share: fraction of a batch, in (0, 1); the task's kinds divide the rest as before.
       ask: shows {problem} and {solution}.
     Raises:
-      ValueError: a share out of range, no solutions, or labels that are all the same.
+      ValueError: a fraction out of range, no solutions, or labels that are all equal.
     """
     if not 0 < share < 1:
         raise ValueError(f"with_verdicts: share must be in (0, 1), got {share}")
     labels = {bool(one.right) for one in labelled}
     if len(labels) < 2:
         raise ValueError(
-            f"with_verdicts: labelled must have right and wrong solutions, got {len(labelled)}, of"
+            f"with_verdicts: labelled must have solutions of both labels, got {len(labelled)}, of"
             f" labels {sorted(labels)}"
         )
     prompts = [
@@ -79,7 +79,7 @@ def with_verdicts(
             rows = [row for row, prompt in enumerate(asked) if (prompt.kind == KIND) == own]
             if rows:
                 told = grade([asked[row] for row in rows], [responses[row] for row in rows])
-                # Rewards of the task do not apply to a verdict.
+                # Rewards of the task do not apply to these prompts.
                 nan = {name: math.nan for name in task.rewards if own and name != "outcome"}
                 for row, one in zip(rows, told, strict=True):
                     found[row] = dataclasses.replace(one, info={**nan, **one.info})

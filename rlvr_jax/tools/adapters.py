@@ -25,7 +25,7 @@ class Episode:
     A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
     info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
     one that cannot be copied is made anew and repeats its steps, which should have equal results. A
-    step that raises or takes too long is reported to the policy, counted (`step_errors`,
+    step that raises or exceeds its limit is reported to the policy, counted (`step_errors`,
     `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
     of an episode that ended, clipped to [0, 1].
 
@@ -35,7 +35,7 @@ class Episode:
       stops: texts after which an action ends; it also ends where the response does.
       role: of the observations, see `Reply`.
       seconds: of a step at most.
-      characters: of an observation; a longer one is cut, and says so.
+      characters: of an observation; a longer one is truncated with a note.
     Raises:
       ValueError: a limit that is not positive.
     """
@@ -64,8 +64,8 @@ class Episode:
 
     def reply(self, state: Any, text: str) -> Reply:
         """The result of a step of a copy of the object, so that a row can go back to a state. A
-        step that raises or takes too long is answered in words and counted, and has not
-        happened."""
+        step that raises or exceeds its limit is answered in words and counted; the state
+        does not change."""
         counts = {"step_errors": 0.0, "step_timeouts": 0.0}
         try:
             after, told = in_time(lambda: self._step(state, text), self.seconds, self.label)
@@ -92,7 +92,7 @@ class Episode:
     def _step(self, state: _Played, text: str) -> tuple[_Played, Any]:
         try:
             own = copy.deepcopy(state.own)
-        except Exception:  # it has what cannot be copied: a lock, a process, a file
+        except Exception:  # it has parts that cannot be copied: a lock, a process, a file
             own = self._begun(state.prompt)
             for action in state.actions:
                 awaited(own.step(action))

@@ -35,9 +35,9 @@ class Tool:
         means the first. One with a "default" may be left out.
       run: (arguments, state) -> (state, text). The state is picklable and None at the start of an
         episode. Raises `ToolError` for the policy, `Lost`.
-      seconds: after which the policy reads that it took too long. A tool that can end its own work
+      seconds: limit, after which the policy reads of a time-out. A tool that can end its own work
         does so before.
-      characters: of a reply; a longer one is cut, and says so.
+      characters: of a reply; a longer one is truncated with a note.
     Raises:
       ValueError: a name that is empty or no parameters; a limit that is not positive.
     """
@@ -155,9 +155,9 @@ def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
 
 
 def as_text(told: Any, characters: int) -> str:
-    """A value as a text that every tokenizer takes, cut to so many characters with a note."""
+    """A value as a text that every tokenizer takes, truncated to so many characters with a note."""
     text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
-    # Half of a surrogate pair is no text that a tokenizer takes.
+    # Half of a surrogate pair is not a text that a tokenizer takes.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if len(text) > characters:
         text = f"{text[:characters]}… ({characters} of {len(text)} characters)"

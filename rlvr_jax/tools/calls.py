@@ -45,7 +45,7 @@ class Style:
 
 
 def calls_in(text: str, style: Style) -> list[Call]:
-    """All calls of a text, in order, malformed ones too."""
+    """All calls of a text, in order, also malformed ones."""
     found = []
     while text and (first := style.find(text)) is not None:
         call, end = first
@@ -63,7 +63,7 @@ def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str =
 
     Args:
       tag, reply: names of the tags of calls and, where `role` is "", of replies.
-      role: of the message that a reply is; "": it stands in the response.
+      role: of the message of a reply; "": the reply is in the response.
     """
     begin, end = f"<{tag}>", f"</{tag}>"
 
@@ -95,7 +95,7 @@ def tags(tools: Mapping[str, str], reply: str = "output") -> Style:
 
     Args:
       tools: names of tools by their tags, such as {"code": "python"}.
-      reply: tag of the replies, which stand in the response.
+      reply: tag of the replies, which are in the response.
     Raises:
       ValueError: no tag.
     """

@@ -99,11 +99,11 @@ def code_steps(
 
     Args:
       step, end: texts that end a step, and code.
-      begin: text behind which code stands.
+      begin: text before the code.
       output: marks before and after the output.
       errors: in a row that end an episode.
       limits: of a run.
-      characters: of the output; a longer one is cut, and says so.
+      characters: of the output; a longer one is truncated with a note.
     Raises:
       ValueError: a mark that is empty; a number below 1.
     Source: https://github.com/microsoft/rStar (branch rStar-math).

@@ -51,10 +51,10 @@ class World(Protocol):
     One object serves all rows, from several threads; only the state differs.
 
     Fields:
-      stops: texts at which a response pauses and the environment is asked: at the token with which
+      stops: texts at which a response pauses for the environment's reply: at the token with which
         the turn contains one of them, however the text is split into tokens. That token may go on
         beyond the stop; it was sampled and stays whole in the response, and the reply follows it.
-        The environment is also asked where a response ends.
+        The environment also replies where a response ends.
       label: the call that makes it.
       judges: the outcome of a response is that of its last reply that has one, 0 if none has, and
         its reward the sum of the rewards (the outcome if all are 0); False: the task's verifier
@@ -72,14 +72,14 @@ class World(Protocol):
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """The state of an episode's start for a `Prompt`, picklable, and messages before the prompt
-        (how tools are called); none where the prompt says all. One that explains tools may have
+        (how tools are called); none if the prompt is complete. One that explains tools may have
         "tools", their JSON schemas, and "marks": a chat template that shows the tools and writes
         these marks takes its place."""
         ...
 
 
 class Environment(World, Protocol):
-    """A world in which every response is alone."""
+    """A world in which every response is independent."""
 
     def reply(self, state: Any, text: str) -> Reply:
         """The answer to the text since the last reply with a text. After a pause that is not

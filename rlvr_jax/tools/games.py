@@ -80,7 +80,7 @@ def repeated_game(
         table.
       rounds: of a game, at least 1.
       told: a player's text, with {other}, {own} and {paid} in it.
-      stops: texts behind which a player's turn ends; it ends where its response does, too.
+      stops: texts after which a player's turn ends; it also ends where its response does.
     Raises:
       ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.
     Source: of the default payoffs Axelrod 1984, "The Evolution of Cooperation".

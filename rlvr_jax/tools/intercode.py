@@ -26,7 +26,7 @@ class SqlEpisodes:
 
     def reply(self, state: Any, text: str) -> Reply:
         """The rows of a query or its error; "submit" ends the episode and is paid by the last
-        table, "skip" ends it without. A gold query that fails is no verdict."""
+        table, "skip" ends it without. If the gold query fails, the grade is None."""
         gold, shown = state
         action = before_stop(text, self.stops).strip()
         if action == "skip":
@@ -52,7 +52,7 @@ def sql_episodes(
     """Episodes of queries on one database.
 
     Args:
-      gold_of: (prompt) -> the query whose rows are wanted.
+      gold_of: (prompt) -> the query with the expected rows.
       setup, file: of the database, as for `sql`.
       stop: that ends an action.
     Raises:

@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
-# A forger of this list must know the wanted one, which no folder of the program holds.
+# A forger of this list must know the expected one, which no folder of the program holds.
 _HASHES = r"""
 printf '\035'
 cd "$start" && find . -type f -exec sha256sum -z {} + | base64 -w0
@@ -120,12 +120,12 @@ def shell_episodes(
     all together. Names of files are compared, and contents; folders without files are not.
 
     Args:
-      gold_of: (prompt) -> the command whose changes and output are wanted; no action sees it.
+      gold_of: (prompt) -> the command whose changes and output are expected; no action sees it.
       files_of: (prompt) -> texts by path in the folder, which is there at the start.
       stop: that ends an action.
       limits: of the commands; the programs of /usr/bin are there.
 
-    An episode whose gold command passes a limit has no verdict and is counted (`gold_errors`).
+    An episode whose gold command passes a limit is ungraded and counted (`gold_errors`).
     Source: https://github.com/princeton-nlp/intercode (intercode/envs/bash).
     """
     limits = replace(limits, read=tuple(dict.fromkeys((*limits.read, "/usr/bin", "/usr/lib"))))

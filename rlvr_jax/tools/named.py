@@ -24,9 +24,9 @@ def named_toolbox(
 
     Args:
       tools: each "python", "calculator", "search:CORPUS" (`read_corpus`), "sql:DATABASE" (a file of
-        sqlite), or "module:name" of a `Tool` or a function of one's own.
+        sqlite), or "module:name" of a custom `Tool` or function.
       style: "json" (`json_calls`), "tags" (`<code>`, `<search>`, `<sql>`, `<calculator>`, and a tag
-        for each tool of one's own) or "fenced" (python alone).
+        for each custom tool) or "fenced" (only python).
       most, describe: as for `toolbox`.
     Raises:
       ValueError: a tool or style of another name.

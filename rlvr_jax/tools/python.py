@@ -11,7 +11,7 @@ from rlvr_jax.tools import replay
 from rlvr_jax.tools.base import Lost, Tool, ToolError
 
 LIMITS = Limits(wall_seconds=6.0, cpu_seconds=5.0)
-"""Of a call with all before it."""
+"""Limits of a call with all before it."""
 
 
 _BOOT = """\
@@ -39,8 +39,8 @@ class Ran(NamedTuple):
 
 
 def run_calls(before: Sequence[Mapping[str, Any]], code: str, limits: Limits = LIMITS) -> Ran:
-    """Runs a call in a fresh sandbox, after those before it, which share its names and whose output
-    is not shown. These read the random numbers and the clock that they read the first time.
+    """Runs a call in a fresh sandbox, after those before it, which define its names and whose
+    output is not shown. These read the random numbers and the clock that they read the first time.
 
     Args:
       before: `Ran.call` of each, in order.

@@ -41,7 +41,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def named(function: Callable[..., Any]) -> str:
-    """The name of a function, of what a partial calls, or of the class of an object."""
+    """The name of a function, of the function of a partial, or of the class of an object."""
     function = _whole(function)
     return getattr(function, "__name__", type(function).__name__)
 
@@ -63,7 +63,7 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
     """The schema of each argument; one that may be left out has its "default". Raises ValueError
-    for *args or **kwargs, whose names nobody knows, and for a type that no JSON value has."""
+    for *args or **kwargs, whose names are unknown, and for a type that no JSON value has."""
     name, (_, texts) = named(function), described(function)
     hints = _hints(function)
     found: dict[str, dict[str, Any]] = {}

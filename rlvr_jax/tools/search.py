@@ -55,7 +55,7 @@ def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search")
     """
     if k < 1:
         raise ValueError(f"search: k must be at least 1, got {k}")
-    import bm25s  # an extra: whoever asks for a search is told by whom it was asked for
+    import bm25s  # an extra; the caller reports a missing one
 
     texts = read_corpus(corpus) if isinstance(corpus, str | Path) else list(corpus)
     if not texts:

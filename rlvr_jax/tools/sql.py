@@ -51,5 +51,5 @@ def answer(job: list[Any]) -> dict[str, str]:
 
 @functools.cache
 def _pool(seconds: float) -> WorkerPool:
-    # The engine stops itself; the pool ends one that a single instruction keeps busy.
+    # The engine stops itself; the pool ends one in a single long instruction.
     return WorkerPool("rlvr_jax.tools.sql:answer", wall_seconds=seconds + 1, job_bytes=2**20)

@@ -34,7 +34,7 @@ class Toolbox:
 
     def reply(self, state: Any, text: str) -> Reply:
         """The result of the called tool. A text without a call is not answered; a malformed call,
-        one of an unknown tool, and one too many are answered in words."""
+        one of an unknown tool, and one above the limit are answered by a sentence."""
         calls, states = state
         found = self.style.find(text)
         if found is None:
@@ -92,7 +92,7 @@ def _run(tool: Tool, arguments: Mapping[str, Any], state: Any) -> tuple[Any, str
 
 
 def _read(text: str, schema: Mapping[str, Any]) -> Any:
-    """An argument that is given as a text alone: JSON, where the tool wants no text."""
+    """An argument from a call of only text: JSON, if the tool does not take text."""
     kinds = schema.get("type", "string")
     if "string" in ([kinds] if isinstance(kinds, str) else kinds):
         return text
@@ -108,10 +108,10 @@ def toolbox(
     """An environment in which a policy may call tools.
 
     Args:
-      tools: each with a name of its own.
+      tools: with different names.
       style: how calls are written; None: `json_calls()`.
       most: calls of a response; further ones are answered by a sentence.
-      describe: a system message says what there is and how it is called; it needs a tokenizer with
+      describe: a system message lists the tools and the form of calls; it needs a tokenizer with
         a chat template.
     Raises:
       ValueError: no tool, or two of one name.

@@ -8,9 +8,9 @@ from typing import Any
 
 from rlvr_jax.verifiers.nesting import closing
 
-_MOST = 8  # examples of a verdict and a kind
+_MOST = 8  # examples of a grade and a kind
 _VERDICTS = {1: "accepted", 0: "refused", None: "ungraded"}
-_LONGEST = 70  # characters of an answer or a gold; longer ones are no examples
+_LONGEST = 70  # characters of an answer or a gold; longer ones are not examples
 _HEAD = """# What the maths verifier accepts
 
 This page shows examples of the case tables by kind. The tests compare every case with the verifier.
@@ -33,9 +33,9 @@ class Case:
     Fields:
       place: file and line.
       response, gold: the texts that are compared.
-      verdict: of the file: 1, 0 or None.
+      verdict: grade in the file: 1, 0 or None.
       kind: of the case, the name of the file where the line has none.
-      why: reason of the verdict, "" without.
+      why: reason of the grade, "" without.
     """
 
     place: str

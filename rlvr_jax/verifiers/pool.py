@@ -15,9 +15,9 @@ other processes nor read their memory or environment.
 Not protected: the file system (a job has the rights of the user); the names and command
 lines of other processes, which /proc lists; these processes themselves, where `isolation` lacks
 "processes" and they are the user's; the result itself, when untrusted code runs *inside* the
-worker's interpreter, as it can write its own reply and change what later jobs see. A verifier that
-runs programs must start them as children (`processes`) or use `jobs_per_worker=1` and check what
-comes back. RLIMIT_NPROC does not bind root: there a count every 20 ms stands in for it. `memory_mb`
+worker's interpreter, as it can write its own reply and change the data of later jobs. A verifier
+that runs programs must start them as children (`processes`) or use `jobs_per_worker=1` and check
+the reply. RLIMIT_NPROC does not bind root: there a count every 20 ms replaces it. `memory_mb`
 holds per process. Elsewhere than on Linux only wall time, limits and process groups remain.
 """
 
@@ -78,7 +78,7 @@ class WorkerPool:
       file_mb: largest file a job may write.
       open_files: file handles of one process.
       job_bytes, reply_bytes: size caps of the JSON text of a job and of a result.
-      jobs_per_worker: jobs after which a worker is replaced; 1 shares nothing between jobs.
+      jobs_per_worker: jobs after which a worker is replaced; with 1, jobs have nothing in common.
       cache_size: cached results.
       warm_up: a trusted job run once in the supervisor, so that workers find the imports done.
     Raises:

@@ -5,9 +5,9 @@
     python -m rlvr_jax.verifiers.report --speed
 
 FOLDER holds `.jsonl` files whose lines have `input` (a response), `gold` and `verdict` (1, 0 or
-null: no verdict), and, if you like, `kind` and `why` (the kind of the case where there is no
-`kind`). Several folders and files may be named. The report counts agreements by kind and shows what
-differs; with --markdown it is a page of examples by kind. A response without a box is read as a
+null: ungraded), and, if you like, `kind` and `why` (the kind of the case where there is no
+`kind`). Several folders and files may be named. The report counts agreements by kind and shows the
+differences; with --markdown it is a page of examples by kind. A response without a box is read as a
 box.
 """
 
@@ -76,7 +76,7 @@ def speed() -> dict[str, tuple[float, float, str]]:
                     times.append(time.perf_counter() - start)
                     stage = verdict.stage
                     if verdict.correct is not (answer is right):
-                        raise RuntimeError(f"report: {texts} must be graded right, got {verdict}")
+                        raise RuntimeError(f"report: {texts} must be graded correct, got {verdict}")
                 fastest.append(1e6 * sorted(times)[_ROUNDS // 10])
             found[name] = fastest[1], fastest[0], stage
     return found
@@ -97,9 +97,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--show", type=int, default=5, help="differences shown of each kind")
     options = parser.parse_args(arguments)
     if options.speed:
-        print(
-            f"{'type':14} {'right':>9} {'wrong':>9}  µs per grade; where the right one is decided"
-        )
+        print(f"{'type':14} {'correct':>9} {'incorrect':>9}  µs per grade; stage of the correct")
         for name, (right, wrong, stage) in speed().items():
             print(f"{name:14} {right:>9.0f} {wrong:>9.0f}  {stage}")
     if not options.folders:
@@ -117,8 +115,8 @@ def main(arguments: list[str]) -> int:
     for kind, (agreed, total) in sorted(counts.items()):
         print(f"{agreed:>6} / {total:<6} {kind}")
         for case, verdict in [pair for pair in differing if pair[0].kind == kind][: options.show]:
-            ours = "no verdict" if verdict.correct is None else int(verdict.correct)
-            theirs = "no verdict" if case.verdict is None else case.verdict
+            ours = "ungraded" if verdict.correct is None else int(verdict.correct)
+            theirs = "ungraded" if case.verdict is None else case.verdict
             late = ", timed out" if verdict.timed_out else ""
             print(
                 f"         {case.place}: gold {case.gold!r:.60}, read {verdict.extracted!r:.60}:"

@@ -268,7 +268,7 @@ def _isolate() -> set[str]:
     user, group = os.getuid(), os.getgid()
     if sys.platform == "linux" and _system("unshare", _NEWUSER | _NEWNET | _NEWIPC):
         granted |= {"network", "processes"}
-        with contextlib.suppress(OSError):  # without a map we are nobody, which works as well
+        with contextlib.suppress(OSError):  # without a map the user id is unknown: fine
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")

@@ -174,7 +174,7 @@ def test_a_verdict_is_right_if_it_is_the_label():
 
 @pytest.mark.parametrize(
     ("share", "labels", "said"),
-    [(1.0, (True, False), "share must be in"), (0.2, (True, True), "right and wrong solutions")],
+    [(1.0, (True, False), "share must be in"), (0.2, (True, True), "solutions of both labels")],
 )
 def test_verdicts_that_teach_nothing_are_refused(share, labels, said):
     labelled = [Labelled("1 + 1 =", str(n), label) for n, label in enumerate(labels)]

@@ -144,7 +144,7 @@ def test_step_a_million_is_at_hand():
         (lambda t: Batches(t, 1).indices(0, 2, 2), "number must be in 0 … 1, got 2"),
         (lambda t: Batches(make_task({"a": -0.5}), 1), "got -0.5 for kind 'a'"),
         (lambda t: Batches(make_task({"a": float("nan")}), 1), "got nan for kind 'a'"),
-        (lambda t: Batches(make_task({"a": 0}), 1), "must give some kind a share"),
+        (lambda t: Batches(make_task({"a": 0}), 1), "must have a positive fraction"),
     ),
 )
 def test_bad_arguments_are_named(call, message):

@@ -115,7 +115,7 @@ def test_a_prompt_that_ends_with_a_tool_is_answered_after_it():
 def test_the_end_of_a_whole_conversation_is_not_shown(column):
     prompt, notes = read([ASKED, {"role": "assistant", "content": "43"}], column)
     assert (prompt.messages, prompt.prefill) == ((), "")
-    assert "1 end with turns behind the user's last one, which are not shown" in " ".join(notes)
+    assert "1 end with turns after the user's last one, which are not shown" in " ".join(notes)
 
 
 def test_messages_after_the_users_are_the_last():

@@ -91,7 +91,7 @@ def test_the_policy_is_told_to_box_unless_the_question_says_so(tmp_path):
 )
 def test_a_question_that_stands_twice_is_kept_once(tmp_path, row, again, how):
     path = write(tmp_path / "twice.jsonl", [*sums(40), row, again])
-    said = rf"1 questions stand there before {how}.* the first of .*, line 42"
+    said = rf"1 questions occur before {how}.* the first of .*, line 42"
     with pytest.warns(UserWarning, match=said):
         task = load(f"jsonl:{path}")
     assert len(every(task)) == 41
@@ -170,7 +170,7 @@ def test_space_tells_the_messages_before_a_question_apart(tmp_path):
         return {"prompt": turns, "answer": answer}
 
     rows = [row("0 1\n1 0", 6), row("0\n1\n1\n0", 14), row("0 1 \r\n1 0\n", 6)]
-    with pytest.warns(UserWarning, match="1 questions stand there before and were left out"):
+    with pytest.warns(UserWarning, match="1 questions occur before and were left out"):
         task = load(f"jsonl:{write(tmp_path / 'two.jsonl', [*sums(40), *rows])}")
     assert len(every(task)) == 42
 
@@ -183,13 +183,13 @@ def test_questions_with_two_answers_are_refused_with_their_number(tmp_path):
     with pytest.raises(ValueError) as refused:
         load(f"jsonl:{write(tmp_path / 'two.jsonl', rows)}")
     said = str(refused.value)
-    assert "but 7 questions stand there with two answers: '0' (" in said
+    assert "but 7 questions have two answers: '0' (" in said
     assert said.count("line ") == 10 and "drop_contradictions=true" in said
 
 
 def test_questions_with_two_answers_are_left_out_if_asked(tmp_path):
     path = write(tmp_path / "two.jsonl", [*sums(5), *CONTRADICTIONS])
-    with pytest.warns(UserWarning, match=r"7 questions .* with two answers: .*; they were left"):
+    with pytest.warns(UserWarning, match=r"7 questions have two answers: .*; they were left"):
         task = load(f"jsonl:{path}", drop_contradictions=True)
     assert len(every(task)) == 5
 
@@ -389,7 +389,7 @@ def test_published_schemas_are_recognised_and_said_once(tmp_path, name):
 
 def test_what_of_a_schema_is_not_read_and_where_answers_stood_is_said(tmp_path):
     (note,) = load(f"jsonl:{write(tmp_path / 'a.jsonl', schema('MATH'))}").notes
-    assert "6 answers stand in the last box; not read: level, type" in note
+    assert "6 answers are in the last box; not read: level, type" in note
 
 
 def test_messages_stand_before_the_prompt_and_the_source_is_its_kind(tmp_path):
@@ -526,7 +526,7 @@ def test_splits_are_told_by_the_names_of_files_in_a_folder(tmp_path):
     write(tmp_path / "test.jsonl", sums(10)[8:])
     task = load(f"jsonl:{tmp_path}")
     assert (len(task.train), len(task.test)) == (8, 2)
-    assert task.notes == ("the files' names tell the splits: test is test.jsonl",)
+    assert task.notes == ("the files' names define the splits: test is test.jsonl",)
     other = tmp_path / "other.json"
     other.write_text(json.dumps(sums(12)[10:]))
     write(tmp_path / "more.jsonl", sums(12)[10:])
@@ -575,10 +575,10 @@ def test_a_verifier_of_ones_own_gets_the_columns_of_the_rows():
 def test_rows_need_no_answer_for_a_verifier_of_ones_own():
     verify = graded_one_by_one(lambda prompt, response: 0.0)
     rows = [{"prompt": f"Q{i % 3}", "tests": str(i % 3)} for i in range(6)]
-    with pytest.warns(UserWarning, match="3 questions stand there before"):
+    with pytest.warns(UserWarning, match="3 questions occur before"):
         assert len(every(from_rows(rows, verify=verify))) == 3
     rows = [{"prompt": f"Q{i % 3}", "tests": str(i)} for i in range(6)]
-    with pytest.raises(ValueError, match="3 questions stand there with two answers"):
+    with pytest.raises(ValueError, match="3 questions have two answers"):
         from_rows(rows, verify=verify)
 
 

@@ -170,7 +170,7 @@ class Nothing:
         (Sum(Data("?", image="python")), "Sum must have no container"),
         (Prepared(Data("?")), "Prepared must have no setup of its own"),
         (Tooled(Data("?")), "Tooled must have no tools of its own"),
-        (Run(Data("?")), r"rewards of task and trace alone, got tests\(runtime\)"),
+        (Run(Data("?")), r"rewards of only task and trace, got tests\(runtime\)"),
         (Judged(Data("?")), "Judged must have no judges of its own"),
         (Sum(Data(None)), "Sum must have a prompt in data, got none"),
         (Nothing(), "Nothing must have a method that is marked as a reward"),

@@ -238,7 +238,7 @@ def test_a_reward_of_trl_that_does_not_apply_is_no_verdict():
         (lambda answers: [], "got answers; from_rows"),
         (
             lambda completions, completion_ids, trainer_state: [],
-            "must do without what only the trainer .* knows, got completion_ids, trainer_state$",
+            "must not need columns of the trainer .*, got completion_ids, trainer_state$",
         ),
     ),
 )

@@ -60,7 +60,7 @@ def test_a_gold_without_a_verdict_is_shown_as_such():
     report = self_check(make_task(None, verify=verify), 2)
     assert [(row.num_golds, row.gold, row.empty) for row in report.kinds] == [(2, None, 0)]
     assert len(report.problems) == 2
-    assert "the gold answer 'the answer' has no verdict" in report.problems[0]
+    assert "the gold answer 'the answer' is ungraded" in report.problems[0]
     assert "      -   0.00" in str(report)
 
 

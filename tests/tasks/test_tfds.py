@@ -75,7 +75,7 @@ def test_tensorflow_is_not_imported(data_dir):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     (
-        ("little_sum", {}, "name must be a data set that is known or lies in .*, got 'little_sum'"),
+        ("little_sum", {}, "name must be a data set that is known or is in .*, got 'little_sum'"),
         ("gms8k", {}, "closest: gsm8k"),
         ("little_sums", {"prompt_field": "problem"}, "field must be one of .*, got 'problem'"),
         ("little_sums", {"train_split": "dev"}, r"made of \['test', 'train'\], got 'dev'"),

@@ -54,8 +54,8 @@ def test_steps_are_those_of_the_task_or_lines():
     ("change", "message"),
     [
         ({"prompt": "1 2 3 >"}, "prompts of .* must be train prompts of 'brackets"),
-        ({"solution": ["nonsense"]}, "the solutions of .* must be right"),
-        ({"solutions": [["nonsense"]]}, "the solutions of .* must be right"),
+        ({"solution": ["nonsense"]}, "the solutions of .* must be correct"),
+        ({"solutions": [["nonsense"]]}, "the solutions of .* must be correct"),
         ({"task": "operators"}, "rows of .* must be of one task"),
     ],
 )

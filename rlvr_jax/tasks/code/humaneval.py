@@ -31,7 +31,7 @@ def humaneval(size: Size = SIZE, seed: Seed = 0, response_tokens: ResponseTokens
     """HumanEval as the test split, prompts of `programs` as the train split.
 
     Raises:
-      ValueError: the package's file is not what it was.
+      ValueError: the package's file has changed.
       ModuleNotFoundError: the package is not installed.
     """
     return Task(

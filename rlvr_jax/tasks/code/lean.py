@@ -67,7 +67,7 @@ def _propositions(names: Sequence[str]) -> str:
 
 
 def _implication(random: Random) -> _Theorem:
-    """A fact, and implications from what is known to something else; some are not needed."""
+    """A fact, and implications from known facts to others; some are not needed."""
     names = random.sample(_ATOMS, random.randint(3, 5))
     proofs = {names[0]: "h"}
     given = [f"(h : {names[0]})"]

@@ -40,7 +40,7 @@ def optimisation() -> Generated:
     Raises:
       ModuleNotFoundError: HiGHS is not installed.
     """
-    import highspy  # noqa: F401 - asked for before the first problem
+    import highspy  # noqa: F401 - required before the first problem
 
     def draw(random: Random, kind: str) -> Prompt:
         while True:

@@ -1,7 +1,7 @@
-"""Small functions made of steps: what each does in words, and in Python.
+"""Small functions made of steps, each in words and in Python.
 
 A step changes a value `x`: a list of integers, a text or an integer. Functions are chains of steps
-in which each begins with what the one before it gives.
+in which each begins with the result of the one before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -133,7 +133,7 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what it takes and gives, what it does in words, and as an expression of `x`."""
+    """One step: types of input and output, in words, and as an expression of `x`."""
 
     takes: str
     gives: str
@@ -157,8 +157,8 @@ def chain(random: Random, kind: str, length: int) -> list[Step]:
     """So many steps that follow one on the other, beginning with a kind of value."""
     steps: list[Step] = []
     for _ in range(length):
-        # Weights lie between those of single steps and those of rows: a row of 30 numbers is not
-        # 30 times as interesting as "sort the list", nor are there 30 times as many of the latter.
+        # Weights are between those of single steps and those of rows: a row of 30 numbers is not
+        # 30 times as interesting as "sort the list", nor are there 30 times as many such functions.
         groups = steps_from(steps[-1].gives if steps else kind)
         weights = [len(group) ** 0.5 for group in groups]
         steps.append(random.choice(random.choices(groups, weights)[0]))
@@ -181,7 +181,7 @@ def program(steps: Sequence[Step], name: str) -> str:
 
 
 def value(steps: Sequence[Step], x: Any) -> Any:
-    """What the function gives for `x`."""
+    """The output of the function for `x`."""
     for step in steps:
         x = _function(step.python)(x)
     return x

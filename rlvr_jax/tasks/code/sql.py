@@ -4,7 +4,7 @@
 
 A prompt shows the tables without their rows. Its gold query and the answer are compared on three
 fillings of them (`verifiers.programs.sql_verifier`), so that a query that writes out a result earns
-nothing; a question is kept only if its rows are some, and differ between the fillings.
+nothing; a question is used only if it has rows, and they differ between the fillings.
 `meta["level"]` is 1 for one table, 2 for grouping, 3 for two tables.
 """
 
@@ -40,7 +40,7 @@ def sql(
       ModuleNotFoundError: DuckDB is not installed.
     """
     if engine == "duckdb":
-        import duckdb  # noqa: F401 - asked for before the first question
+        import duckdb  # noqa: F401 - required before the first question
 
     fillings = Random(f"sql databases {seed}")
     databases = {
@@ -80,7 +80,7 @@ def sql(
 
 
 def _condition(theme: Theme, random: Random) -> tuple[str, str]:
-    """(in words, in SQL) what holds of a thing."""
+    """(in words, in SQL) a condition on a thing."""
     if random.random() < 0.3:
         value = random.choice(theme.groups)
         return f"whose {theme.group} is {value}", f"{theme.group} = '{value}'"

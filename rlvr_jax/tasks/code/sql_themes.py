@@ -1,4 +1,4 @@
-"""Databases to ask about: a table of things, a table of what happened to them, and their rows."""
+"""Databases of the questions: a table of things, a table of events of them, and their rows."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,7 +8,7 @@ _FEWEST, _MOST = 8, 14  # rows of the first table; the second has twice as many
 
 
 class Theme(NamedTuple):
-    """What two tables are called, and what stands in them.
+    """The names and the contents of two tables.
 
     Fields:
       things, events: names of the tables; an event belongs to a thing by the column `link`.

@@ -20,7 +20,7 @@ __all__ = ["verilog"]
 
 INSTRUCTION = "Write the module in Verilog, in a ```verilog block. It must be combinational."
 _Port = tuple[str, int]
-# (what it does, inputs, outputs, body)
+# (description, inputs, outputs, body)
 _Design = tuple[str, Sequence[_Port], Sequence[_Port], str]
 
 

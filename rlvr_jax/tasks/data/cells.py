@@ -1,7 +1,7 @@
-"""Cells: what stands in a column, as the text, the messages or the answers that a prompt has.
+"""Cells: the values of a column, as the text, the messages or the answers of a prompt.
 
 Values are those of JSON, of tables and of numpy. None, an empty text and NaN are nothing; a value
-of another kind than is wanted is a `ValueError`, whose text says what it is.
+of another kind than required is a `ValueError`, whose text names its kind.
 """
 
 import json
@@ -16,7 +16,7 @@ from rlvr_jax.verifiers.maths.extract import boxes
 # Beyond it a number stays as it is written, 1e999999.
 _MOST_ZEROS = 1000
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "function": "tool"}
-# What a chat template may show of a message beside its content.
+# Fields of a message that a chat template may show next to its content.
 _FURTHER = ("tool_calls", "tool_call_id", "name", "reasoning_content", "reasoning", "thinking")
 _READ = (*_FURTHER, "function_call", "role", "content", "from", "value")
 _MARK = "####"
@@ -51,12 +51,12 @@ def text(value: Any) -> str | None:
         return _number(value)
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__}s")
-    value.encode()  # half a character is no text
+    value.encode()  # half a character is not a text
     return value if value.strip() else None
 
 
 def answers(value: Any) -> str | list[str] | None:
-    """An answer, or several of which each is right; None for nothing.
+    """An answer, or several of which each is correct; None for nothing.
 
     Several are a list, or a text that is a list of texts in JSON.
     """
@@ -76,12 +76,12 @@ def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
     of it in the last \boxed{…}, else all of it.
 
     Args:
-      mark: behind the last of which it is; None if it is not there.
+      mark: text before it, at its last occurrence; None if it is not there.
     """
     marked = _MARK if mark is None else mark
     _, found, end = answer.rpartition(marked)
     if found:
-        return end.strip(), f"behind {marked}"
+        return end.strip(), f"after {marked}"
     if mark is not None:
         return None, ""
     tagged = [part for part in _TAGGED.findall(answer) if part.strip()]
@@ -98,8 +98,8 @@ class Chat(NamedTuple):
     Fields:
       before: the messages before it.
       question: its text; None: there is none.
-      behind: the messages behind it.
-      unread: names of what messages have that is not read.
+      behind: the messages after it.
+      unread: names of fields of messages that are not read.
     """
 
     before: list[dict[str, Any]]
@@ -134,7 +134,7 @@ def messages(value: Any) -> Chat:
 
 def steps(value: Any) -> tuple[str, ...]:
     """The steps of a solution: a list of texts, or the lines of a text with their ends; white space
-    alone is part of them."""
+    only is part of them."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
         told = (part if isinstance(part, str) else text(part) for part in value)
@@ -160,7 +160,7 @@ def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(content, (list, tuple)):
         parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
         if any(part.get("type", "text") != "text" for part in parts):
-            raise ValueError("messages with parts that are no text")
+            raise ValueError("messages with parts that are not text")
         content = "".join(text(part.get("text")) or "" for part in parts)
     if not isinstance(role, str):
         raise ValueError("messages without a role")
@@ -185,7 +185,7 @@ def _tool_call(call: Any) -> dict[str, Any]:
 
 
 def _parsed(value: str, kind: type) -> Any:
-    """What a text says in JSON, if it is of a kind; else the text."""
+    """The JSON value of a text, if it is of a kind; else the text."""
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):

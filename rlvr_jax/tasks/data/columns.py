@@ -1,11 +1,11 @@
 """Columns: which of a table's columns is the question and which the answer.
 
-Columns are named by the user, or known by what data sets have published:
+Columns are named by the user, or known from published data sets:
 
     verl, DAPO-Math     prompt (messages), reward_model.ground_truth, data_source (the kind)
     ours                prompt, answer; kind and gold if they are there
     TRL                 prompt, solution
-    GSM8K               question, answer (what follows ####)
+    GSM8K               question, answer (the text after ####)
     Open-R1, MATH-500   problem, answer
     MATH                problem, solution (the last box)
 
@@ -26,13 +26,13 @@ from rlvr_jax.tasks.data import cells
 from rlvr_jax.tasks.options import pairs_of
 
 FIELDS = ("prompt", "answer", "kind", "gold", "solution", "hints", "level")
-"""What a column can be: see `Prompt`; the level goes to its meta."""
+"""The roles of columns: see `Prompt`; the level goes to its meta."""
 
 _LATE = ("kind", "gold")
 _PROMPTS = ("prompt", "problem", "question", "query", "messages", "conversations")
 _CONVERSATIONS = ("messages", "conversations")
 _ANSWERS = ("reward_model.ground_truth", "answer", "final_answer", "ground_truth", "solution")
-_MARKED = "GSM8K"  # many tables have its columns; its answers stand behind ####
+_MARKED = "GSM8K"  # many tables have its columns; its answers follow ####
 _KNOWN = {
     ("prompt", "reward_model.ground_truth"): "verl",
     ("prompt", "solution"): "TRL",
@@ -43,10 +43,10 @@ _KNOWN = {
 
 
 def named_columns(columns: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
-    """What a user says of columns: {"prompt": "question"}, or prompt=question as text.
+    """The user's names of columns: {"prompt": "question"}, or prompt=question as text.
 
     Raises:
-      ValueError: a name on the left that is none of `FIELDS`, or a part without =.
+      ValueError: a name on the left that is not in `FIELDS`, or a part without =.
     """
     if columns is None:
         return {}
@@ -69,7 +69,7 @@ class Columns:
       of: the column of each field that there is.
       schema: of a known data set; "" for other names.
       unread: columns that nothing is read from.
-      answer_after: the answer is behind the last of this; None: where `cells.final_part` finds it.
+      answer_after: the answer follows the last of this; None: where `cells.final_part` finds it.
       needs_answer: a row without one is left out; else other columns go to the meta of the prompts.
       found: counts of how rows were read, for people.
     """
@@ -85,7 +85,7 @@ class Columns:
         """The prompt of a row.
 
         Raises:
-          ValueError: the row cannot be used; says why, as the end of "N rows …".
+          ValueError: the row cannot be used; its message is the end of "N rows …".
         """
         chat = self._cell(row, "prompt", cells.messages)
         if chat.question is None:
@@ -128,14 +128,14 @@ class Columns:
         self.unread = tuple(dict.fromkeys((*self.unread, *other.unread)))
 
     def _turns(self, chat: cells.Chat) -> list[dict[str, Any]]:
-        """The messages of a prompt; of those behind the user's last one, a prompt has all, and a
+        """The messages of a prompt; of those after the user's last one, a prompt has all, and a
         conversation none, as it ends with the answer."""
         if chat.unread:
             self.found[f"have messages with {', '.join(chat.unread)}, which is not shown"] += 1
         if not chat.behind:
             return chat.before
         if self.of["prompt"].lower() in _CONVERSATIONS:
-            self.found["end with turns behind the user's last one, which are not shown"] += 1
+            self.found["end with turns after the user's last one, which are not shown"] += 1
             return chat.before
         if is_prefill(chat.behind[-1]):
             self.found["end with a turn of the assistant, which the response continues"] += 1
@@ -153,7 +153,7 @@ class Columns:
             if part is None:
                 raise ValueError(f"without {self.answer_after!r} in the answer")
             if how:
-                self.found[f"answers stand {how}"] += 1
+                self.found[f"answers are {how}"] += 1
             parts += [part] if part else []
         if not parts:
             raise ValueError("without an answer")
@@ -184,7 +184,7 @@ def recognised(
       rows: the first ones.
       given: columns that the user names.
       where: names the table, for errors.
-      needs_answer: without it, a table without answers is read, and all other columns are kept.
+      needs_answer: without it, a table without answers is read, and all other columns are stored.
     Raises:
       ValueError: a column that no row has, or none that can be the prompt or the answer.
     """

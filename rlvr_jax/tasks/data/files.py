@@ -9,8 +9,8 @@
     {"prompt": "What is 3/4 of 20?", "answer": "15"}
     {"prompt": "Solve x^2 = 4.", "answer": "{-2, 2}", "kind": "algebra", "gold": "\\\\boxed{2, -2}"}
 
-Which files a path means says `paths`, which columns are read `columns`, what is dropped as it
-cannot be graded `mathematics`. An answer is a text, a number, or a list of which each is right.
+`paths` finds the files of a path, `columns` the columns, and `mathematics` drops questions that
+cannot be graded. An answer is a text, a number, or a list of which each is correct.
 `kind` splits the curves. `gold` is a response that must earn full reward; without one it is made of
 the answer. Rows that cannot be used and questions that repeat others are left out, and warnings
 count them.
@@ -74,8 +74,8 @@ def from_files(
         moved, or the instruction changes.
       **grading: options of `MathVerifier`.
     Raises:
-      ValueError: a share outside (0, 1); files that are missing, cannot be read or have no rows;
-        columns that are missing; contradictions; a wrong gold; a split without questions.
+      ValueError: a fraction outside (0, 1); files that are missing, cannot be read or have no rows;
+        columns that are missing; contradictions; an incorrect gold; a split without questions.
     """
     name, named = f"{kind}:{path}", named_columns(columns)
     reading = _Reading(kind, named, answer_after)
@@ -141,7 +141,7 @@ def from_rows(
       columns, held_out, **grading: as for files.
     Raises:
       ValueError: as for files; rows that are not dictionaries; options of the mathematics verifier
-        beside another one.
+        with another one.
     """
     unknown = sorted(set(grading) - set(known_options(from_rows)))
     if unknown:

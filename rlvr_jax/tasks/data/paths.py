@@ -6,7 +6,7 @@
     folder                 all files of the kind in it and below
 
 In a folder or a pattern the names tell the splits, as on the Hugging Face hub: where there are
-files of `train` and of `test` (or `validation`), the latter are to evaluate.
+files of `train` and of `test` (or `validation`), `test` is to evaluate.
 """
 
 import difflib
@@ -33,7 +33,7 @@ _SPLITS = {
 
 @dataclass(frozen=True)
 class Files:
-    """What a path means.
+    """The files of a path.
 
     Fields:
       train: all files, or those to learn from where the names tell splits.
@@ -75,7 +75,7 @@ def _expanded(kind: str, path: str) -> tuple[tuple[Path, ...], Path | None]:
     option = next((part for part in parts[1:] if re.match(r"\w+=", part)), None)
     if option is not None:
         raise ValueError(
-            f"{kind}: options must be given beside the name, --task-options {option}"
+            f"{kind}: options must be outside the name, --task-options {option}"
             f" (load(…, {option.partition('=')[0]}=…) in Python), got them in {path!r}"
         )
     if len(parts) > 1 and all(parts):
@@ -108,7 +108,7 @@ def _inside(kind: str, path: str, folder: Path) -> tuple[Path, ...]:
         hint = f"; it has files for {', '.join(f'{k}:{path}' for k in there)}" if there else ""
         raise ValueError(
             f"{kind}: path must be a folder with files that end with {', '.join(ENDINGS[kind])}"
-            f" (or .gz behind it), got {path!r}, which has none{hint}"
+            f" (or .gz after it), got {path!r}, which has none{hint}"
         )
     return tuple(own)
 
@@ -130,14 +130,14 @@ def _by_split(files: Sequence[Path], folder: Path) -> Files:
     rest = [f for name, own in splits.items() if name not in ("train", held_out) for f in own]
     within = folder if all(file.is_relative_to(folder) for file in files) else None
     told = listed(splits[held_out], within)
-    notes = [f"the files' names tell the splits: {held_out} is {told}"]
+    notes = [f"the files' names define the splits: {held_out} is {told}"]
     if rest:
         notes.append(f"{len(rest)} files of neither split are not read: {listed(rest, within)}")
     return Files(tuple(splits["train"]), tuple(splits[held_out]), tuple(notes))
 
 
 def _split(file: Path, folder: Path) -> str | None:
-    """The split that a file's name tells, or else the folder that it lies in."""
+    """The split by a file's name, or else by its folder."""
     inside = file.relative_to(folder).parts if file.is_relative_to(folder) else (file.name,)
     for part in reversed(inside):
         for word in re.split(r"[^a-z]+", part.lower()):

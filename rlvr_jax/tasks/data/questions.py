@@ -1,6 +1,6 @@
-"""Questions: prompts with their places, told apart, counted and split; nothing is lost unsaid.
+"""Questions: prompts with their places, compared, counted and split; each omission is reported.
 
-Two questions are the same if they have the same lines behind the same messages. Blanks at the ends
+Two questions are the same if they have the same lines after the same messages. Blanks at the ends
 of lines and empty lines at the end do not count, nor do blanks before a question of one line. Space
 elsewhere has a meaning in programs and grids. A question with two answers that are not the same
 contradicts itself.
@@ -23,7 +23,7 @@ Same = Callable[[Sequence[tuple[Any, Any]]], Sequence[bool]]
 """Tells of pairs of answers whether they are the same."""
 
 _LEVEL = 3
-"""Frames between a warning and what is blamed for it, about."""
+"""Approximate number of frames between a warning and its cause."""
 
 _NEIGHBOURS = 1e-9
 """How far apart the places of two questions are whose words are the same."""
@@ -47,7 +47,7 @@ class Collected:
     """The questions of one split, as they are read: a row that repeats another is only counted.
 
     Args:
-      name: of the task, for what is said.
+      name: of the task, for warnings.
     """
 
     def __init__(self, name: str):
@@ -55,7 +55,7 @@ class Collected:
         self.rows: list[Placed] = []
         self.count: int = 0
         self._answers: dict[tuple, list[Any]] = {}
-        # Numbers and first places alone: a data set may repeat each question a hundred times.
+        # Only numbers and first places: a data set may repeat each question a hundred times.
         self._again = _Count()
         self._left_out: dict[str, _Count] = {}
 
@@ -75,7 +75,7 @@ class Collected:
         self._left_out.setdefault(reason, _Count()).add(place)
 
     def warn(self) -> None:
-        """Says once what was left out."""
+        """Reports once which questions were left out."""
         if self._left_out:
             total = sum(count.number for count in self._left_out.values())
             parts = [
@@ -91,7 +91,7 @@ class Collected:
 def consistent(
     name: str, rows: Sequence[Placed], same: Same, drop_contradictions: bool
 ) -> list[Placed]:
-    """Each question once, the first time that it stands there.
+    """Each question once, at its first occurrence.
 
     Args:
       same: of two answers to one question.
@@ -120,10 +120,10 @@ def consistent(
             for first, other in list(reversed(against.values()))[:_NAMED]
         ]
         more = ", …" if len(against) > _NAMED else ""
-        told = f"{len(against)} questions stand there with two answers: {'; '.join(named)}{more}"
+        told = f"{len(against)} questions have two answers: {'; '.join(named)}{more}"
         if not drop_contradictions:
             raise ValueError(
-                f"{name}: answers must be the same wherever a question stands, but {told};"
+                f"{name}: a question must have one answer, but {told};"
                 " drop_contradictions=true leaves these questions out"
             )
         warnings.warn(f"{name}: {told}; they were left out", stacklevel=_LEVEL)
@@ -137,7 +137,7 @@ def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Pla
     as in a file of two questions, the split gets one question.
 
     Raises:
-      ValueError: fewer than two questions, or a share outside (0, 1).
+      ValueError: fewer than two questions, or a fraction outside (0, 1).
     """
     if not 0 < share < 1:
         raise ValueError(f"{name}: held_out must be in (0, 1), got {share}")
@@ -161,7 +161,7 @@ def without(rows: Sequence[Placed], others: Iterable[Placed]) -> list[Placed]:
 
 
 def told_of(prompt: Prompt) -> Any:
-    """The answer; of a prompt without one, what its meta says."""
+    """The answer; of a prompt without one, that of its meta."""
     return dict(prompt.meta) if prompt.answer is None else prompt.answer
 
 
@@ -181,19 +181,19 @@ def _key(prompt: Prompt) -> tuple:
 
 def _place(text: str) -> float:
     """A number in [0, 1) that depends on the words, and hardly on the space between them: questions
-    that only space tells apart are neighbours, and no version moves a question."""
+    that differ only in space are neighbours, and no version moves a question."""
     return _hash(" ".join(text.split())) * (1 - _NEIGHBOURS) + _hash(text) * _NEIGHBOURS
 
 
 def _hash(text: str) -> float:
-    """A number in [0, 1) that depends on the text alone."""
+    """A number in [0, 1) that depends only on the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
 
 
 def _warn_again(name: str, again: _Count, how: str) -> None:
     if again.number:
         warnings.warn(
-            f"{name}: {again.number} questions stand there before {how}and were left out, the first"
+            f"{name}: {again.number} questions occur before {how}and were left out, the first"
             f" of {again.first}",
             stacklevel=_LEVEL,
         )

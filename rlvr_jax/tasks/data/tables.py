@@ -29,7 +29,7 @@ def rows_of(kind: str, path: Path, columns: Sequence[str] | None = None) -> Iter
 
     Args:
       kind: one of `READERS`, or "parquet".
-      columns: those that are needed, where a kind of file can read some alone; None: all.
+      columns: the required ones, for kinds of files that can be read in part; None: all.
     Raises:
       ValueError: a file that cannot be read as this kind; names the file, and the line where there
         are lines.
@@ -100,7 +100,7 @@ def _json(path: Path) -> Iterator[Row]:
 
 
 def _csv(path: Path) -> Iterator[Row]:
-    """The first line names the columns, and tells whether commas, semicolons or tabs part them."""
+    """The first line names the columns, and shows whether commas, semicolons or tabs part them."""
     limit = csv.field_size_limit(_LARGEST_FIELD)
     try:
         with _text(path, "csv", newline="") as file:
@@ -206,7 +206,7 @@ READERS = {"jsonl": _jsonl, "json": _json, "csv": _csv, "arrow": _arrow}
 
 @contextlib.contextmanager
 def _text(path: Path, kind: str, newline: str = "\n") -> Iterator[io.TextIOBase]:
-    """A text file to be read; lines end at newlines alone, as JSON text may hold U+2028."""
+    """A text file to be read; lines end only at newlines, as JSON text may hold U+2028."""
     try:
         with path.open("rb") as plain:
             packed = plain.peek(2)[:2] == b"\x1f\x8b"

@@ -10,7 +10,7 @@ from rlvr_jax.tasks.generated import Generated, generated
 from rlvr_jax.verifiers.puzzles.knights import NAMES, generate
 
 _MODULE = "rlvr_jax.verifiers.puzzles.knights"
-# With two, nobody has two others to speak about.
+# With two, a person does not have two others to speak about.
 _LEAST = 3
 _People = Annotated[int, Range(_LEAST, len(NAMES)), "people of a puzzle, each count equally often"]
 

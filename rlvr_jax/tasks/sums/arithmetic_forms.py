@@ -6,7 +6,7 @@
 
 `meta["variants"]` holds the forms, each with its own answer: the letter of a choice. A letter is
 correct if it is the last separate letter of the response, a number if it is the last number.
-`format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
+`format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters after it.
 """
 
 import functools

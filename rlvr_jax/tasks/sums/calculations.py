@@ -1,19 +1,19 @@
-"""Calculations: sums and products of two numbers, and a calculator that may be asked.
+"""Calculations: sums and products of two numbers, with a calculator as a tool.
 
     prompt    37*46=
     response  [37*46]1702;1702.
     response  1702.
 
 One token per character. The calculator (`environment`) gets the text between brackets and writes up
-to the `;`; the answer is the text after the last `;`, or the whole response. A
-draw without turns has no calculator: the policy writes on behind the bracket by itself.
+to the `;`; the answer is the text after the last `;`, or the whole response. A run
+without turns has no calculator: the policy itself writes on after the bracket.
 
 A note (`show_hint`) comes before the question, with a `;` between them; the base model has seen no
 notes, and errs after one.
 
 The task is a small model of when to use a tool: the shipped base model adds two-digit numbers in
-its head and cannot multiply them, and asks one time in ten, whatever the question. A call costs
-`call_cost` of the reward, so it is worth its while where the policy would be wrong.
+its head and cannot multiply them. For any question it calls the tool one time in ten. A call
+costs `call_cost` of the reward, so it pays only if the policy would be incorrect.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from rlvr_jax.tools import Environment, between, calculator, toolbox
 __all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
 
 UNKNOWN = "?"
-"""What every other character is read as, such as those of an error that a calculator tells."""
+"""Replaces every other character, such as those of an error of the calculator."""
 PADDING = "<pad>"
 VOCABULARY = (*"0123456789+*=[];.", UNKNOWN, PADDING)
 BASE_MODEL = str(Path(__file__).parent / "base_models" / "calculations")
@@ -42,7 +42,7 @@ MAX_TOKENS = 32
 
 
 def calculator_calls() -> Environment:
-    """The environment: a calculator that is asked between brackets."""
+    """The environment: a calculator of the text between brackets."""
     style = between("[", "]", "calculator", "", ";")
     return toolbox(calculator(), style=style, most=2, describe=False)
 
@@ -82,7 +82,7 @@ def calculations(
 
 
 def _show_hint(prompt: Prompt, text: str) -> str:
-    """A note in letters of the vocabulary stands before the question."""
+    """A note in letters of the vocabulary precedes the question."""
     return f"{''.join(text.split())};{prompt.text}"
 
 
@@ -95,7 +95,7 @@ def _prompt(kind: str, a: int, b: int) -> Prompt:
 def _verify(
     call_cost: float, prompts: Sequence[Prompt], responses: Sequence[Response]
 ) -> list[Grade]:
-    """Right if what stands behind the last `;` is the value, written as one writes it."""
+    """Correct if the text after the last `;` is the value in its usual form."""
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         calls = response.text.count("]")

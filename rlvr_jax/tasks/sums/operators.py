@@ -11,8 +11,8 @@ spaces), so that a tokenizer and a model of the one serve the other. Grammar:
 
 with a, b, c the numbers of the prompt in their order, x = a op b, r = x op c, every value in 0..99.
 Only the last attempt counts, and it must reach the target; an earlier one is not checked. One
-common skill solves every prompt, so the task shows the collapse of entropy, and not what a method
-that explores could find.
+common skill solves every prompt, so the task shows the collapse of entropy, and not the gain of a
+method that explores.
 """
 
 import functools

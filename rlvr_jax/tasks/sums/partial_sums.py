@@ -22,11 +22,11 @@ __all__ = ["FLAWS", "flawed_sum", "partial_sums"]
 
 FLAWS = ("calculation", "reasoning")
 LEAST_TERMS = 3
-"""Of two terms there is one line, in which no term can be skipped."""
+"""A sum of two terms has one line, in which no term can be skipped."""
 
 
 def flawed_sum(numbers: Sequence[int], position: int, kind: str, delta: int = 0) -> list[str]:
-    """The lines of a running sum up to one that is wrong.
+    """The lines of a running sum up to the first incorrect one.
 
     Args:
       position: the line of the error, from 0; for "reasoning" not the last line.

@@ -8,5 +8,5 @@
     worked        worked solutions of ten data sets of reasoning-gym
 
 The first three are commands over files: `python -m rlvr_jax.tasks.synthesis.deepmath` and so on
-document what they read and write.
+document their inputs and outputs.
 """

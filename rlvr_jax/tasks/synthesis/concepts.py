@@ -1,4 +1,4 @@
-"""What a new problem is to be about: budgets of kinds, and concepts that go together."""
+"""Subjects of new problems: budgets of kinds, and concepts that go together."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ def failed(
     """Prompts that were never solved often, and less and less; bool [P].
 
     Args:
-      accuracy: [P, T], of each epoch; of one epoch the slope is not asked.
+      accuracy: [P, T], of each epoch; with one epoch the slope is not used.
       threshold: that the highest accuracy must be below.
       most_slope: that the slope must be below.
       included: a slope at the bound counts, as one of 0 of a prompt that was never solved.
@@ -36,7 +36,7 @@ def failed(
 
 
 def budgets(fail: np.ndarray, kind: np.ndarray, kinds: int, total: float) -> np.ndarray:
-    """How many new problems each kind gets: in proportion to its share of failed prompts; [K].
+    """How many new problems each kind gets: in proportion to its fraction of failed prompts; [K].
 
     Args:
       fail: bool [P].

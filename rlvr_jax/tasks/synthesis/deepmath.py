@@ -4,7 +4,7 @@
 
 Rows have `question`, `answers` (of independent solutions, null where one gives none), and where
 they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `question` and, if
-they like, `benchmark`. A row is kept if it passes every gate, in this order: not like a test
+they like, `benchmark`. A row is stored if it passes every gate, in this order: not like a test
 question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Kept
 rows have `answer`, `difficulty` (null: not rated) and `names_answer` (the question states it: look
 at those). Dropped rows are counted by gate. Embeddings and judge are ours: n-grams of
@@ -59,7 +59,7 @@ def hashed_ngrams(texts: Sequence[str]) -> np.ndarray:
 
 
 def same_words(one: str, two: str) -> bool:
-    """Whether two questions share half of their runs of three words, numbers all alike."""
+    """Whether two questions have half of their runs of three words in common, any numbers equal."""
     first, second = (_runs(text) for text in (one, two))
     return len(first & second) >= ALIKE * len(first | second)
 
@@ -86,7 +86,7 @@ def decontaminate(
       embed: (texts) -> rows of length 1.
       judge: (text, text) -> whether they are the same question, changed numbers included.
       k: neighbours.
-      benchmarks: of each test question; k neighbours of each are asked then, so that a large one
+      benchmarks: of each test question; k neighbours of each are compared then, so that a large one
         does not fill all places. None: k of all.
     Raises:
       ValueError: k below 1, or another number of benchmarks.
@@ -136,7 +136,7 @@ def agreement(
       source: the answer that came with the question, if there is one; it is the one that is taken.
       equal: (answer, answer) -> whether they are the same.
     Returns:
-      (keep, answer); the answer of what is not kept is None.
+      (keep, answer); the answer of a dropped row is None.
     Source: DeepMath-103K.
     """
     known = [*([] if source is None else [source]), *answers]
@@ -165,10 +165,10 @@ def names_answer(question: str, answer: str) -> bool:
 
 
 def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
-    """The gate at which a row is dropped, "" if at none, and the row as it is kept."""
+    """The gate at which a row is dropped, "" if at none, and the row as it is stored."""
     mean = None
     ratings = wanted_list(row, "ratings", place, path, (int, float)) if row.get("ratings") else []
-    # Below the scale a rating says nothing, and not that the question is easy.
+    # Below the scale a rating has no meaning: the question need not be easy.
     if known := [rating for rating in ratings if rating >= 1]:
         mean, hard = difficulty(known, least)
         if not hard:
@@ -184,7 +184,7 @@ def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads, filters, writes; prints what became of the rows."""
+    """Reads, filters, writes; prints the number of rows at each gate."""
     parser = command("deepmath", __doc__, "questions")
     parser.add_argument("--tests", type=Path, help="questions of benchmarks")
     parser.add_argument("--neighbours", type=int, default=5, help="of each benchmark")
@@ -209,12 +209,12 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 kept.append(row)
     write_lines(given.out, kept)
-    print(f"{len(kept)} of {len(rows)} rows kept in {given.out}")
+    print(f"{len(kept)} of {len(rows)} rows stored in {given.out}")
     for gate in ("contamination", "difficulty", "agreement"):
         print(f"  {dropped[gate]} dropped by {gate}")
     if tests:
         print(f"  {contaminated_share(found, len(tests)):.1%} of the test questions were in it")
-    print(f"  {sum(row['names_answer'] for row in kept)} kept questions state their answer")
+    print(f"  {sum(row['names_answer'] for row in kept)} stored questions state their answer")
 
 
 if __name__ == "__main__":

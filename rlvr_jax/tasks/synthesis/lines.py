@@ -120,7 +120,7 @@ def command(name: str, page: str | None, read: str) -> argparse.ArgumentParser:
 
 
 def run_command(main: Callable[[Sequence[str]], None]) -> None:
-    """Runs a command on the process's arguments; what is wrong with them ends in a sentence."""
+    """Runs a command on the process's arguments; a fault in them ends in a sentence."""
     try:
         main(sys.argv[1:])
     except ValueError as error:

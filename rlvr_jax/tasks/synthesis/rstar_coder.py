@@ -4,10 +4,10 @@
 
 Rows have `programs` (Python that reads standard input) and `inputs` (texts), and where the
 statement gives some `examples`, pairs of [input, output], which are run first. Programs run in the
-sandbox, each input twice; an error, the time limit, or two runs that differ are no output. Rows
+sandbox, each input twice; an error, the time limit, or two runs that differ give no output. Rows
 whose programs agree are written with `inputs`, `labels`, `share`, `theta` and `solutions`, the
-programs of the largest class, which are verified against their own labels alone. Two seconds of CPU
-time are the limit of a run: it is part of what a label says.
+programs of the largest class, which are verified only against their own labels. Two seconds of CPU
+time are the limit of a run: it is part of the label's meaning.
 """
 
 import math
@@ -27,11 +27,11 @@ from rlvr_jax.verifiers.programs.functions import run_programs
 
 
 class Agreement(NamedTuple):
-    """What programs agree on.
+    """The agreement of programs.
 
     Fields:
       accepted: whether the labels are to be used.
-      share: of the programs that are in the largest class.
+      share: fraction of the programs that are in the largest class.
       labels: outputs of that class on the inputs; none if not accepted.
       members: the programs of that class; none if not accepted.
       reason: why it was not accepted: "share", "tie", "constant", "examples", or "".
@@ -52,7 +52,7 @@ def mutual_verify(
 ) -> Agreement:
     """Labels inputs by the largest class of programs whose outputs are all equal.
 
-    An output of None (an error, a time-out, one too long, or two runs that differ) equals nothing:
+    An output of None (an error, a time-out, a long one, or two runs that differ) equals nothing:
     its program is in no class, and counts. Labels of ⌈θ N⌉ programs are accepted, unless two
     classes are the largest, all labels are equal though the statement's examples are not, or they
     contradict an example.
@@ -64,7 +64,7 @@ def mutual_verify(
       constant_examples: the statement's examples all have one output.
     Raises:
       ValueError: no programs or inputs, rows of other lengths, theta outside (0, 1].
-    Source: rStar-Coder; what is done with ties, constants and examples is ours.
+    Source: rStar-Coder; the treatment of ties, constants and examples is ours.
     """
     if not outputs or not outputs[0] or len({len(row) for row in outputs}) != 1:
         raise ValueError(
@@ -94,7 +94,7 @@ def mutual_verify(
 
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
-    """What the programs of a row agree on, on its examples and then its inputs."""
+    """The agreement of a row's programs, on its examples and then its inputs."""
     programs = wanted_list(row, "programs", place, path, str)
     examples = wanted_list({"examples": []} | row, "examples", place, path, list)
     for pair in examples:
@@ -122,7 +122,7 @@ def _normal(text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads, runs, writes; prints what became of the problems."""
+    """Reads, runs, writes; prints the number of problems by result."""
     parser = command("rstar_coder", __doc__, "problems")
     parser.add_argument("--theta", type=float, default=0.6)
     given = parser.parse_args(list(arguments))

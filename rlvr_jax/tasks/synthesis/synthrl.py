@@ -16,7 +16,7 @@ from rlvr_jax.tasks.synthesis.lines import command, read_lines, run_command, wan
 
 
 class Evolution(NamedTuple):
-    """Of attempts 1, 2, …: the last accepted attempt before each (0: the seed), the accepted ones,
+    """For attempts 1, 2, …: the last accepted one before each (0: the seed), the accepted ones,
     and the accepted one of the lowest count, the earliest of equals (0: none)."""
 
     parent: list[int]
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
             found = {"question": text, "answer": answer, "count": counts[best - 1], "of": question}
             made.append(found)
     write_lines(given.out, made)
-    print(f"{seeds} of {len(rows)} seeds kept, {len(made) - seeds} rewrites, in {given.out}")
+    print(f"{seeds} of {len(rows)} seeds stored, {len(made) - seeds} rewrites, in {given.out}")
 
 
 if __name__ == "__main__":

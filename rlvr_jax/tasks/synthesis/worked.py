@@ -1,8 +1,8 @@
-"""Worked solutions of questions of reasoning-gym, from what a question is made of.
+"""Worked solutions of questions of reasoning-gym, from the parts of a question.
 
     steps = worked("chain_sum", item["metadata"])     ["4 - 1 = 3\n", "3 - 7 = -4\n"]
 
-They are worked out here and do not look at the data set's answer: whoever shows them compares.
+They are worked out here without the data set's answer: the caller must compare both.
 """
 
 import itertools
@@ -53,7 +53,7 @@ def _product(made_of) -> Iterator[str]:
 
 
 def _euclid(numbers: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Lines of Euclid's algorithm, number after number, each with what is left by then."""
+    """Lines of Euclid's algorithm, number after number, each with the remainder so far."""
     divisor = numbers[0]
     for number in numbers[1:]:
         a, b = max(divisor, number), min(divisor, number)
@@ -108,7 +108,7 @@ def _letters(made_of) -> Iterator[str]:
 
 
 def _bits(made_of) -> Iterator[str]:
-    """The number in base 2, in pieces of eight from the left, with the ones so far."""
+    """The number in base 2, in chunks of eight from the left, with the ones so far."""
     digits, total = f"{made_of['number']:b}", 0
     for start in range(0, len(digits), 8):
         piece = digits[start : start + 8]
@@ -117,7 +117,7 @@ def _bits(made_of) -> Iterator[str]:
 
 
 def _sorted(made_of) -> Iterator[str]:
-    """What comes next of the numbers that are left."""
+    """The next of the remaining numbers."""
     left, down = list(made_of["original_numbers"]), made_of["direction"] == "descending"
     while left:
         pick = (max if down else min)(left, key=float)

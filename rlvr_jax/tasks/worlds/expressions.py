@@ -1,12 +1,12 @@
 """Expressions: programs that are one line of integers, x and + - *.
 
-    out x * 2 + 1 ; 3 >                    7            what comes out (deduction)
-    in x * 2 + 1 ; 7 >                     3            what goes in (abduction)
-    def 1 ; 3 | 2 ; 5 >                    x * 2 + 1    the program, of hidden pairs too (induction)
+    out x * 2 + 1 ; 3 >                    7            the output (deduction)
+    in x * 2 + 1 ; 7 >                     3            the input (abduction)
+    def 1 ; 3 | 2 ; 5 >                    x * 2 + 1    the program, for hidden pairs (induction)
     new out x + 1 ; 3 | x * 2 ; 5 >        x - 1 ; 4    another program and input
     new def x + 1 ; 1 2 | x * 2 ; 3 4 >    x - 1 ; 4 7  another program and inputs
 
-A program has x, at most 9 words, and brackets where they are wanted; its inputs and everything on
+A program has x, at most 9 words, and brackets where they are needed; its inputs and everything on
 the way are 0 to 99, else it is not allowed. The shipped base model answers and proposes so, often
 wrongly. `train` and `test` are questions of all three kinds from random programs.
 """
@@ -39,7 +39,7 @@ SHAPES = ("x s n", "n s x", "x s n s n", "( x s n ) s n", "n s ( x s n )", "x s 
 
 
 def value_of(words: Sequence[str], x: int) -> int | None:
-    """What an expression comes to at x; None where it is none, has more than 9 words, or leaves 0
+    """The value of an expression at x; None if it is invalid, has more than 9 words, or leaves 0
     .. 99 on the way."""
     if len(words) > MOST_WORDS:
         return None

@@ -1,6 +1,6 @@
 """Python functions of one argument as a world to make up questions in; they run in the sandbox.
 
-Programs stand in ```python fences and define `f`; inputs and outputs are JSON values, the answer of
+Programs are in ```python fences and define `f`; inputs and outputs are JSON values, the answer of
 a deduction or abduction in an ```output or ```input fence, inputs of a proposal in ```input fences,
 one for each. Values are compared as JSON values, types included: 1 is not 1.0 and not true.
 """
@@ -19,7 +19,7 @@ from rlvr_jax.verifiers.programs.outputs import same_value
 __all__ = ["PYTHON_FUNCTIONS", "python_functions"]
 
 MOST_INPUTS = 10
-# Held-out questions, from the simplest to some lines; a run of self-play asks none of them.
+# Held-out questions, from the simplest to some lines; a run of self-play uses none of them.
 PROGRAMS: dict[str, list[Any]] = {
     "def f(x):\n    return x": [3, "a", [1, 2], {"a": 1}],
     "def f(x):\n    return x * 2 + 1": [3, 10, -4, 0],
@@ -113,13 +113,13 @@ def python_functions(response_tokens: ResponseTokens = 512) -> Task:
     """The task: a few held-out functions, of which the last two are only evaluated.
 
     Raises:
-      ValueError: a machine on which nothing keeps a program in.
+      ValueError: a machine without a sandbox for programs.
     """
     told = run_functions(list(PROGRAMS.items()))
     runs = [outputs for outputs in told if outputs is not None]
     if len(runs) < len(told):
         raise ValueError(
-            "python_functions: programs must be kept in by this machine (see python -m"
+            "python_functions: programs must run in this machine's sandbox (see python -m"
             " rlvr_jax.sandbox), got no outputs of those of the task"
         )
     triplets = [

@@ -1,4 +1,4 @@
-"""What a world of programs is, the prompts it makes, and how answers and proposals are graded.
+"""Worlds of programs, their prompts, and the grades of answers and proposals.
 
 Values are compared as values, never as text, and nothing that a policy wrote is evaluated here: a
 world reads and runs it as it must.
@@ -27,7 +27,7 @@ __all__ = [
 
 KINDS = ("deduction", "abduction", "induction")
 LEAST_INPUTS = 2
-"""Of an induction: one to be shown, one to be hidden."""
+"""Inputs of an induction: one to be shown, one to be hidden."""
 
 
 class Triplet(NamedTuple):
@@ -43,13 +43,13 @@ class Triplet(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Triplet:
-        """Of `text`."""
+        """The triplet in `text`."""
         program, inputs, outputs = json.loads(text)
         return cls(program, tuple(inputs), tuple(outputs))
 
 
 class World(NamedTuple):
-    """What programs and values are.
+    """The programs and the values of a world.
 
     Fields:
       name: of the world.
@@ -60,9 +60,9 @@ class World(NamedTuple):
       read_value: (text) -> the value that an answer names, None if none.
       read_program: (text) -> the program of an answer, None if none.
       read_proposal: (kind, text) -> (program, inputs) of a proposal, None if it is none.
-      show: (kind, triplet) -> the text that asks for what is missing; of an induction the triplet
+      show: (kind, triplet) -> the text that requests the missing part; of an induction the triplet
         has the pairs that are shown.
-      ask: (kind, references) -> the text that asks for another program and inputs.
+      ask: (kind, references) -> the text that requests another program and inputs.
     """
 
     name: str
@@ -77,7 +77,7 @@ class World(NamedTuple):
 
 
 def split(kind: str, triplet: Triplet) -> tuple[Triplet, Triplet]:
-    """What is shown of a triplet and what is asked about: of an induction the first half of the
+    """The shown part of a triplet and the part to find: of an induction the first half of the
     pairs and the others, else the first pair both times."""
     half = -(-len(triplet.inputs) // 2) if kind == "induction" else 1
     shown = Triplet(triplet.program, triplet.inputs[:half], triplet.outputs[:half])
@@ -87,7 +87,7 @@ def split(kind: str, triplet: Triplet) -> tuple[Triplet, Triplet]:
 
 
 def solve_prompt(world: World, kind: str, triplet: Triplet) -> Prompt:
-    """The question for what is missing."""
+    """The question for the missing part."""
     shown, hidden = split(kind, triplet)
     answer = {"role": "solve", "kind": kind, "triplet": hidden.text()}
     return Prompt(world.show(kind, shown), answer=answer, kind=kind)
@@ -101,7 +101,7 @@ def propose_prompt(world: World, kind: str, references: Sequence[Triplet]) -> Pr
 
 
 def is_proposal(prompt: Prompt) -> bool:
-    """Whether a prompt asks for a proposal."""
+    """Whether a prompt requests a proposal."""
     return isinstance(prompt.answer, dict) and prompt.answer.get("role") == "propose"
 
 
@@ -110,7 +110,7 @@ def proposal_in(
 ) -> list[Triplet | None]:
     """The triplets that are proposed, None for a text that proposes none.
 
-    A proposal reads, runs, twice alike, and is none of the references.
+    A proposal can be read, runs twice with equal results, and is not a reference.
     """
     read = [world.read_proposal(p.answer["kind"], t) for p, t in zip(prompts, texts, strict=True)]
     runs = iter(world.run([proposal for proposal in read if proposal is not None]))
@@ -135,10 +135,10 @@ def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
 
 
 def verify_in(world: World) -> Verify:
-    """Grades answers and proposals; `readable` of a grade says whether there is any.
+    """Grades answers and proposals; `readable` of a grade is 1 if one could be read.
 
-    The answer of a valid proposal is its triplet, with the outputs as they were found: nobody has
-    to run it again, and every process knows the same ones.
+    The answer of a valid proposal is its triplet, with the outputs as they were found: it does
+    not run again, and every process knows the same ones.
     """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
@@ -182,7 +182,7 @@ def verify_in(world: World) -> Verify:
 
 
 def _graded(right: bool, found: Any) -> Grade:
-    """The grade of what was read of an answer, None if nothing was."""
+    """The grade of the parsed answer, None if it could not be parsed."""
     there = found is not None
     answer = str(found) if there else None
     return Grade(float(right), info={"readable": float(there)}, answer=answer)

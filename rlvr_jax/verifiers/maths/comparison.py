@@ -189,7 +189,7 @@ class Rules(NumberRules):
         return all_of([self.equal(g, a, ask) for g, a in zip(gold, answer, strict=True)])
 
     def _in_any_order(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
-        repeats = "set" not in (gold.kind, answer.kind)  # how often an entry is there tells as well
+        repeats = "set" not in (gold.kind, answer.kind)  # the count of an entry also matters
         if repeats and len(gold.items) != len(answer.items):
             return False
         if max(len(gold.items), len(answer.items)) > _MAX_ITEMS:

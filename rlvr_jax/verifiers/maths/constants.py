@@ -18,7 +18,7 @@ from rlvr_jax.verifiers.maths.values import Equation, Expression, Value
 _NAME = re.compile(r"[CcK](?:_\{\w+\})?|[ABD]")
 _MOST = 3  # whose orders are tried
 _VARIABLES = frozenset("xyztuswr")
-_PARAMETERS = frozenset("bm")  # beside which a c is one as well
+_PARAMETERS = frozenset("bm")  # next to which a c is also one
 _WAVES = ("sin", "cos", "sinh", "cosh")
 
 
@@ -81,7 +81,7 @@ def _is_free(name: str, beside: tuple[Node, ...], num_names: int, solution: bool
 
 
 def _places(node: Node, beside: tuple[Node, ...] | None) -> Iterator[tuple[str, tuple | None]]:
-    """The names of a formula with the factors beside them; None where it is not linear in them."""
+    """The names of a formula with the factors next to them; None where it is not linear in them."""
     if node.kind == "symbol":
         yield node.value, beside
     for place, item in enumerate(node.items):

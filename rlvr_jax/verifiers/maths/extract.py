@@ -102,7 +102,7 @@ def spellings(
     unclosed box. Empty boxes are an instruction repeated. Without a box the options decide.
 
     Args:
-      boxes: of several, "each" has to be correct, or the "last", or they are "joined" to one list
+      boxes: of several, "each" has to be correct, or the "last", or all are one list ("joined")
         if they are not all correct by themselves (`joined`).
       choice: take the letters of the last phrase like "the answer is (A)", also after boxes that
         hold no letters.

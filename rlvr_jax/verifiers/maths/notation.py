@@ -14,7 +14,7 @@ from rlvr_jax.verifiers.maths.formulas.names import ACCENTS, PREFIXES, TOTALS
 from rlvr_jax.verifiers.maths.signs import CHARACTERS, REWRITES, SIGNS, SUPERSCRIPT
 from rlvr_jax.verifiers.nesting import closing
 
-MAX_CHARACTERS = 512  # of an answer; a longer one is compared as it stands, and is never right
+MAX_CHARACTERS = 512  # of an answer; a longer one is compared as written, and is never correct
 
 
 @functools.lru_cache(maxsize=16384)

@@ -98,7 +98,7 @@ def _compound(text: str) -> tuple[Fraction, str] | None:
     """12° 30' 15'' or 2 hours 30 minutes in the largest unit, and that unit.
 
     The units go from large to small, and of a smaller one there is less than one of the larger: 75
-    minutes are no part of hours. A comma or "and" joins times and angles only: "5 m, 30 cm" are two
+    minutes never add to hours. A comma or "and" joins only times and angles: "5 m, 30 cm" are two
     lengths.
     """
     amounts = _AMOUNT.findall(text) if _AMOUNT.sub("", text) == "" else []
@@ -131,7 +131,7 @@ def _unsigned(text: str) -> Number | None:
         if match := _AND_PART.match(text):
             return Number(int(match[1]) + Fraction(1, _PARTS[match[2]]))
         if (match := _ORDINAL.match(text)) and match[2] == _ending(int(match[1])):
-            return Number(Fraction(int(match[1])), unit="~th")  # the 5th is no 5 Ω
+            return Number(Fraction(int(match[1])), unit="~th")  # the 5th is not 5 Ω
         if match := _SCIENCE.match(text) or _EXPONENT.match(text):
             exponent = int(next(group for group in match.groups()[1:] if group))
             if abs(exponent) > _MAX_EXPONENT:
@@ -160,7 +160,7 @@ def _unsigned(text: str) -> Number | None:
 
 
 def _ending(number: int) -> str:
-    """Of 1st, 2nd, 3rd, 4th, 11th."""
+    """The ending of 1st, 2nd, 3rd, 4th, 11th."""
     if number % 100 in (11, 12, 13):
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

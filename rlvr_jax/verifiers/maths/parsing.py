@@ -103,7 +103,7 @@ def _is_group(text: str) -> bool:
 
 # Letters are unknowns, and one after them is a factor: the h of πr²h are not hours.
 _NUMERIC = re.compile(r"(?:\\[A-Za-z]+|[^A-Za-z\\])*(?:[\d)}\]!]|\\pi)")
-# Numbers beside each other, an index of a number, and dots: compared letter by letter.
+# Numbers next to each other, an index of a number, and dots: compared letter by letter.
 _NOT_READ = re.compile(r"\d\s+\d|\d\s*\{\s*\d|[\d)]\}*\s*_|\\dots(?![A-Za-z])")
 
 

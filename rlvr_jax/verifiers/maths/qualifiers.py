@@ -2,7 +2,7 @@ r"""Formulas with a domain: "f(x) = 2x for all real x", "a_n = 2n + 1, n ≥ 1",
 
 The domain of an argument or an index, and that of an integer that runs through a family, may be
 missing on one side; where both are given they agree. A letter that runs may have any name. A
-condition that cuts something off ("y = 2x, x > 0") is not a domain: it is read as a statement.
+condition that restricts it ("y = 2x, x > 0") is not a domain: it is read as a statement.
 """
 
 import re

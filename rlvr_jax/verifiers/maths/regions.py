@@ -1,6 +1,6 @@
 """Sets of real numbers: unions, intersections and differences of intervals.
 
-Ends are in order by their size in double precision; with ends that are not numbers, the pieces stay
+Ends are in order by their size in double precision; if ends are not numbers, the intervals stay
 as they were written.
 """
 
@@ -55,7 +55,7 @@ def is_point(value: Value) -> bool:
 
 
 def union(regions: Sequence[Region]) -> Region:
-    """All of them together, joined where they touch."""
+    """All of them together, merged where they touch."""
     pieces = [piece for region in regions for piece in region.pieces]
     name = _name(regions)
     ends = [(approximate(piece.low), approximate(piece.high)) for piece in pieces]
@@ -117,7 +117,7 @@ def joined_rays(regions: Sequence[Region]) -> Region | None:
 
 
 def _inner(one: Value, closed: bool, other: Value, other_closed: bool, choose):
-    """The end that lies further in, and whether it belongs to the set."""
+    """The end that is further in, and whether it belongs to the set."""
     ends = approximate(one), approximate(other)
     if None in ends:
         return (one, closed) if one == other and closed == other_closed else None

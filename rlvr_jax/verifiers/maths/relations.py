@@ -120,7 +120,7 @@ def has_symbols(value: Value) -> bool:
 def _is_solution(relation: Relation, region: Region) -> bool | None:
     """Whether a region solves an inequality of one variable; None if that cannot be tried.
 
-    Tried, not solved: the inequality has to hold inside of every piece and to fail outside, as far
+    Tried, not solved: the inequality has to hold inside every interval and to fail outside, as far
     as a few hundred places tell: next to the ends on both sides, at the ends themselves, between
     them, at whole numbers and their halves, and far out.
     """

@@ -128,7 +128,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Region:
-    """A set of real numbers, its pieces in order and apart.
+    """A set of real numbers, its intervals in order and apart.
 
     Fields:
       name: of the variable in x < 3; "" where none is named.

@@ -1,6 +1,6 @@
 r"""Mathematical answers: whether a response has the value of a gold.
 
-Four stages, none of which raises on text: cut after </think>, extract the content of \boxed{…}
+Four stages, none of which raises on text: skip to </think>, extract the content of \boxed{…}
 (`extract.spellings`), normalise (`notation`), compare. Numbers of any spelling, option letters,
 words, rational formulas, sets of real numbers, and tuples, sets, lists and matrices of them are
 compared exactly in this process, in microseconds (`parsing`, `comparison`, `formulas`); other
@@ -21,7 +21,7 @@ The rules:
   "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 and
   (2, 3) are the same in the order of the names; but (0, 1) is an interval there.
 - Units, and words for the counted things, may be missing on one side and not differ; nothing is
-  converted but SI prefixes, time and cents (`units`, `words`). A gold in a base wants that base.
+  converted but SI prefixes, time and cents (`units`, `words`). A gold in a base requires that base.
 - 12:30 is a time of day, equal letter for letter; any other colon makes a ratio.
 - Words are compared as text, so a synonym is incorrect.
 - Each of several boxes has to be correct, unless `boxes` differs. A gold that cannot be parsed is
@@ -175,7 +175,7 @@ class MathVerifier:
                 if result.timed_out:
                     late.add(key)
                 elif result.lost or (result.error is not None and len(key) == 1):
-                    lost.add(key)  # an answer may break a worker; that of a gold tells nothing
+                    lost.add(key)  # an answer may break a worker; a gold shows nothing
 
     def close(self) -> None:
         """Ends the workers."""

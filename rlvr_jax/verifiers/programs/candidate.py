@@ -165,7 +165,7 @@ class Side:
         return {"text": json.dumps(value)}
 
     def _remote(self, kind: str, number: int) -> Any:
-        """A function or an iterator that asks the other side."""
+        """A function or an iterator that calls the other side."""
 
         def ask(do: str, **more: Any) -> Any:
             answer = self.peer.ask({"do": do, "handle": number, **more})

@@ -40,7 +40,7 @@ _OPTIONAL = {"setup": str, "function": str, "tolerance": int | float}
 
 
 def extract(response: str) -> str | None:
-    """Returns the last closed block that is fenced as Python behind the thinking; where there is
+    """Returns the last closed block that is fenced as Python after the thinking; where there is
     none, the last closed block without a label; None without either.
 
     Fences are ticks or tildes, labels python, py, python3 and the like. Thinking that does not end,
@@ -86,17 +86,17 @@ def check(
     memory_mb: int = 512,
     packages: Sequence[str] = (),
 ) -> Finding:
-    """Runs tests of a program; where the machine has nothing to keep it in there is no verdict.
+    """Runs tests of a program; on a machine without a sandbox the answer is ungraded.
 
     Args:
       answer: the program.
-      gold: the tests (`trial`); their fields are checked, and a wrong one is no verdict.
+      gold: the tests (`trial`); their fields are checked; with an invalid one, it is ungraded.
       score: the value: "strict", 1 if all tests are passed; "share", the fraction of passed tests,
         which pays for special cases. `info` has both.
       most_tests: of more tests so many are run, the same ones each time.
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
       total_seconds: for all tests; those not reached by then are not passed.
-      packages: installed packages that a program may import, beside the standard library.
+      packages: installed packages that a program may import in addition to the standard library.
     Raises:
       ValueError: an unknown score, a limit out of range, a package that is not installed.
     """
@@ -124,7 +124,7 @@ def check(
 
 
 def _wrong(gold: Any) -> str:
-    """Why these are no tests; "" if they are."""
+    """Why these are not tests; "" if they are."""
     if not isinstance(gold, list | tuple) or not gold:
         return "no tests"
     for test in gold:
@@ -138,5 +138,5 @@ def _wrong(gold: Any) -> str:
             if name in test and not isinstance(test[name], wanted):
                 return f"a test whose {name} is a {type(test[name]).__name__}"
         if not is_utf8(test.get("in", "")):
-            return "a test whose in is no text"
+            return "a test whose in is not a text"
     return ""

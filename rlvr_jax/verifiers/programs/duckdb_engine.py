@@ -6,7 +6,7 @@ a deadline, from a second thread; rows and bytes of the result bounded.
 
 Where it differs from sqlite: `/` of integers gives a fraction (sqlite: 3/2 = 1); a column keeps its
 type, and comparing a text with a number casts or fails (sqlite: they differ); a column outside of
-GROUP BY fails (sqlite: takes some row); LIKE minds case (sqlite: does not for ASCII); '3x' is no
+GROUP BY fails (sqlite: takes some row); LIKE minds case (sqlite: not for ASCII); '3x' is not an
 integer (sqlite: reads 3); dates have other functions; PRINTF works (ours of sqlite refuses it). The
 same query may match on one and fail on the other.
 """

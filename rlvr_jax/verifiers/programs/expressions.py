@@ -32,7 +32,7 @@ _SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
 
 
 class Unreadable(ValueError):
-    """A text that is no expression."""
+    """A text that is not an expression."""
 
 
 class Instruction(NamedTuple):
@@ -53,14 +53,14 @@ def postfix(text: str) -> list[Instruction]:
     """Reads a whole text as one expression; `**` is `^`.
 
     Raises:
-      Unreadable: another text, nested too deeply, or a number that no float holds.
+      Unreadable: another text, nested too deeply, or a number beyond the range of float64.
     """
     tokens = scan(text.translate(_SPELLINGS).replace("**", "^"), _TOKEN, "expression")
     tokens = [(found if kind == "sign" else kind, found) for kind, found in tokens]
     reader = _Reader([*tokens, ("end", "")])
     reader.sum(0)
     if reader.kind != "end":
-        raise Unreadable(f"expression: end wanted, got {reader.text!r}")
+        raise Unreadable(f"expression: end required, got {reader.text!r}")
     return reader.program
 
 
@@ -72,7 +72,7 @@ def scan(text: str, pattern: re.Pattern[str], reader: str) -> list[tuple[str, st
     while position < len(text):
         match = pattern.match(text, position)
         if not match:
-            raise Unreadable(f"{reader}: sign wanted, got {text[position : position + 10]!r}")
+            raise Unreadable(f"{reader}: sign required, got {text[position : position + 10]!r}")
         tokens.append((match.lastgroup or "", match[match.lastgroup]))
         position = match.end()
     return tokens
@@ -96,7 +96,7 @@ class _Reader:
 
     def take(self, kind: str) -> str:
         if self.kind != kind:
-            raise Unreadable(f"expression: {kind} wanted, got {self.text!r}")
+            raise Unreadable(f"expression: {kind} required, got {self.text!r}")
         self.place += 1
         return self.tokens[self.place - 1][1]
 

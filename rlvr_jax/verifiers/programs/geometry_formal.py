@@ -7,7 +7,7 @@
     answer = distance(A, intersect(c, l, 2))
     ```
 
-All `geo` fences behind the last </think> are one program, one `name = value` a line, each name once
+All `geo` fences after the last </think> are one program, one `name = value` a line, each name once
 and `answer` in the last line. Values are numbers, pi, names, + - * / ^ and brackets, sqrt, and
 
     point(x, y)  line(P, Q)  circle(P, r)  midpoint(P, Q)  foot(P, l)  reflect(P, l)
@@ -36,15 +36,15 @@ _RESERVED = {"pi", "sqrt", *CONSTRUCTIONS}
 
 
 def extract(response: str) -> str | None:
-    """The program of a response: its `geo` fences, joined; None without one."""
+    """The program of a response: its `geo` fences, one after the other; None without one."""
     answer = behind_thinking(response)
     pieces = fences(answer, "geo") if answer is not None else []
     return "\n".join(pieces) if pieces else None
 
 
 def check(program: str, gold: Any) -> Finding:
-    """1 if the program's number is the gold within 1e-3, else 0; its stage tells an error apart. A
-    gold that is not a number has no verdict."""
+    """1 if the program's number is the gold within 1e-3, else 0; its stage marks an error. With
+    a gold that is not a number the answer is ungraded."""
     if isinstance(gold, bool) or not isinstance(gold, int | float) or not math.isfinite(gold):
         return Finding(None, stage="gold")
     try:
@@ -60,13 +60,13 @@ def evaluate(program: str) -> float:
 
     Raises:
       Unreadable: a line that is none, a name twice, no answer or not in the last line, an answer
-        that is no number or comes from no construction.
+        that is not a number or does not come from a construction.
       Degenerate, ArithmeticError: a construction or an operation that gives nothing.
     """
     lines = [line.partition("#")[0].strip() for line in program.splitlines()]
     lines = [line for line in lines if line]
     if not lines or len(lines) > _MAX_LINES or max(map(len, lines)) > _MAX_LINE:
-        raise Unreadable(f"program: 1..{_MAX_LINES} lines of at most {_MAX_LINE} characters wanted")
+        raise Unreadable(f"program: 1..{_MAX_LINES} lines of at most {_MAX_LINE} characters needed")
     known: dict[str, _Value] = {"pi": _Value(math.pi, False)}
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
@@ -83,7 +83,7 @@ def evaluate(program: str) -> float:
 
 
 class _Value:
-    """A number or an object, and whether a construction stands behind it."""
+    """A number or an object, and whether it comes from a construction."""
 
     def __init__(self, value: Any, constructed: bool):
         if isinstance(value, complex) or not _finite(value):
@@ -124,7 +124,7 @@ def _value(text: str, known: dict[str, _Value]) -> _Value:
 def _call(name: str, arguments: list[_Value]) -> _Value:
     if name == "sqrt":
         if len(arguments) != 1:
-            raise Unreadable("sqrt: one argument wanted")
+            raise Unreadable("sqrt: one argument required")
         return _Value(math.sqrt(*_numbers(arguments)), arguments[0].constructed)
     if name not in CONSTRUCTIONS:
         raise Unreadable(f"program: functions must be known, got {name!r}")
@@ -133,5 +133,5 @@ def _call(name: str, arguments: list[_Value]) -> _Value:
 
 def _numbers(values: list[_Value]) -> list[float]:
     if not all(isinstance(value.value, float) for value in values):
-        raise Unreadable("program: arithmetic wants numbers")
+        raise Unreadable("program: arithmetic requires numbers")
     return [value.value for value in values]

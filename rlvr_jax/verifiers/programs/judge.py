@@ -1,9 +1,9 @@
-"""The judge's side: a test, asked of a program in another process.
+"""The judge's side: a test of a program in another process.
 
 Runs inside the sandbox. A test that asserts runs as it is written. Names that neither it nor the
 prompt defines are those of the program: its functions are called there, with copies of their
 arguments, and give values that cross (`crossing`), iterators, further functions, and objects whose
-operations are asked for (`remote`). Classes are names with a capital. A statement that is a call
+operations are requested (`remote`). Classes are names with a capital. A statement that is a call
 and drops its value is there for its effect on its arguments, and lists, dictionaries, sets, byte
 arrays and instances of the prompt's classes among them are changed accordingly. An exception of the
 program arrives as the nearest built-in one; a program that ends, ends the test.
@@ -122,7 +122,7 @@ class Judge:
                 return RuntimeError("the program raised StopIteration")
             try:
                 return kind(*arguments)
-            except TypeError:  # it wants others
+            except TypeError:  # it requires others
                 continue
         return Exception(*arguments)
 
@@ -144,7 +144,7 @@ class Judge:
         return Function(self, number) if kind == "function" else Object(self, number)
 
     def _iterator(self, number: int) -> Iterator[Any]:
-        """Each value is fetched once, when it is wanted."""
+        """Each value is fetched once, when it is needed."""
         while found := self.following(number):
             yield found[0]
 
@@ -206,7 +206,7 @@ class Judge:
 
 
 def discard(function: Callable, *arguments: Any, **words: Any) -> None:
-    """Calls a function whose value nobody uses."""
+    """Calls a function whose value is not used."""
     call = function.discard if isinstance(function, Function) else function
     call(*arguments, **words)
 

@@ -5,7 +5,7 @@ assumes; it returns the proof without its comments, and only that is sent. `comp
 messages of a run, `axioms_allowed` the output of `#print axioms`.
 
 Known exploits that this stops: a weaker theorem of the same name, hypotheses added, notation or
-instances that make the goal trivial, sorry behind a macro, native_decide, a goal in a comment.
+instances that make the goal trivial, sorry in a macro, native_decide, a goal in a comment.
 
 Source: https://github.com/kfdong/STP (`RL/utils/prover/lean/verifier.py`); the guard is ours.
 """
@@ -53,10 +53,10 @@ def proof_of(text: str, statement: str) -> str | None:
 
 
 def complete(reply: str) -> bool | None:
-    """Whether a reply of the REPL says that all is proved; None: it is no reply, nobody knows.
+    """Whether a reply of the REPL states that all is proved; None: it is not a reply.
 
     A reply is {"env": …, "messages": […], "sorries": […]}; an error, a sorry, or a warning that
-    says 'sorry' or "failed" makes it incomplete.
+    contains 'sorry' or "failed" makes it incomplete.
     """
     try:
         value = json.loads(reply)
@@ -79,7 +79,7 @@ def _spoils(message: Any) -> bool:
 
 
 def axioms_allowed(text: str, name: str) -> bool:
-    """Whether Lean says of this theorem that it uses no axiom, or three at most that all use."""
+    """Whether Lean reports that this theorem uses only the three usual axioms or none."""
     text = " ".join(text.split())
     if text == f"'{name}' does not depend on any axioms":
         return True

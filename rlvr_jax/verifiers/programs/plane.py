@@ -126,7 +126,7 @@ def _circles(u: Circle, v: Circle) -> list[Point]:
 
 
 def _apart(middle: Point, along: Point, distance: float, radius: float) -> list[Point]:
-    """The ends of the chord of a circle that lies `distance` from its centre."""
+    """The ends of the chord of a circle at `distance` from its centre."""
     if abs(distance - radius) <= _TOUCHING * radius:
         return [middle]
     if distance > radius:
@@ -143,7 +143,7 @@ def _checked(
     def call(arguments: Sequence[Any]) -> Any:
         least = len(kinds) - optional
         if not least <= len(arguments) <= len(kinds) + more:
-            raise Degenerate(f"{function.__name__[1:]}: {least} arguments wanted")
+            raise Degenerate(f"{function.__name__[1:]}: {least} arguments required")
         wanted = [*kinds, *[kinds[-1]] * more]
         for argument, kind in zip(arguments, wanted, strict=False):
             if not isinstance(argument, kind):

@@ -1,6 +1,6 @@
 """Stand-ins in a test for functions and objects of the program, which performs their operations.
 
-An operation answers with a value of the program's choice, as a call does. A program is never asked
+An operation answers with a value of the program's choice, as a call does. The test never requests
 whether its object is the expected value: an object is equal to no value of the test's. An operator
 gets an expected value only if the test itself has made the object, of a class whose operators it
 then tests. Two objects are equal if the program says so, their attributes are equal, and one is
@@ -19,7 +19,7 @@ _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 
 
 class Object:
-    """Stands for an object of the program, which a `Judge` asks."""
+    """Represents an object of the program, which a `Judge` calls."""
 
     def __init__(self, asks: Any, handle: int):
         # `of`: arguments from which the test made it; `made`: so, or by operators of such objects.

@@ -17,7 +17,7 @@ _MOST_LEFT = 300  # rows without an equal key that are matched one by one
 
 
 class Table(NamedTuple):
-    """Rows as they came, and the number of columns, which an empty result has too."""
+    """Rows as they came, and the number of columns, which an empty result also has."""
 
     columns: int
     rows: Sequence[Sequence[Any]]

@@ -25,11 +25,11 @@ from rlvr_jax.verifiers.programs.crossing import Gone
 from rlvr_jax.verifiers.programs.judge import Judge
 
 PROGRAM = "program.py"  # the file with the program
-MOST_SILENT = 2  # tests in a row that take all their time, behind which no other is run
+MOST_SILENT = 2  # tests in a row that take all their time, after which no other is run
 
 
 def main() -> None:
-    """Runs the tests that standard input holds; as many as the first argument says.
+    """Runs the tests that standard input holds; their number is the first argument.
 
     Standard input: `nonce`, `tests`, `wall_seconds` and `cpu_seconds` of each test,
     `total_seconds`. Standard output: a line with the nonce before anything of the program runs, and
@@ -39,7 +39,7 @@ def main() -> None:
     count, cpu_seconds = map(int, sys.argv[1:3])
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: others cannot look into us
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody raises KeyboardInterrupt in a test
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # KeyboardInterrupt is not raised in a test
     out = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):

@@ -1,19 +1,19 @@
 """Optimisation models: a linear program as a text, solved by HiGHS, its optimum compared.
 
-    right = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
+    correct = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
 
-The answer is the last ```lp fence behind the thinking, read by our own parser (`linear_program`);
-no code of the model runs, where the paper runs its Python. A text without variables is no model,
-also if it has a number. A solver that stops at its limit gives no verdict. Needs the
-package `highspy`; without it there is no verdict either.
+The answer is the last ```lp fence after the thinking, read by our own parser (`linear_program`);
+no code of the model runs, where the paper runs its Python. A text without variables is not a
+model, also if it has a number. If the solver stops at its limit, the answer is ungraded. Needs the
+package `highspy`; without it the answer is also ungraded.
 
 Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in
-the info is the share of them that the solution has (sorted, 3 digits), the paper's h. Its stage 1
+the info is the fraction of them in the solution (sorted, 3 digits), the paper's h. Its stage 1
 is answer + ½ format + executes, its stage 2 answer + executes + answer · h; `executes` is in the
 info.
 
-Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a right objective of 0 never counts
-and 1e-5 is read as 1; here not.
+Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a correct objective of 0 never
+counts and 1e-5 is read as 1; here not.
 """
 
 import math
@@ -126,6 +126,6 @@ def _clipped(values: Sequence[float], infinite: float) -> Any:
 
 
 def _hit(wanted: Sequence[float], found: Sequence[float]) -> float:
-    """The share of the wanted values that are there, each as often as it stands."""
+    """The fraction of the gold's values that are there, each as often as it occurs."""
     have, need = (Counter(round(value, 3) + 0.0 for value in values) for values in (found, wanted))
     return sum((have & need).values()) / max(sum(need.values()), 1)

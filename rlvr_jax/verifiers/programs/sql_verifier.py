@@ -1,11 +1,11 @@
-"""SQL: a query is run, and its rows are compared by value with those of the right query.
+"""SQL: a query is run, and its rows are compared by value with those of the correct query.
 
-The answer is the last ```sql fence behind the last </think>, else the last <answer>…</answer>
-there. Right is the same number of columns and the same rows, as a multiset, or as a sequence where
-the right query has an ORDER BY outside quotes, comments and brackets. A query that is refused,
-fails or passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and told apart by info and
-stage; the paper's −1 for it is `reward = outcome − sql_error`. A right query that fails is no
-verdict.
+The answer is the last ```sql fence after the last </think>, else the last <answer>…</answer>
+there. Correct is an equal number of columns and equal rows, as a multiset, or as a sequence where
+the gold query has an ORDER BY outside quotes, comments and brackets. A query that is refused,
+fails or passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and marked in info and
+stage; the paper's −1 for it is `reward = outcome − sql_error`. If the gold query fails, the
+answer is ungraded.
 
 One small result is easy to guess: a gold lists several databases, and the rows have to agree on
 every one. BIRD's metric compares sets, where DISTINCT does not count.
@@ -50,14 +50,14 @@ def extract(response: str) -> str | None:
 def check(
     sql: str, gold: Mapping[str, Any], *, engine: str = "sqlite", seconds: float = 2.0
 ) -> Finding:
-    """1 if the query's rows are the right query's on every database, else 0.
+    """1 if the query's rows are the gold query's on every database, else 0.
 
     Args:
       sql: the query.
-      gold: "sql", the right query; "setup", the statements that fill a database, or a list of such
+      gold: "sql", the gold query; "setup", the statements that fill a database, or a list of such
         texts, one for each database; or "file", a path or a list of paths.
-      engine: "sqlite" or "duckdb"; without its package there is no verdict.
-      seconds: for all databases together, and again for the right query.
+      engine: "sqlite" or "duckdb"; without its package the answer is ungraded.
+      seconds: for all databases together, and again for the gold query.
     Raises:
       ValueError: an unknown engine.
     """

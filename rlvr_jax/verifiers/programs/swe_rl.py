@@ -1,4 +1,4 @@
-"""SWE-RL: edits of files, compared with the right change as texts of differences; nothing runs.
+"""SWE-RL: edits of files, compared with the correct change as texts of differences; nothing runs.
 
     <think>…</think><solution>
     ```python
@@ -11,18 +11,18 @@
     ```
     </solution>
 
-Every tag stands once, the thought is not empty, each search text begins at a line's start of its
+Every tag appears once, the thought is not empty, each search text begins at a line's start of its
 file (it may end inside a line) and differs from its replacement; edits of a file apply in turn, at
 all places. The reward is −1 if any of that fails; else, over the files that the prediction or the
-right change alters,
+correct change alters,
 
-    mean of SequenceMatcher(None, predicted diff, right diff, autojunk=False).ratio()
+    mean of SequenceMatcher(None, predicted diff, correct diff, autojunk=False).ratio()
 
 where a diff is unified with three lines of context and no header, and a file that only one of them
-alters counts 0. Paths are keys: no file is opened. An empty search text stands at every line's
+alters counts 0. Paths are keys: no file is opened. An empty search text matches at every line's
 start, and makes a file that was not given.
 
-Similarity is lenient: a fix that is wrong in one character earns 0.99. Matching is quadratic, so
+Similarity is lenient: a fix with one incorrect character earns 0.99. Matching is quadratic, so
 diffs of more than 20,000 characters are compared by lines; and slow below, for which a worker has
 its limit.
 

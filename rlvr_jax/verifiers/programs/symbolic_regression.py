@@ -48,7 +48,7 @@ def check(equation: str, gold: Mapping[str, Any]) -> Finding:
     Args:
       equation: a text of the grammar above.
       gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test"; data that do not fit together
-        or have no test point with y ≠ 0 are no verdict.
+        or have no test point with y ≠ 0 are ungraded.
     """
     data = _data(gold)
     if data is None:
@@ -106,7 +106,7 @@ def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[st
     """The postfix form and the names of its constants; raises `Unreadable` outside of the
     grammar."""
     if len(equation) > _MAX_CHARACTERS:
-        raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters wanted")
+        raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters required")
     program = postfix(equation)
     names = []
     for place, (kind, value, count) in enumerate(program):

@@ -1,7 +1,7 @@
 """Engines that read model text run in the sandbox; one of its servers serves this process.
 
 A check that uses them runs in this process, not in a `WorkerPool`, whose workers may start nothing:
-the sandbox limits hostile texts. Where the machine has no sandbox there is no verdict.
+the sandbox limits hostile texts. Where the machine has no sandbox, answers are ungraded.
 """
 
 import importlib.util
@@ -23,10 +23,10 @@ def run_engine(
     files: Mapping[str, str] | None = None,
     **limits: Any,
 ) -> Outcome | None:
-    """The outcome of a program; None if there is none, which says nothing about the program.
+    """The outcome of a program; None if there is none, for which the program is not the cause.
 
     Engines compute and do not wait. One that the wall limit ended did not get its CPU time, as on
-    a machine with too much to do; that is no outcome either.
+    a machine with too much to do; that is not an outcome either.
 
     Args:
       source, stdin, argv, files: as in `Sandbox.run`.
@@ -36,12 +36,12 @@ def run_engine(
     bounds = Limits(cpu_seconds=seconds, wall_seconds=_PATIENCE * seconds, **limits)
     try:
         outcome = shared().run(source, stdin, argv, files, bounds)
-    except RuntimeError:  # nothing here keeps a program in
+    except RuntimeError:  # this machine has no sandbox
         return None
     return None if outcome.reason in ("lost", "wall") else outcome
 
 
 def package_folder(name: str) -> Path | None:
-    """Where an installed package lies, found without running it; None if it is not there."""
+    """The folder of an installed package, found without running it; None if it is not there."""
     found = importlib.util.find_spec(name)
     return Path(found.origin).parent if found and found.origin else None

@@ -31,7 +31,7 @@ from rlvr_jax.verifiers.programs import candidate, crossing, judge, library, rem
 from rlvr_jax.verifiers.programs.outputs import same_output, same_value
 
 PASSED, LATE = "passed", "time"
-_OURS = 4  # processes of ours beside the program's: judge, judge of a test, and the forking one
+_OURS = 4  # processes of ours next to the program's: judge, judge of a test, and the forking one
 _MARGIN = 2.0  # seconds for the start and the end of a run
 _OPEN_FILES = 128
 _MOST_PROGRAM = 2**20  # characters
@@ -45,7 +45,7 @@ sys.modules[name].main()
 
 
 class NoVerdict(Exception):
-    """Nothing could be run; the sentence says why."""
+    """Nothing could be run; the message has the reason."""
 
 
 def run_tests(
@@ -61,7 +61,7 @@ def run_tests(
       limits: of a test.
       total_seconds: of all; tests that are not reached by then are not passed.
     Raises:
-      NoVerdict: nothing here keeps a program in, or the sandbox was lost.
+      NoVerdict: this machine has no sandbox, or the sandbox was lost.
     """
     if len(program) > _MOST_PROGRAM or not is_utf8(program):
         return ["program"] * len(tests)
@@ -169,7 +169,7 @@ class _Trial:
         return outcome, lines
 
     def _run(self, *arguments: Any) -> Outcome:
-        """`Sandbox.run`, where an outcome says something about the program."""
+        """`Sandbox.run`, for outcomes whose cause is the program."""
         try:
             outcome = self.sandbox.run(*arguments)
         except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here

@@ -1,9 +1,9 @@
 """Two Verilog modules compared by simulation: Icarus Verilog (`iverilog` on PATH), in the sandbox.
 
 Both get the same inputs: all of them where they have few bits and the gold no clock, else random
-ones by a seed that is drawn for each run. Outputs are compared, X and Z counted as values, after
+ones by a seed that is sampled for each run. Outputs are compared, X and Z counted as values, after
 the inputs change, before the edge, and after each edge. Resets are rare in three sequences of four.
-The verdict is printed behind a secret, and modules and instances have secret names, so that an
+The result is printed after a secret, and modules and instances have secret names, so that an
 answer can neither print it nor read the gold's outputs.
 """
 

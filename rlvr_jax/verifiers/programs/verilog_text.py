@@ -14,7 +14,7 @@ _MAX_CHARACTERS = 50_000
 _MOST_MODULES = 50
 # A text that is not closed ends with its line.
 _COMMENT_OR_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*.*?(?:\*/|$)', re.DOTALL)
-_SENSITIVE = re.compile(r"\s*\)")  # the rest of @(*), which is no attribute
+_SENSITIVE = re.compile(r"\s*\)")  # the rest of @(*), which is not an attribute
 _SYSTEM = re.compile(
     r"(?<![\w$])\$(?!(?:signed|unsigned|clog2)\b)|`(?!(?:timescale|default_nettype)\b)"
 )
@@ -93,7 +93,7 @@ def top_module(found: list[Module]) -> Module | None:
 
 
 def renamed(source: str, suffix: str) -> str:
-    """A plain source with a suffix to its modules' names, so that two can stand in one design."""
+    """A plain source with a suffix to its modules' names, so that two can be in one design."""
     for module in modules(source):
         new = module.name + suffix
         declared = re.compile(rf"(\b(?:macro)?module\s+){re.escape(module.name)}\b")

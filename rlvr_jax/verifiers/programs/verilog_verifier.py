@@ -1,4 +1,4 @@
-"""Verilog: is a module the same circuit as the right one? By proof, or by simulation.
+"""Verilog: is a module the same circuit as the correct one? By proof, or by simulation.
 
 The response is <think>…</think><answer>…</answer>, each tag once; the code is the last ```verilog
 fence of the answer. Its top module, the one that no other instantiates, must have the ports of the
@@ -6,7 +6,7 @@ gold's (name, direction, range as written), and equal outputs at all times, X an
 values.
 
 Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The
-first that is here and decides counts; where none does there is no verdict. A text that is refused
+first that is here and decides counts; if none does, the answer is ungraded. A text that is refused
 (`verilog_text`) is worth 0 without any.
 
 Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
@@ -56,8 +56,8 @@ def check(
 
     Args:
       code: Verilog of the answer.
-      gold: Verilog, or several that are all right: one that is equal suffices.
-      engines: those that may be asked, of `ENGINES`, in this order.
+      gold: Verilog, or several that are all correct: one that is equal suffices.
+      engines: those that may be used, of `ENGINES`, in this order.
       seconds: CPU time of one comparison.
     Raises:
       ValueError: an unknown engine.

@@ -1,6 +1,6 @@
 """Two Verilog modules compared by proof: Yosys (the package `pyosys`), in the sandbox.
 
-Both are elaborated, flattened, and joined to a circuit that says whether any output differs, X and
+Both are elaborated, flattened, and merged to a circuit that shows whether any output differs, X and
 Z counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
 edge becomes a step (`clk2fflogic`), so that asynchronous resets and other edges are seen; first a
 difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries

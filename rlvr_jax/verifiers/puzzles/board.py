@@ -14,7 +14,7 @@ class Puzzle(NamedTuple):
     Fields:
       question: rules, instance and form of the answer, for the policy.
       instance: JSON object that the check reads; "task" names the puzzle.
-      solution: a correct answer in the form that the question asks for.
+      solution: a correct answer in the form that the question requests.
       wrong: an incorrect one, where the solution of another puzzle may be correct; "": none known.
     """
 

@@ -22,7 +22,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether tents stand apart on free cells, fit the counts, and trees and tents form pairs."""
+    """Whether tents are apart on free cells, fit the counts, and trees and tents form pairs."""
     grid = gold["grid"]
     tents, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
     if tents is None:

@@ -2,7 +2,7 @@ r"""Longest increasing subsequences and activity scheduling, with one optimum ea
 
 A response gives its size as \answer{k} and the optimum as \ids{i1, i2, …}, numbers of the items
 from 1 on. Gold: the ids. The size is easily guessed; the ids tell a strategy from a guess, so that
-both are reported, and only both together are right.
+both are reported, and only both together are correct.
 
 Source: Limits of Generalization in RLVR (the measures); the fraction of a correct prefix is
 LCP / longer length, our reading of its length penalty.
@@ -37,7 +37,7 @@ class Optimum(NamedTuple):
 
 
 def check(response: str, gold: Sequence[int]) -> Finding:
-    """1 if size and ids are right; info: `answer` (the size), `exact`, `prefix`, each in [0, 1]."""
+    """1 if size and ids are correct; info: `answer` (size), `exact`, `prefix`, each in [0, 1]."""
     text = after_thinking(response)
     size = (_last(text, r"\answer{") or "").strip()
     listed = (_last(text, r"\ids{") or "").strip().removesuffix(",")

@@ -27,6 +27,6 @@ extract = in_fence
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool | Finding | None:
-    """Whether a block solves the instance; no verdict on a puzzle that is not known."""
+    """Whether a block solves the instance; ungraded if the puzzle is not known."""
     puzzle = PUZZLES.get(gold["task"])
     return None if puzzle is None else puzzle.check(answer, gold)

@@ -1,6 +1,6 @@
 """Hamiltonian paths and cycles: instance {"task", "nodes", "edges", "solvable", "cycle"}.
 
-Edges have no direction. Every path counts; "no path" is right where there is none, which the
+Edges have no direction. Every path counts; "no path" is correct if there is none, which the
 generator proves by dynamic programming over sets of nodes.
 """
 
@@ -15,7 +15,7 @@ from rlvr_jax.verifiers.puzzles.notation import is_word, read_numbers
 # The least and the largest number of nodes.
 LEVELS = ((5, 6), (7, 8), (9, 10))
 NO_PATH = "no path"
-# Puzzles without a solution, and the share of possible edges with one and without.
+# Puzzles without a solution, and the fraction of possible edges with one and without.
 _UNSOLVABLE = 0.25
 _EDGES = (0.5, 0.35)
 

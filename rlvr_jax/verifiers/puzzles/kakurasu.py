@@ -1,4 +1,4 @@
-"""Kakurasu: instance {"task", "rows", "cols"}, the wanted sums. Every solution counts."""
+"""Kakurasu: instance {"task", "rows", "cols"}, the sums. Every solution counts."""
 
 from random import Random
 from typing import Any

@@ -1,6 +1,6 @@
 """Knights and knaves: who always tells the truth, who always lies? Gold: {name: role}.
 
-Puzzles have one solution, proved by enumeration. An answer says "NAME is a ROLE" of each person.
+Puzzles have one solution, proved by enumeration. An answer states "NAME is a ROLE" of each person.
 
 Source: https://github.com/Unakar/Logic-RL, whose reward adds the format to the answer. Here the
 grade is 0 or 1 for the answer only, and the format is another verifier.
@@ -61,14 +61,14 @@ def read_roles(answer: str, names: Sequence[str]) -> dict[str, str] | None:
 
 
 def check(answer: str, gold: Mapping[str, str]) -> Finding:
-    """1 if every role is right."""
+    """1 if every role is correct."""
     roles = read_roles(answer, list(gold))
     said = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
     return Finding(float(roles == gold), said, "unread" if roles is None else "roles")
 
 
 def generate(random: Random, people: int) -> Instance:
-    """So many people (3 to 12), each of whom says something about others."""
+    """So many people (3 to 12), each of whom states something about others."""
     while True:
         statements = [_statement(random, person, people) for person in range(people)]
         found = solutions(statements)

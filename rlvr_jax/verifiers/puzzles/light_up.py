@@ -19,7 +19,7 @@ _RULES = (
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether the lamps stand on free cells, see no other, light all, and fit the digits."""
+    """Whether the lamps are on free cells, see no other, light all, and fit the digits."""
     grid = gold["grid"]
     lamps, rows, columns = read_cells_on(answer, grid), len(grid), len(grid[0])
     if lamps is None:

@@ -16,7 +16,7 @@ _ORTHOGONAL = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]]
 
 
 def check(answer: str, gold: dict[str, Any]) -> bool:
-    """Whether 1 .. n² stand once each, all lines and diagonals have one sum, and givens stay."""
+    """Whether 1 .. n² appear once each, all lines and diagonals have one sum, and givens stay."""
     grid = read_filled(answer, gold["grid"], blank=0)
     if grid is None:
         return False

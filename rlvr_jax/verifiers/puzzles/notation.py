@@ -64,7 +64,7 @@ def read_cells_on(text: str, grid: Sequence[Sequence[Any]]) -> set[Cell] | None:
 
 
 def read_cells(text: str) -> list[Cell] | None:
-    """(row, column), … from 0, in brackets [ ] or not; no cell twice; nothing is no cell."""
+    """(row, column), … from 0, in brackets [ ] or not; no cell twice; "" is the empty list."""
     text = text.strip()
     if text[:1] == "[" and text[-1:] == "]":
         text = text[1:-1]
@@ -97,7 +97,7 @@ def moved(grid: Sequence[Sequence[Any]], cell: Cell, letter: str) -> Cell | None
 
 
 def is_word(text: str, word: str) -> bool:
-    """Whether a text is that word or phrase alone, in any case and with a full stop or not."""
+    """Whether a text is only that word or phrase, in any case and with a full stop or not."""
     return " ".join(text.split()).lower().removesuffix(".") == word
 
 

@@ -1,4 +1,4 @@
-"""Skyscrapers: instance {"task", "top", "bottom", "left", "right"}, 0 is no clue.
+"""Skyscrapers: instance {"task", "top", "bottom", "left", "right"}, 0 is not a clue.
 
 Every solution counts.
 """

@@ -1,4 +1,4 @@
-r"""Slant: instance {"task", "clues"}, numbers at the corners of the cells, null is no clue.
+r"""Slant: instance {"task", "clues"}, numbers at the corners of the cells, null is not a clue.
 
 Every solution counts.
 """
@@ -67,7 +67,7 @@ def _ends(row: int, column: int, mark: str) -> tuple[Cell, Cell]:
 
 
 def _join(roots: dict[Cell, Cell], first: Cell, second: Cell) -> bool:
-    """Joins two corners in a forest; False, and nothing joined, if that closes a loop."""
+    """Joins two corners in a forest; False, without a change, if that closes a loop."""
     ends = []
     for corner in (first, second):
         while corner in roots:

@@ -3,8 +3,8 @@
 The answer is the last table (lines |…|), header first, house first. Puzzles have one solution,
 proved by enumeration, and no clue could be left out.
 
-Source: https://github.com/Leey21/A-Data-Centric-Study for the share of right cells; the exact grade
-wants all rows and no more, where Enigmata's accepts any table that contains them.
+Source: https://github.com/Leey21/A-Data-Centric-Study for the fraction of correct cells. The exact
+grade requires all rows and no more, where Enigmata's accepts any table that contains them.
 """
 
 import functools
@@ -57,8 +57,8 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Finding:
-    """1 if all cells are right; info: `cells`, the fraction of them. A row counts if its house is a
-    new one of the gold and its length is right; with more rows than houses none does."""
+    """1 if all cells are correct; info: `cells`, their fraction. A row counts if its house is a
+    new one of the gold and its length is correct; with more rows than houses none does."""
     rows = gold["rows"] if isinstance(gold, Mapping) else gold
     wanted = {str(row[0]).lower(): [str(cell).lower() for cell in row[1:]] for row in rows}
     table = read_table(answer)

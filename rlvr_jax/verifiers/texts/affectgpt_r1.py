@@ -40,7 +40,7 @@ def check(
 ) -> Finding:
     """F1 of the clusters; info: precision, recall, f1 and `reward`, which has the price.
 
-    No verdict without reference words.
+    Ungraded without reference words.
 
     Args:
       wheel: words, in small letters, and their clusters.

@@ -103,7 +103,7 @@ def _filled(text: str, opening: str, closing: str) -> int:
 
 def _list(texts: Sequence[str]) -> Sequence[str]:
     if isinstance(texts, str) or not texts:
-        raise ValueError(f"instruction checks: a list of texts is wanted, got {texts!r}")
+        raise ValueError(f"instruction checks: a list of texts is required, got {texts!r}")
     return texts
 
 

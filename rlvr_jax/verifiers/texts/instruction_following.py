@@ -1,10 +1,10 @@
 """Instruction following, the half that needs no judge: named checks of the text after the thinking.
 
-    hard = mean of the checks that have a verdict,     reward = hard · soft
+    hard = mean of the graded checks,     reward = hard · soft
 
 `check` grades with hard only; `followed` is one check, 1, 0 or None. A judge grades soft.
-No verdict (None) have a check that nobody knows (the language of a text: no detector is here), one
-whose arguments do not fit, and a text of more than 20,000 characters. An empty text satisfies
+A check is ungraded (None) if it is unknown (the language of a text: no detector is here) or
+its arguments do not fit, and for a text of more than 20,000 characters. An empty text satisfies
 nothing: one may not be paid for saying nothing without a comma.
 
 Source: VerIF, https://github.com/THU-KEG/VerIF (which runs generated Python in the trainer; here is
@@ -35,9 +35,9 @@ def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) 
     Args:
       text: after the thinking.
       gold: instructions, each {"check": name, "arguments": list, or mapping of names}.
-      every: 1 only if all that have a verdict are followed, else 0; not their mean.
+      every: 1 only if all graded checks are followed, else 0; not their mean.
     Returns:
-      Info: `all_followed`, and `unjudged`, the number of checks without a verdict.
+      Info: `all_followed`, and `unjudged`, the number of ungraded checks.
     """
     if not isinstance(gold, Sequence) or isinstance(gold, str):
         return Finding(None, stage="gold")
@@ -65,7 +65,7 @@ def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str)
 
 
 def hard(verdicts: Sequence[int | None]) -> float | None:
-    """The mean of the verdicts there are; None without one; 1 without instructions."""
+    """The mean over the graded checks; None without one; 1 without instructions."""
     known = [verdict for verdict in verdicts if verdict is not None]
     if not verdicts:
         return 1.0

@@ -3,7 +3,7 @@ r"""The spans of a LaTeX table: rows of cells with their width and height, witho
 The first tabular of a text is read. Comments, rules, the columns' alignment and the distances
 after a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
 and environments and not escaped. An empty row at the end does not count, nor an empty cell that
-lies under a \multirow. One pass, linear in the text.
+is under a \multirow. One pass, linear in the text.
 """
 
 import re
@@ -92,7 +92,7 @@ def _cells(text: str, position: int) -> list[list[str]] | None:
 
 
 def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
-    """Widths and heights, without the empty cells that a cell of several rows lies over."""
+    """Widths and heights, without the empty cells that a cell of several rows covers."""
     placed: list[list[tuple[int, int, int, bool]]] = []
     covered: set[tuple[int, int]] = set()
     for number, row in enumerate(rows):

@@ -3,7 +3,7 @@
 The prover here is exact arithmetic: `check` decides the relations that `relations` finds in a step.
 `autoformalise` is the loop around any prover, with repairs of texts that do not run; `faithful`
 guards against a formaliser that states something else. As a reward: 1 if all holds, 0 if something
-does not, no verdict on an ERROR, which must leave the group and not count as 0.
+does not, ungraded on an ERROR, which must leave the group and not count as 0.
 
 Source: Theorem Prover as a Judge for Synthetic Data Generation (RLTPF); the arithmetic is ours.
 """
@@ -50,7 +50,7 @@ def judge(steps: Sequence[str]) -> Verdict:
 
 
 def check(answer: str | Sequence[str], _: object = None) -> float | None:
-    """1, 0 or no verdict on a step, or on the steps of a solution."""
+    """1, 0 or ungraded: the grade of a step, or of the steps of a solution."""
     verdict = judge([answer] if isinstance(answer, str) else answer)
     return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
 

@@ -23,7 +23,7 @@ class Tree(NamedTuple):
 
 class _Postorder:
     """Nodes in postorder: labels, the leftmost leaf below each; the roots to start from, and
-    for each of them the nodes that share its leftmost leaf."""
+    for each of them the nodes with the same leftmost leaf."""
 
     def __init__(self, tree: Tree):
         self.labels: list[Hashable] = []

@@ -420,7 +420,7 @@ def test_of_many_tests_the_same_ones_are_run():
         ([{"kind": []}], "a test of no known kind"),
         ([{"kind": "io", "in": ""}], "a test without out"),
         ([{"kind": "io", "in": "", "out": 3}], "a test whose out is a int"),
-        ([{"kind": "io", "in": "\ud800", "out": ""}], "a test whose in is no text"),
+        ([{"kind": "io", "in": "\ud800", "out": ""}], "a test whose in is not a text"),
         ([{"kind": "call", "function": "f", "args": 3, "value": 1}], "a test whose args is a int"),
         ([{"kind": "assert", "code": "x", "setup": 3}], "a test whose setup is a int"),
     ],

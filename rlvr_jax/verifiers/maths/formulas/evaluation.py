@@ -218,7 +218,7 @@ class Evaluation:
         return found
 
     def _apply(self, node: Node) -> Any:
-        """An unknown function is a wave of its own."""
+        """An unknown function is a separate sinusoid."""
         key = zlib.crc32(node.value.encode())
         phase = Fraction(key % 1009 + 1, 1013)
         for place, item in enumerate(node.items, 1):

@@ -1,6 +1,6 @@
 """Equality of two formulas, decided at points: exactly where all is rational, else by digits.
 
-Points follow from the formulas, so that nobody knows them beforehand: some with all names positive,
+Points follow from the formulas, so they are not known beforehand: some with all names positive,
 and for each name one where only it is negative. Formulas are equal if they agree at all of them.
 Where a root or a logarithm of the gold leaves the real numbers it has no values to agree with: y is
 (√y)². Where only one of the answer does so, or where absolute values (ln |x|) make a claim about

@@ -29,7 +29,7 @@ from rlvr_jax.verifiers.maths.formulas.trees import (
 
 _TIMES = ("*", "\\cdot", "\\times")
 _OVER = ("/", "\\div")
-_MAX_IN_A_ROW = 16  # of slashes and of signs behind a factor, each of which is one level more
+_MAX_IN_A_ROW = 16  # of slashes and of signs after a factor, each of which is one level more
 _ENDS = frozenset(
     [
         *CLOSING.values(),

@@ -1,9 +1,9 @@
-"""Models on slices, compiled one after the other: whether they fit, and what a step costs.
+"""Models on slices, compiled one after the other: whether they fit, and the cost of a step.
 
     python -m rlvr_jax.parallel.compile --table docs/results/pods
 
 A row that `rows.jsonl` has of the libtpu that is installed is not compiled again, so the command
-may be stopped at any time. `README.md` beside it is written from the rows of all versions.
+may be stopped at any time. `README.md` next to it is written from the rows of all versions.
 """
 
 import json
@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
     Fields:
       method: of the run; or `_PAPER`, and the model is a file of `experiments/papers`.
-      options: of the command, beside method, model and slice.
+      options: of the command, besides method, model and slice.
     """
 
     method: str
@@ -34,9 +34,9 @@ class Row(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-# Beside v5e-256 the smallest slices of their kind that hold the model, of the mixture of experts on
-# v6e by arithmetic alone. On a v5p-16 its update takes 96.2 GiB of 95.7; a v5e-64 holds
-# GRPO too (14.3 of 15.8), which samples there in many waves.
+# Besides v5e-256 the smallest slices of their kind that hold the model; the mixture of experts on
+# v6e only by arithmetic. On a v5p-16 its update takes 96.2 GiB of 95.7; a v5e-64 also holds
+# GRPO (14.3 of 15.8), which samples there in many sampling batches.
 _SLICES = {
     "qwen2.5-0.5b": ("v5e-1", "v5p-8", "v6e-1", "v5e-256"),
     "qwen2.5-1.5b": ("v5e-4", "v5p-8", "v6e-4", "v5e-256"),
@@ -96,7 +96,7 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
 
     Args:
       folder: of rows.jsonl and README.md; made if it is not there.
-      say: told which row is compiled, and what came of it.
+      say: called with the compiled row and its result.
     Returns:
       Whether every row fits. One that could not be compiled is said and left out, and is tried
       again by the next call.

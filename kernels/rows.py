@@ -1,8 +1,8 @@
 """Statistics that need a token's whole row of logits, computed on chunks of tokens.
 
-A chunk is so many tokens that their rows of logits are small (64 MiB on CPU). In it the largest logit
-and the normalizer are known before any sum starts, so all these statistics cost one sweep. Waves
-are made of active tokens only, and those of the nucleus of tokens that ask for it.
+A chunk is so many tokens that their logits are small (64 MiB on CPU). In it the largest logit
+and the normalizer are known before any sum starts, so all these statistics cost one sweep. Chunks
+have only active tokens, and those of the nucleus only tokens in `nucleus_mask`.
 """
 
 import dataclasses

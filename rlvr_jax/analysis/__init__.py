@@ -1,4 +1,4 @@
-"""Reads run directories and says what happened: pass@k, the entropy law, reports, comparisons.
+"""Analyses of run directories: pass@k, the entropy law, reports, comparisons.
 
 Hands out
   numbers: `pass_at_k`, `all_at_k`, `majority_at_k`, `majority_answer`, `best_of_k`,

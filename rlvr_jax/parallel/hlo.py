@@ -1,6 +1,6 @@
-"""What the text of a compiled program says: collectives, the compiler's cycles, shapes of arrays.
+"""The text of a compiled program, read for collectives, the compiler's cycles, array shapes.
 
-A loop's body occurs in the text once. How often it runs is in an attribute, or read from the largest
+A loop's body occurs in the text once. How often it runs is an attribute, or read from the largest
 constant that its condition compares the counter with: for a loop that may end earlier, how often it
 runs at most, unless the caller knows the mean. A loop whose bound is known at run time only counts
 once, and is named.

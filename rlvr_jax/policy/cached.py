@@ -1,6 +1,6 @@
 """Keys and values of tokens that were seen, and attention to them.
 
-A cache has a slot for every token that may come, and a token that is sampled early sees few of them.
+A cache has a slot for every token that may come, and a token sampled early sees few of them.
 Keys are read in blocks up to the last slot that a query of any row sees, and under a sliding window
 from the first one, with a softmax that is put together block by block; so neither the scores of all
 slots exist nor is a slot read before it is written. A prompt that several rows answer is kept once

@@ -9,7 +9,7 @@ is a pytree of its own, so that training has gradients and optimizer state only 
     stats = policy.score(model, lora.attach(base, adapter), rollouts)  # differentiate in adapter
     reference = policy.score(model, base, rollouts)
 
-`policy.save` merges an attached adapter; `save` and `load` here store only the adapter, in the format
+`policy.save` merges an attached adapter; `save` and `load` here handle only adapters, in the format
 of PEFT. Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
 """
 

@@ -187,8 +187,8 @@ def update(
     Args:
       fresh: as for `objective_gradient`, whose other options `how` may hold.
     Returns:
-      The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and anything that
-      was needed of the old policy) as it was used, `logp`, `entropy`,
+      The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and others that
+      were needed of the old policy) as it was used, `logp`, `entropy`,
       `advantage`, `ratio`, `chosen` (`is_chosen`), `clipped`.
     """
     arguments = state.params, rollouts, state.method_state, key

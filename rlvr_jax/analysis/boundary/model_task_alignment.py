@@ -1,4 +1,4 @@
-"""Model and task: how much of it the base can do already, and what each recipe gains on it.
+"""Model and task: the base's ability on the task, and the gain of each recipe.
 
 Wu et al. 2025, "Mirage or Method? How Model-Task Alignment Induces Divergent RL Conclusions",
 https://arxiv.org/abs/2508.21188: gains from random rewards, one example or negative samples alone

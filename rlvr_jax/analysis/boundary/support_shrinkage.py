@@ -1,4 +1,4 @@
-"""Support: the problems a policy can solve at all; which of them training keeps, finds, loses.
+"""Support: the problems a policy can solve at all; which of them training preserves, finds, loses.
 
 Wu et al. 2025, "The Invisible Leash", https://arxiv.org/abs/2507.14843. A problem is in a policy's
 support at k samples if one of them is right (or, for completions, if its log-probability is above a
@@ -42,12 +42,12 @@ class Support(NamedTuple):
 
     @property
     def retention(self) -> float:
-        """SRR: share of the base's support that is kept."""
+        """SRR: fraction of the base's support that is preserved."""
         return share(self.preserved, self.preserved + self.shrunk)
 
     @property
     def discovery(self) -> float:
-        """NDR: share of the trained policy's support that the base does not have."""
+        """NDR: fraction of the trained policy's support that the base does not have."""
         return share(self.expanded, self.preserved + self.expanded)
 
     @property
@@ -88,7 +88,7 @@ def expected_support(
     """The counts at k samples, on average over all ways to take k of either policy's n.
 
     Args:
-      base_correct, trained_correct: [G], right ones of n samples.
+      base_correct, trained_correct: [G], correct ones of n samples.
       n: samples per problem, one number or [G].
       k: 1 ≤ k ≤ n; at k = n this is the one draw that was made.
     """
@@ -98,10 +98,10 @@ def expected_support(
 
 
 def noise_floor(correct: ArrayLike, n: ArrayLike, k: int) -> Support:
-    """What two independent draws of k samples of the same policy would show as change.
+    """Noise floor: the change between two independent draws of k samples of one policy.
 
     Args:
-      correct: [G], right ones of n samples of one policy.
+      correct: [G], correct ones of n samples of one policy.
       n: samples per problem, one number or [G].
       k: at most n / 2, so that the two draws share no sample.
     """
@@ -130,7 +130,7 @@ def answer_entropy(answers: ArrayLike) -> np.ndarray:
     """Entropy (nats) of the answers of each problem, [G]: it may fall while token entropy rises.
 
     Args:
-      answers: int [G, N], ids of extracted answers; an id for "none" is an answer, too.
+      answers: int [G, N], ids of extracted answers; an id for "none" is also an answer.
     """
     rows = np.asarray(answers)
     return np.array([histogram_entropy(np.unique(row, return_counts=True)[1]) for row in rows])

@@ -24,7 +24,7 @@ _PARTS = 10
 
 
 def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
-    """Compares two policies by what both say about each other's responses."""
+    """Compares two policies by their log-probs of each other's responses."""
     topic = Topic("Same tokens")
     if before.vocabulary != after.vocabulary:
         topic.missing.append(
@@ -67,7 +67,7 @@ def _distance(own: Answers) -> tuple[PromptInterval, float]:
 
 
 def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Right responses with a token that the other policy hardly ever draws."""
+    """Correct responses with a token that the other policy hardly ever samples."""
     told = []
     for own, name, other in ((before, *names), (after, *reversed(names))):
         rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)

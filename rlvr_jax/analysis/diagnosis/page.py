@@ -22,7 +22,7 @@ _SAMPLES_INTRO = (
 
 
 def as_json(topics: Sequence[Topic]) -> dict[str, Any]:
-    """Every topic's sentences, numbers and what is missing, as JSON values."""
+    """Every topic's sentences, numbers and missing data, as JSON values."""
     return {
         topic.title: {
             "sentences": topic.sentences,

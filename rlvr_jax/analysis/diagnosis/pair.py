@@ -1,4 +1,4 @@
-"""Two policies by their answers to the same problems, from arrays alone."""
+"""Two policies by their answers to the same problems, only from arrays."""
 
 import numpy as np
 

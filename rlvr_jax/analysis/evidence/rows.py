@@ -1,4 +1,4 @@
-"""A run as one line of `results.jsonl`: what it was, what it came to, and how to find it again."""
+"""A run as one line of `results.jsonl`: its settings, its results, and its origin."""
 
 import hashlib
 import json
@@ -80,7 +80,7 @@ def failed_row(
 
 
 def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without where a model lies on this machine."""
+    """Settings without the path of a model on this machine."""
     model = settings.get("model")
     return {**settings, "model": Path(model).name} if model else dict(settings)
 

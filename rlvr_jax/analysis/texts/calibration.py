@@ -1,4 +1,4 @@
-"""Calibration: whether a rollout's confidence is its chance to be right.
+"""Calibration: whether a rollout's confidence is its chance to be correct.
 
 With confidences c, outcomes o in {0, 1}, and K bins with count n_k, mean outcome acc_k and mean
 confidence conf_k:
@@ -56,7 +56,7 @@ class Votes(NamedTuple):
 
     @property
     def confidence(self) -> np.ndarray:
-        """The share, [B]."""
+        """The fraction, [B]."""
         return self.count / self.size
 
     def bins(self, number: int) -> np.ndarray:

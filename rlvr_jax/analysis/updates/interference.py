@@ -1,4 +1,4 @@
-"""Interference: what an update on one problem does to the right answers of the others.
+"""Interference: the effect of an update on one problem on the correct answers of the others.
 
 Nguyen et al. 2025, "The Reasoning Boundary Paradox", https://arxiv.org/abs/2510.02230. After one
 step on a rollout (x, y) with advantage A, a right answer y' of x' changes to first order by
@@ -52,7 +52,7 @@ def row_gradients(
     B·D·V numbers: for a real vocabulary pass a group at a time, or the candidates' columns alone.
 
     Args:
-      hidden: [B, T, D], what the last layer reads.
+      hidden: [B, T, D], the input of the last layer.
       logits: [B, T, V]. tokens: int [B, T]. mask: bool [B, T].
     """
     error = -np.exp(log_softmax(logits))
@@ -69,7 +69,7 @@ def row_gradients(
 def interference(
     gradients: ArrayLike, advantage: ArrayLike, right: ArrayLike, group: ArrayLike, rate: float = 1
 ) -> Interference:
-    """Sets the step on each problem against the right answers of every problem.
+    """Compares the step on each problem with the correct answers of every problem.
 
     Args:
       gradients: [B, …], of each row's mean token log-prob.
@@ -97,7 +97,7 @@ def interference(
 def right_answer_logp(
     logp: ArrayLike, mask: ArrayLike, right: ArrayLike, group: ArrayLike
 ) -> np.ndarray:
-    """Mean over a problem's right rollouts of their mean token log-prob, [G] nats; 0 without any.
+    """Mean over a problem's correct rollouts of their mean token log-prob, [G] nats; 0 without any.
 
     Args:
       logp: [B, T] nats. mask: bool [B, T]. right: bool [B]. group: int [B], 0 … G - 1.

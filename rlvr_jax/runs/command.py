@@ -244,7 +244,7 @@ def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
         f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
         f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} a prompt), entropy"
         f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
-        f" {summary['held_out_truncated_share_end']:.0%} of the answers cut\n"
+        f" {summary['held_out_truncated_share_end']:.0%} of the answers truncated\n"
         f"report: {config.run_dir / 'report.html'}"
     )
 

@@ -161,16 +161,16 @@ def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
 
 _HEAD = """# Models on slices: do they fit, and what does a step cost?
 
-    python -m rlvr_jax.parallel.compile --table docs/results/pods    # what is missing; hours
+    python -m rlvr_jax.parallel.compile --table docs/results/pods    # missing rows; hours
 
 Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
 prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a paper's run as its file
 in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
-Seconds of a step by the compiler's estimate, all waves, scorings and updates together; kernels,
+Seconds of a step: the compiler's estimate of all sampling batches, scorings and updates; kernels,
 gathers, scatters and sorts, which it gives no time, are in it at their own roofline. In brackets
-how many times the roofline that is ("at least" where a loop counts once, whose rounds the program
-does not say, or another operation has no time). All responses count with their full length; batches
-that are drawn again, later chunks of an answer and waiting for links are not counted. Nothing here
+how many times the roofline that is ("at least" where a loop of unknown length counts once,
+or another operation has no time). All responses count with their full length; batches
+sampled again, later chunks of a response and waiting for links are not counted. Nothing here
 was measured on a TPU.
 """
 _BEFORE = """
@@ -214,7 +214,7 @@ def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"## {method}, libtpu {version} (jax {jax})\n"
             titles = [f"{title}, {unit}" for unit in ("GiB", "s") for title in _PROGRAMS.values()]
             titles.append("a step, s")
-            yield f"| model | slice | mesh; sample mesh | waves | {' | '.join(titles)} |"
+            yield f"| model | slice | mesh; sample mesh | sampling batches | {' | '.join(titles)} |"
             yield "|" + "---|" * (4 + len(titles))
             for row in sorted(own, key=place):
                 yield _line(row, before.get(_key(row)[1:], {}))

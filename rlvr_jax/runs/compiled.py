@@ -43,7 +43,7 @@ def compile_run(
     Args:
       config: with prompt_tokens and response_tokens. Where it has no mesh, one is chosen, and where
         it has no number of sampling batches, the fewest that fit.
-      say: called with the name of each compiled function.
+      say: called with a line of progress before each compilation.
       opening: tokens that all prompts begin with. The programs compute them once; the arithmetic of
         FLOPs and bytes counts them for every prompt.
     Returns:

@@ -140,7 +140,7 @@ class TrainConfig:
     top_p: float = 1.0
     """Probability mass of the most probable tokens that the sampler chooses from; 1: all."""
     min_p: float = 0.0
-    """Least probability of a token that may be sampled, over that of the first; 0: all."""
+    """Least probability of a token, as a fraction of the most probable token's; 0: all."""
 
     learning_rate: float | None = None
     """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 for adapters."""
@@ -162,7 +162,7 @@ class TrainConfig:
     lora_rank: NonNegativeInt = 0
     """Rank of low-rank adapters; only these are trained. 0: all weights are trained."""
     lora_alpha: float = 32.0
-    """Scale of an adapter's product times its rank: the product counts alpha / rank."""
+    """Alpha of adapters: an adapter's product is scaled by alpha / rank."""
     lora_targets: tuple[str, ...] = ADAPTABLE
     """Matrices of a layer that get an adapter."""
     compute_dtype: str = "float32"

@@ -112,7 +112,7 @@ class RunProgress:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._warn(
-                f"{share:.0%} of the responses were cut by the budget of"
+                f"{share:.0%} of the responses were truncated by the budget of"
                 f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
                 " are learned from"
             )

@@ -4,7 +4,7 @@ A run directory holds `config.json`, `metrics.jsonl` and `timings.jsonl` (one ob
 `held_out.jsonl` (one per evaluation),
 `samples/step_000001.jsonl` (one object per response) and, at the end, `summary.json`. All but the
 config may be missing, and the last line of a growing file may be torn: it is then left out. A line
-that was finished and cannot be read is an error. After a resume a step may stand in a file twice;
+that was finished and cannot be read is an error. After a resume a step may be in a file twice;
 the later values count.
 """
 

@@ -6,7 +6,7 @@ prompt, temperature and token limit:
 
     crossing k             smallest k at which the base's pass@k reaches RL's, if RL leads at k = 1
     efficiency gap Δ_SE    base pass@K - RL pass@1: 0 if all that is reachable became a first try
-    solvable sets          problems with a right sample: both, RL only, base only, neither
+    solvable sets          problems with a correct sample: both, RL only, base only, neither
 
 A crossing that is read off few samples is noise: near k = n the curves hang on single problems.
 Equal temperature is not equal entropy; the paper also raises RL's temperature until both agree.
@@ -89,7 +89,7 @@ class Crossing(NamedTuple):
     Fields:
       k: of all problems; 0 for none.
       low, high: 2.5 % and 97.5 % quantiles of the crossing k in the draws that cross; NaN if none.
-      share: of the draws that cross.
+      share: fraction of the draws that cross.
     """
 
     k: int

@@ -1,11 +1,11 @@
 """Problems that the base cannot solve, and how many of them training brings within reach.
 
 Mayilvahanan et al. 2025, "MATH-Beyond", https://arxiv.org/abs/2510.11653: on the problems that a
-base got right in none of n = 1024 samples,
+base solved in none of n = 1024 samples,
 
-    expansion rate = share of them with a right answer among n samples of the trained policy
+    expansion rate = fraction of them with a correct answer among n samples of the trained policy
 
-"None of n" is itself a draw: drawn again, the base solves some, and that share is the noise floor
+"None of n" is itself random: sampled again, the base solves some; that fraction is the noise floor
 under every expansion rate. Verifier errors are the whole signal here: read every new solution.
 """
 

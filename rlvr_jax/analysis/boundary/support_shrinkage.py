@@ -1,19 +1,19 @@
 """Support: the problems a policy can solve at all; which of them training preserves, finds, loses.
 
 Wu et al. 2025, "The Invisible Leash", https://arxiv.org/abs/2507.14843. A problem is in a policy's
-support at k samples if one of them is right (or, for completions, if its log-probability is above a
+support at k samples if one is correct (or, for completions, if its log-probability is above a
 threshold). With P preserved, E expanded (trained policy only), S shrunk (base only), O out:
 
     retention SRR = P / (P + S)        discovery NDR = E / (P + E)
     score SDS = 2 SRR NDR / (SRR + NDR)        net change NSCR = (E - S) / (P + E + S)
 
 An empty denominator gives 0. All k draws miss a mass p with chance (1 - p)^k ≥ ζ as long as
-p < ε = -ln ζ / k: what is rarer is not seen.
+p < ε = -ln ζ / k: rarer events are not seen.
 
 Part of every E and S is chance. `noise_floor` says how much, from one set of n samples: two
 disjoint draws of k ≤ n / 2 of them, on average over all ways to choose these,
 
-    both: 2 pass@k - pass@2k      one alone, each side: pass@2k - pass@k      neither: 1 - pass@2k
+    both: 2 pass@k - pass@2k      only one, each side: pass@2k - pass@k      neither: 1 - pass@2k
 
 (pass@k here as the unbiased estimate); `expected_support` gives the same average for two policies.
 That floor is ours: the paper compares single draws.

@@ -5,9 +5,9 @@ Per response, of rows o that a policy drew itself:
     KL(after ‖ before) = E Σ log π_after(o_t) - log π_before(o_t)     over rows of after
     KL(before ‖ after) likewise over rows of before
 
-Both are unbiased over whole responses. The second one sees what was forgotten, the first what is
-new. A right response is out of reach of the other policy here if it holds a token that this gives
-less than 1 %: the bound is ours.
+Both are unbiased over whole responses. The second one sees forgotten responses, the first new
+ones. A correct response is out of reach of the other policy if one of its tokens there has
+a probability of less than 1 %: the bound is ours.
 """
 
 import numpy as np

@@ -67,7 +67,7 @@ _SHOWN = (
     "control_overlap",
     "low_overlap",
 )
-_ALIKE = 0.02  # of overlaps that are not told apart in words
+_ALIKE = 0.02  # difference of overlaps that count as equal in sentences
 
 
 def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:

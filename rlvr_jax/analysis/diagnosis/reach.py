@@ -1,8 +1,8 @@
 """Held-out problems: did training widen the set of solvable problems, or sharpen the policy?
 
 Two evaluations of the same problems with n samples each. Differences of pass@k carry a bootstrap
-over problems; what was found and lost is counted at k = n / 2, where the same n samples also say
-what two draws of the first policy would differ by. A floor at a larger k needs 2k samples: with a
+over problems; found and lost problems are counted at k = n / 2, where the same n samples also show
+the difference of two draws of the first policy. A floor at a larger k needs 2k samples: with a
 second draw of the first policy it is counted at k = n.
 """
 

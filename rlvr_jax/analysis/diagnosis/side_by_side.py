@@ -1,7 +1,7 @@
 """Numbers of two policies side by side, with the noise floor of a second draw of the first one.
 
 A number of each problem has a paired bootstrap over problems. The floor is the same difference
-between two independent draws of the first policy: what is not above it is the dice.
+between two independent draws of the first policy: a difference not above it is chance.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
 from rlvr_jax.analysis.texts.diversity_metrics import answer_diversity
 
 _BINS = 10
-_FEWEST_ROWS = 20  # right and wrong answers together, for a calibration that is worth a sentence
+_FEWEST_ROWS = 20  # correct and incorrect answers together, for a sentence about calibration
 _MOST_WANTED = 1e6
 
 

@@ -61,7 +61,7 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     word = "grown" if left > 1 / _KEPT else word
     drop = first.mean() - last.mean()
     early = entropy[: max(1, round(FIRST_SHARE * len(steps)))][-window:].mean()
-    # Of what is hardly a drop every share can be had.
+    # A fraction of a tiny drop can have any value.
     share = (first.mean() - early) / drop if left < _KEPT else None
     topic.numbers |= {
         "first": float(first.mean()),

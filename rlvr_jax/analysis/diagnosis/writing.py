@@ -1,8 +1,8 @@
 """The stored responses of a run: entropy by place and word, confidence, diversity of words.
 
-Of the first and the last step that kept responses, the tokens that the policy drew: what a tool or
-a teacher wrote is left out. They are few and answer other prompts, so what is said here is about
-these texts; the held-out numbers are what a verdict rests on.
+Data are the policy's tokens in the first and the last step with stored responses, without tokens of
+a tool or a teacher. They are few and answer other prompts, so the sentences are about these texts;
+conclusions rest on the held-out numbers.
 """
 
 from collections.abc import Mapping, Sequence

@@ -129,5 +129,5 @@ def entropy_change(log_probs: ArrayLike, advantage: ArrayLike) -> np.ndarray:
     log_probs, advantage = np.asarray(log_probs, float), np.asarray(advantage, float)
     probs = np.exp(log_probs)
     centred = advantage - np.sum(probs * advantage, axis=-1, keepdims=True)
-    # Tokens that a cut has ruled out have no part in it: 0 · log 0 is 0.
+    # Tokens that a cut has ruled out do not count: 0 · log 0 is 0.
     return -np.sum(special.xlogy(probs, probs) * centred, axis=-1)

@@ -8,7 +8,7 @@ With o the sampled token, R = exp(log π - log π_old), A the advantage, r = log
     surrogate min(R A, clip(R) A)              gradient weight R A where not clipped, else 0
 
 Mismatch KL and probability change are prime-rl's, https://github.com/PrimeIntellect-ai/prime-rl.
-A sampler's log-prob is not the recomputed one: both are kept, under their own names. Rows hold test
+A sampler's log-prob is not the recomputed one: both are stored under their names. Rows hold test
 items and gold answers where a run held them: `held_out` marks them.
 """
 

@@ -1,7 +1,7 @@
 """Conclusions of a board: differences to a baseline paired by seed, and ranks as ranges.
 
-Two corrections stand beside the plain interval: Holm's for asking of many methods at once, and
-ranks as ranges, as the order of means says little where intervals overlap. A run is set beside the
+Two corrections accompany the plain interval: Holm's for testing many methods at once, and
+ranks as ranges, as an order of means shows little where intervals overlap. A run is paired with the
 baseline's of its seed, commit, processor and version of JAX, or it is in no difference and no
 rank: prompts and draws are the same there, and elsewhere numbers round differently from the first
 step on.
@@ -152,7 +152,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def rank_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int, int]]:
     """Ranks of means under resampled seeds, 1 being the highest.
 
-    Seeds are drawn with replacement, the same for all entries, as they share prompts and draws.
+    Seeds are resampled with replacement, the same for all entries, as they share prompts and draws.
 
     Args:
       values: by entry and seed. Entries that lack a seed that most have are left out.

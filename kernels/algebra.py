@@ -34,7 +34,7 @@ temperature T, and a second exponential the one at T₂:
     α = g_logsumexp - g_logp - g_H H - 2 g_S S - g_R (2 R + S) + g_U (H² + 2 H - U)
 
 The numbers c, α, β, γ, δ, ε are one per token, so a tile needs only its logits, these six and
-logsumexp. What nobody asked for is None and costs nothing.
+logsumexp. A statistic that is not requested is None and costs nothing.
 """
 
 from collections.abc import Collection
@@ -149,11 +149,11 @@ def start(
     dtype: DTypeLike,
     second_ratio: Float[Array, "n"] | None = None,
 ) -> Sums:
-    """Sums of `size` tokens over no vocabulary entry, with the fields that `needs` asks for.
+    """Sums of `size` tokens over no vocabulary entry, with the fields that `needs` requires.
 
     Args:
-      needs: names of statistics; those that are not in `STREAMING` ask for nothing here.
-      second_ratio: r = T / T₂, wanted if `needs` has "second_logp".
+      needs: names of statistics; those that are not in `STREAMING` require nothing here.
+      second_ratio: r = T / T₂, required if `needs` has "second_logp".
     """
 
     def zeros(*users, dtype=dtype):
@@ -328,8 +328,8 @@ def coefficients(
     """The numbers per token of the backward pass.
 
     Args:
-      stats: what `finish` gave.
-      cotangents: dL/d(statistic); None for statistics that nobody asked for. Those of statistics
+      stats: result of `finish`.
+      cotangents: dL/d(statistic); None for statistics that are not requested. Those of statistics
         without a gradient are not looked at.
       inverse_temperature: [n], 1 / T; folded in: dz/dx has this factor.
       second_ratio, second_logsumexp: r and log Σ e^rz, for a cotangent of `second_logp`.
@@ -379,12 +379,12 @@ def logit_gradient(
     slope: Float[Array, "n v"] | None,
     column: Int[Array, "n"],
 ) -> Float[Array, "n v"]:
-    """dL/dx of a tile, x = h·w + bias being what `logits_and_slope` was given.
+    """dL/dx of a tile, x = h·w + bias being the input of `logits_and_slope`.
 
     Args:
       numbers: from `coefficients`.
       logits, slope: from `logits_and_slope`.
-      column: the target as an index into the tile; outside [0, v) if it lies elsewhere.
+      column: the target as an index into the tile; outside [0, v) if it is elsewhere.
     """
     logp = jnp.clip(logits - numbers.logsumexp[:, None], LOWEST, 0)
     p = jnp.exp(logp)
@@ -407,7 +407,7 @@ def logit_gradient(
 
 
 def _line(offset, factor, logp):
-    """offset + factor · logp, token by token; without a factor the offset alone."""
+    """offset + factor · logp, token by token; without a factor only the offset."""
     return offset[:, None] if factor is None else offset[:, None] + factor[:, None] * logp
 
 

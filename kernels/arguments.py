@@ -109,7 +109,7 @@ def check_temperature(name: str, temperature: ArrayLike | None, shape: tuple[int
         raise ValueError(
             f"token_stats: {name} must have shape () or [N] = {shape}, got {jnp.shape(temperature)}"
         )
-    # One per token may be anything off the mask, and what is traced is not known yet.
+    # One per token may be anything off the mask, and traced values are not known yet.
     is_known = jnp.ndim(temperature) == 0 and not isinstance(temperature, jax.core.Tracer)
     if is_known and not 0 < float(temperature) < math.inf:
         raise ValueError(f"token_stats: {name} must be positive, got {temperature}")

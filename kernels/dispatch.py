@@ -1,4 +1,4 @@
-"""Which implementation makes the streaming sums, and what happens if it cannot."""
+"""Choice of the implementation of the streaming sums, with its fallback."""
 
 import functools
 import warnings
@@ -17,7 +17,7 @@ _PREFERRED = {"tpu": "pallas_tpu"}
 
 
 def check_named(plan: Plan, policy: Policy) -> None:
-    """Refuses a named implementation that cannot run here, whatever is needed of it.
+    """Refuses a named implementation that cannot run here, for any statistics.
 
     Args:
       policy: of this device: its tokens and its part of the vocabulary.
@@ -28,7 +28,7 @@ def check_named(plan: Plan, policy: Policy) -> None:
 
 
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
-    """Sums of the active tokens by `plan.implementation`, or by what suits the platform.
+    """Sums of the active tokens by `plan.implementation`, or by the platform's default.
 
     Args:
       policy: of this device: its tokens and its part of the vocabulary.
@@ -43,7 +43,7 @@ def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
     if reason := _obstacle(preferred, plan, policy):
         warn_once(f"token_stats: 'xla' runs instead of {preferred!r}: {reason}")
         return xla.sums(plan, policy, tokens)
-    # A program traced beside a TPU may still be compiled for the host.
+    # A function traced on a machine with a TPU may still be compiled for the host.
     kernel, plain = (functools.partial(SUMS[name], plan) for name in (preferred, "xla"))
     return jax.lax.platform_dependent(policy, tokens, default=plain, **{platform: kernel})
 
@@ -54,5 +54,5 @@ def _obstacle(name, plan, policy):
 
 @functools.cache
 def warn_once(message: str) -> None:
-    """Warns, the first time that it is asked to in a process."""
+    """Warns once per message in a process."""
     warnings.warn(message, stacklevel=2)

@@ -1,6 +1,6 @@
 """Means whose bits depend neither on the order of the values nor on how they are sharded.
 
-A floating-point sum depends on its order, hence on the number of devices, and a threshold beside a
+A floating-point sum depends on its order, hence on the number of devices, and a threshold next to a
 rounded mean then chooses other tokens. Integers add in any order. With 2^e above the largest |x|,
 
     x · 2^-e = Σ_i limb_i · 2^(-b i) + rest,   i = 1 … n,   0 ≤ rest < 2^(-b n),
@@ -38,7 +38,7 @@ class Limbs(NamedTuple):
       bits: b.
       number: n.
       dtype: of limbs and their sums.
-      at_once: so many limbs can be added, with room for a carry and the sign.
+      at_once: so many limbs can be added, with bits for a carry and the sign.
     """
 
     bits: int
@@ -102,7 +102,7 @@ def plain_limb_sums(
 
     Args:
       exponents: e of each array.
-      most: so many values stand along the last axis, or so many rows on all devices.
+      most: number of values along the last axis, or of rows on all devices.
     Returns:
       Digits of `NARROW` limbs for float32, of `DOUBLE` ones for float64.
     """
@@ -187,7 +187,7 @@ def _check(values, shape, parts):
 
 
 def _mean(sums, count, exponent):
-    """The number that the digits stand for, divided by the count."""
+    """The number that the digits represent, divided by the count."""
     bits = DOUBLE.bits if count.dtype == jnp.float64 else NARROW.bits
     whole, *digits = (digit.astype(count.dtype) for digit in carried(list(sums), bits))
     rest = jnp.zeros((), count.dtype)

@@ -18,7 +18,7 @@ from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Tiles, Tokens, by_p
 
 
 class Numbers(NamedTuple):
-    """All numbers per token of the logit gradient; None where nothing was asked."""
+    """All numbers per token of the logit gradient; None where nothing was requested."""
 
     streaming: algebra.Coefficients
     nucleus: Nucleus | None = None

@@ -1,4 +1,4 @@
-"""The differentiable operation behind `token_stats`, on one device or over a mesh.
+"""The differentiable operation of `token_stats`, on one device or over a mesh.
 
 One custom VJP joins whichever implementation made the streaming sums, the statistics of rows and
 the one backward pass. Under a mesh each of the two passes is a `shard_map` of its own, because
@@ -42,7 +42,7 @@ class _Saved(NamedTuple):
     """What the forward pass leaves for the backward pass, [N] each; 0 for inactive tokens.
 
     Fields:
-      stats: all that was computed, more than was asked for.
+      stats: all that was computed, more than was requested.
       second_logsumexp: see `algebra.second_logsumexp`.
       nucleus, other_logsumexp, pull: see `rows.RowStats`.
     """

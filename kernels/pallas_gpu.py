@@ -1,12 +1,12 @@
-"""Token statistics on GPU: a Triton kernel for the sums, forward only, for whoever asks for it.
+"""Token statistics on GPU: a Triton kernel for the sums, forward only, on request.
 
-A program owns a block of tokens and a share of the vocabulary, walks the share in tiles, and keeps
-the sums in registers; `algebra.merge` joins the shares outside. Nothing is accumulated over an axis
+A program has a block of tokens and a part of the vocabulary, walks the part in tiles, and holds
+the sums in registers; `algebra.merge` merges the parts outside. Nothing is accumulated over an axis
 of the grid, as the programs of a GPU run in any order: a body written for TPU would compile here
-and race. The shares depend on the size of the vocabulary alone, so a token's bits do not depend on
+and race. The parts depend only on the size of the vocabulary, so a token's bits do not depend on
 the number of tokens.
 
-    grid: shares x blocks of tokens; neighbours share hidden states, which then stay in L2
+    grid: parts x blocks of tokens; neighbours share hidden states, which then stay in L2
     tile: z [n, v] = Σ h [n, d] w [v, d]^T over chunks of the width, then one update of the sums
 """
 
@@ -65,7 +65,7 @@ def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
 
 
 def _kernel_sums(plan, policy, tokens, num_blocks):
-    """Sums of each share of the vocabulary, [shares, N], N in blocks.
+    """Sums of each part of the vocabulary, [parts, N], N in blocks.
 
     Args:
       policy: its hidden states may end inside a block, all else of the tokens does not.
@@ -114,7 +114,7 @@ def _start(plan, shape, second_ratio):
 
 
 def _share(plan, inputs, outputs, tiles_per_share, num_tiles):
-    """A program: the sums of a block of tokens over a share of the vocabulary."""
+    """A program: the sums of a block of tokens over a part of the vocabulary."""
     share, block = pl.program_id(0), pl.program_id(1)
     rows = pl.ds(block * TOKENS, TOKENS)
     known = {

@@ -3,7 +3,7 @@
 The tile of logits is transposed, z [v, n] = W h^T, tokens on lanes. Sums over the vocabulary then
 run down the sublanes and the vector registers, and never across lanes; the kernel does not even
 add the eight sublanes of a register but keeps eight sets of sums per token, each over every eighth
-entry, which `algebra.merge` joins outside.
+entry, which `algebra.merge` merges outside.
 
     grid: blocks of tokens (in any order) x pairs of vocabulary tiles (in order)
     step j:  left  = W[2j] h^T        while right, the last tile of step j - 1, is absorbed
@@ -11,9 +11,9 @@ entry, which `algebra.merge` joins outside.
 
 So the vector units work on one tile while the matrix units make the next one. The tiles are two
 arrays, not two halves of one: with an index that is not constant the compiler cannot tell that a
-write to one and a read of the other do not meet. No logit is masked: what the pairs leave of the
+write to one and a read of the other do not meet. No logit is masked: the pairs' remainder of the
 vocabulary is copied, filled up, and goes through the kernel once more, in one pair of smaller
-tiles; lanes past the last token hold whatever they hold, since no lane looks at another one.
+tiles; lanes past the last token hold arbitrary values, since no lane reads another one.
 """
 
 from functools import partial
@@ -215,7 +215,7 @@ def _absorb(outputs, logits, target, first, is_real=None):
 
 
 def _update(sums, logits, target, first):
-    """Adds logits [v, n] to eight sums a token; target [1, n] is a row of them or lies outside."""
+    """Adds logits [v, n] to eight sums a token; target [1, n] is a row of them or outside."""
     size, width = logits.shape
     eighths = logits.reshape(size // SUBLANES, SUBLANES, width)
     picked = None

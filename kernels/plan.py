@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 _Result = TypeVar("Result")
 
 # Statistics that need the largest logit or the normalizer of the whole row before their sum can
-# start, or an order of the row: they are computed on waves of tokens with all of the vocabulary.
+# start, or an order of the row: they are computed on chunks of tokens with all of the vocabulary.
 ROWS = (
     "min_p_mass",
     "topk_logp",
@@ -23,7 +23,7 @@ ROWS = (
 
 
 class Policy(NamedTuple):
-    """What logits are made of, and what gradients go to."""
+    """Inputs of the logits, which receive gradients."""
 
     hidden: Float[Array, "N D"]
     unembedding: Float[Array, "V D"]
@@ -38,7 +38,7 @@ class OtherPolicy(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """What else is known of each token; None is what the comment says."""
+    """Further inputs per token; each comment defines None."""
 
     targets: Int[Array, "N"]
     active: Bool[Array, "N"] | None = None  # all
@@ -53,8 +53,8 @@ class Tiles(NamedTuple):
     Fields:
       platform: "cpu", "gpu" or "tpu".
       forward, backward: (tokens, vocabulary entries) of a tile.
-      wave: (logits of a wave of whole rows, vocabulary entries of one product of a wave).
-      search: rows whose nucleus is searched at a time, a divisor of 8; None is all of a wave.
+      wave: (logits of a chunk of whole rows, vocabulary entries of one product of a chunk).
+      search: rows whose nucleus is searched at a time, a divisor of 8; None is all of a chunk.
     """
 
     platform: str
@@ -68,7 +68,7 @@ class Tiles(NamedTuple):
 # eight rows of 150 000 logits, over which a search goes thirty times.
 # TPU: a float32 tile of 2048 x 2048 logits (16 MiB) and one of the unembedding's gradient stay in
 # VMEM. More tokens would not save traffic of the accumulated gradient, and would skip fewer.
-# GPU: matrix products have to be large. Forward, waves of tokens over any vocabulary at once;
+# GPU: matrix products have to be large. Forward, chunks of tokens over any vocabulary at once;
 # backward, tiles, as the gradient of the unembedding would otherwise be carried in float32; on an
 # H200 these take 0.92 to 0.96 of the time of 2048 x 16384.
 _WHOLE = 2**30
@@ -78,7 +78,7 @@ TILES = (
     Tiles("tpu", forward=(2048, 2048), backward=(2048, 2048), wave=(2**27, _WHOLE), search=None),
 )
 # Up to so many logits (32 MiB in float32) a vocabulary of one tile is done at once. The choice of
-# the vocabulary's tiles depends on V alone: no sum's order depends on N (small products may).
+# the vocabulary's tiles depends only on V: no sum's order depends on N (small products may).
 AT_ONCE_VOCABULARY = 2048
 _AT_ONCE_LOGITS = 2**23
 

@@ -1,8 +1,8 @@
-"""Statistics that need a token's whole row of logits, computed on waves of tokens.
+"""Statistics that need a token's whole row of logits, computed on chunks of tokens.
 
-A wave is as many tokens as keep their rows of logits small (64 MiB on CPU). In it the largest logit
-and the normalizer are known before any sum starts, so all these statistics cost one sweep. Waves
-are made of active tokens only, and those of the nucleus of tokens that ask for it.
+A chunk is so many tokens that their logits are small (64 MiB on CPU). In it the largest logit
+and the normalizer are known before any sum starts, so all these statistics cost one sweep. Chunks
+have only active tokens, and those of the nucleus only tokens in `nucleus_mask`.
 """
 
 import dataclasses
@@ -22,11 +22,11 @@ from rlvr_jax.types import TokenStats, replace
 
 
 class RowStats(NamedTuple):
-    """Statistics of rows, [n] each, and what their backward pass has to know; None if not needed.
+    """Statistics of rows, [n] each, and residuals of the backward pass; None if not needed.
 
     Fields:
       stats: the statistics of `ROWS` that are needed, and logsumexp.
-      nucleus: of the tokens that asked for theirs.
+      nucleus: of the tokens in `nucleus_mask`.
       other_logsumexp: of the second policy's logits.
       pull: Σ p log(p/m), for `js`.
     """
@@ -38,7 +38,7 @@ class RowStats(NamedTuple):
 
 
 class _Wave(NamedTuple):
-    """What a wave reads of its tokens."""
+    """Inputs of a chunk per token."""
 
     hidden: Float[Array, "n D"]
     other_hidden: Float[Array, "n E"] | None
@@ -94,7 +94,7 @@ def _in_waves(plan, sizes: Tiles, policy, other, inverse_temperature, active):
     wanted = _Wave(*hidden, tiles.take(rows, inverse_temperature, fill=1))
 
     def logits(hidden, unembedding, scale):
-        """[size, V] logits; the matrix is read in tiles, as a CPU wants it."""
+        """[size, V] logits; the matrix is read in tiles, which suits a CPU."""
         dtype = tiles.working_dtype(plan, sizes.platform, hidden, unembedding)
         view, hidden = tiles.viewed(unembedding, sizes.platform), hidden.astype(dtype)
 
@@ -125,7 +125,7 @@ def _in_waves(plan, sizes: Tiles, policy, other, inverse_temperature, active):
 
 
 def _row_stats(plan, logits, other_logits, search=None) -> RowStats:
-    """All statistics of a wave from its logits, [n, V] or this device's part of them."""
+    """All statistics of a chunk from its logits, [n, V] or this device's part of them."""
     total = partial(_total, plan.vocabulary_axis)
     largest, shift, exp, s0 = _normalizer(logits, total)
     log_s0 = jnp.log(s0)

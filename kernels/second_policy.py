@@ -75,7 +75,7 @@ def coefficients(
     """The numbers per token of the backward pass.
 
     Args:
-      stats, pull: what `divergences` gave.
+      stats, pull: results of `divergences`.
       logsumexp: of the second policy's logits.
     """
     alpha, factors = jnp.zeros_like(logsumexp), {}

@@ -4,7 +4,7 @@ What is chosen is a matter of thresholds, and a threshold that moves by a roundi
 other tokens. So nothing here depends on the number of devices or the order of rows: means are sums
 of integers (`fixed_point`), ranks are found by counting (`selection_search`), ties go by the
 identity of a token, and random bits are a function of key and identity. Nothing is sorted and no
-array of the batch leaves its device; what crosses is a few integers at a time.
+array of the batch leaves its device; only a few integers at a time cross devices.
 
 `implementation` is one of
 

@@ -37,7 +37,7 @@ def ordered_bits(values: Array) -> UInt[Array, "..."]:
 def row_counts(chosen: Bool[Array, "... T"]) -> Int[Array, "... 1"]:
     """How many entries along the last axis are True, int32.
 
-    XLA for CPU writes down what a reduction reads, so there the entries are added as bytes first:
+    XLA for CPU stores the operand of a reduction, so there the entries are added as bytes first:
     a third of the time.
     """
 
@@ -67,7 +67,7 @@ def kth_largest(
 
     Args:
       keys: below 2^num_bits.
-      k: in the shape of what `count` gives.
+      k: in the shape of the results of `count`.
     """
     one = jnp.ones((), keys.dtype)
     # No candidate is 0, so a key of 0 is never counted; the loop then reads one array, not two.

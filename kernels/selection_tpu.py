@@ -24,7 +24,7 @@ ROWS = 32
 # A block of float32 is 1 MiB; with 16 registers of it at a time the sums stay in registers.
 _BLOCK_ROWS, _BLOCK_COLUMNS = 512, 512
 BITS = 4
-# Each of the 1024 places of a register adds up as many limbs as there is room for.
+# Each of the 1024 places of a register adds up as many limbs as fit.
 _MOST = _SUBLANES * _LANES * fixed_point.NARROW.at_once
 # Block indices are int32 for Mosaic; a Python 0 is not where 64-bit numbers are enabled.
 _ZERO = np.int32(0)
@@ -84,7 +84,7 @@ def product(
         inside = mask.astype(jnp.int32) != 0
         centered = jnp.where(inside, (left - scalars[0]) * (right - scalars[1]), 0)
         bits = jax.lax.bitcast_convert_type(jnp.where(centered == 0, 0, centered), jnp.int32)
-        # In order as signed integers; what is off the mask is below every candidate.
+        # In order as signed integers; entries off the mask are below every candidate.
         keys = jnp.where(bits < 0, bits ^ np.int32(2**31 - 1), bits)
         keys = jnp.where(inside, keys, np.int32(-(2**31)))
         first = _signed(_candidates(np.uint32(0), 8 * 4 - BITS))
@@ -162,7 +162,7 @@ def _reaching(keys, candidate):
 
 
 def _sweep(body, arrays, scalars, num_sums, written=0, *, name):
-    """Adds up over all tokens what `body` makes of a few rows.
+    """Adds up the results of `body` for a few rows over all tokens.
 
     Args:
       body: (blocks of the arrays, reference to the scalars) -> arrays to add up, arrays to write.
@@ -225,7 +225,7 @@ def _over_lanes(sums):
 
 
 def _filled_up(x):
-    """The array with whole tiles; what is added counts for nothing in any sweep."""
+    """The array with whole tiles; the padding does not count in any sweep."""
     # Signed keys: the least one. Fractions and the mask: 0.
     nothing = jnp.iinfo(x.dtype).min if x.dtype == jnp.int32 else 0
     padding = [(0, -size % tile) for size, tile in zip(x.shape, (ROWS, _LANES), strict=True)]
@@ -233,7 +233,7 @@ def _filled_up(x):
 
 
 def _divisor(size, most, unit):
-    """The largest multiple of the unit that divides the size and is no larger than `most`."""
+    """The largest multiple of the unit that divides the size and is at most `most`."""
     return max(part for part in range(unit, min(size, most) + 1, unit) if size % part == 0)
 
 

@@ -68,7 +68,7 @@ def take(rows: Rows, tree: _Tree, fill: int = 0) -> _Tree:
 
 
 def take_tokens(rows: Rows, tokens: Tokens) -> Tokens:
-    """`take` with 1 for what logits are multiplied by: a logit may be -inf."""
+    """`take` with 1 for factors of logits: a logit may be -inf."""
     scales = take(rows, (tokens.inverse_temperature, tokens.second_ratio), fill=1)
     inverse_temperature, second_ratio = scales
     return take(rows, tokens)._replace(
@@ -160,7 +160,7 @@ def viewed(matrix: Float[Array, "V D"], platform: str) -> Float[Array, "V D"] | 
 
 
 def widened(tile: Array, dtype: DTypeLike) -> Array:
-    """A slice of what `viewed` gave, as numbers of `dtype`."""
+    """A slice of the result of `viewed`, as numbers of `dtype`."""
     if tile.dtype == jnp.uint16:
         bits = tile.astype(jnp.uint32) << 16
         tile = jax.lax.bitcast_convert_type(bits, jnp.float32)

@@ -56,7 +56,7 @@ def token_stats(
         nucleus_entropy = H of p in {p ≥ t}, t the largest threshold of mass ≥ top_p
         kl = KL(p‖q)   reverse_kl = KL(q‖p)   js = ½ KL(p‖m) + ½ KL(q‖m),  m = (p + q) / 2
 
-    All are in nats. Logits and sums are float32, whatever the inputs are; float64 if one of
+    All are in nats. Logits and sums are float32 for any inputs, but float64 if one of
     hidden and unembedding is. logp ≤ 0, 0 ≤ entropy ≤ log V and 1/V ≤ p_squared ≤ 1 hold exactly.
     Equal logits are in or out of a nucleus together; of equal ones the smaller id comes first.
     NaN or Inf in a hidden state spoils the statistics of its token only.

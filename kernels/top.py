@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 
 class Coefficients(NamedTuple):
-    """Numbers per token of the backward pass: the ids, and what their logits are given."""
+    """Numbers per token of the backward pass: the ids, and the terms of their logits."""
 
     ids: Int[Array, "n k"]
     factor: Float[Array, "n k"]

@@ -1,4 +1,4 @@
-"""Reads run directories and says what happened: pass@k, the entropy law, reports, comparisons.
+"""Analyses of run directories: pass@k, the entropy law, reports, comparisons.
 
 Hands out
   numbers: `pass_at_k`, `all_at_k`, `majority_at_k`, `majority_answer`, `best_of_k`,
@@ -9,11 +9,11 @@ Hands out
     or several laid over each other), `python -m rlvr_jax.analysis.comparison`
     (`comparison.compare_runs`, methods × seeds with intervals),
     `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied), and
-    `python -m rlvr_jax.analysis.diagnose` (what training did to a policy; in a notebook
+    `python -m rlvr_jax.analysis.diagnose` (effects of training on a policy; in a notebook
     `diagnosis.diagnose_answers`, of arrays).
 
-Everything is numpy: no device, no model, no network. The last command alone, which is documented
-here and stands in `runs/`, draws and scores where it is given two policy folders.
+Everything is numpy: no device, no model, no network. Only the last command, which is documented
+here and is part of `runs/`, samples and scores if it gets two policy folders.
 """
 
 from rlvr_jax.analysis.boundary.pass_at_k import (

@@ -38,7 +38,7 @@ def perplexity(logp: ArrayLike, mask: ArrayLike) -> np.ndarray:
 
 
 def histogram_entropy(counts: ArrayLike) -> float:
-    """Entropy (nats) of the shares of a histogram; 0 for an empty one."""
+    """Entropy (nats) of the fractions of a histogram; 0 for an empty one."""
     counts = np.asarray(counts, float)
     shares = counts / max(counts.sum(), np.finfo(float).tiny)
     return float(np.sum(special.entr(shares)))

@@ -1,4 +1,4 @@
-"""What a comparison of methods over seeds is: every run's numbers, and what they allow to say."""
+"""The data of a comparison of methods over seeds: every run's numbers, and its sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Comparison:
         otherwise, or were last evaluated at other steps.
       equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
         is below where some run starts or above where some run gets.
-      sentences: what the intervals allow to say.
+      sentences: conclusions that the intervals allow.
     """
 
     runs: Mapping[str, Mapping[int, Run]]

@@ -158,7 +158,7 @@ def _grouped(runs) -> dict[str, dict[int, Run]]:
 
 
 def _sampled_rollouts(run: Run) -> np.ndarray | None:
-    """Rollouts drawn until the end of each step, from step 0; None if the run does not tell."""
+    """Rollouts sampled until the end of each step, from step 0; None if the run has no counts."""
     steps, drawn = run.series("sampled_rollouts")
     if not len(steps):
         prompts, size = run.setting("prompts_per_step"), run.setting("samples_per_prompt")
@@ -178,7 +178,7 @@ def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
 
 
 def _drawn_tokens(run: Run) -> np.ndarray | None:
-    """Tokens drawn until the end of each step; None where the tokens a run may draw are not
+    """Tokens sampled until the end of each step; None where the tokens a run may sample are not
     limited, which is compared by rollouts."""
     steps, drawn = run.series("drawn_tokens")
     if not run.setting("drawn_tokens") or not len(steps):
@@ -243,7 +243,7 @@ _SAID_TOGETHER = 3
 
 
 def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
-    """One sentence per method and pass@k that is better or worse, then those not to be told
+    """One sentence per method and pass@k that is better or worse, then those that do not differ
     apart, together if they are many."""
     apart, others = [], []
     metrics = [m for m in view.values if m.startswith("held_out/pass@")]
@@ -274,7 +274,7 @@ def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
 
 
 def _reason(gap: Interval) -> str:
-    """The numbers behind a sentence, or why there are none."""
+    """The numbers of a sentence, or the reason why there are none."""
     pairs = len(gap.values)
     if pairs < 2:
         return "one paired seed gives no interval" if pairs else "no seed is paired"

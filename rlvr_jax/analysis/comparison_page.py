@@ -1,4 +1,4 @@
-"""Writes what a comparison found: Markdown, one PNG per curve, and a self-contained HTML page."""
+"""Writes the results of a comparison: Markdown, one PNG per curve, a self-contained HTML page."""
 
 import html
 import math
@@ -64,7 +64,7 @@ def _charts(comparison: Comparison) -> list[dict[str, Any]]:
             title = match[2].replace("_", " ").capitalize() + kind
             wanted.append((name, title, "mean per held-out response"))
     charts = [_chart(comparison, *entry) for entry in wanted if entry[0] in present]
-    # Names that differ in punctuation alone would be one file.
+    # Names that differ only in punctuation would be one file.
     taken: set[str] = set()
     for chart in charts:
         first, number = chart["file"], 1
@@ -213,7 +213,7 @@ def _prompt_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 
 def _cost_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """One row per method: means over its seeds of what its runs took, and how often parts acted."""
+    """One row per method: means over its seeds of its runs' costs, and how often parts acted."""
     head = ["", "steps", *_COUNTED, "seconds", "parts of the experience, means over steps"]
     rows = []
     for method, seeds in comparison.runs.items():

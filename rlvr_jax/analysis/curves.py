@@ -99,7 +99,7 @@ def sections(
 ) -> list[dict[str, Any]]:
     """Gives the report's sections: title, intro, charts, and a table where one belongs.
 
-    Numbers of training that never moved stand in a table of their own, which is folded.
+    Numbers of training that never moved are in a table of their own, which is folded.
 
     Args:
       points: factor on the number of points of a curve, for pages that are too large.
@@ -180,7 +180,7 @@ def held_out_note(runs: Sequence[Run]) -> str:
 
 
 def thinned(points: np.ndarray, most: int) -> np.ndarray:
-    """Shortens [N, columns] to at most `most` rows: means of consecutive rows, the ends kept."""
+    """Shortens [N, columns] to at most `most` rows: means of consecutive rows, except the ends."""
     if len(points) <= most:
         return points
     inner = np.array_split(points[1:-1], most - 2)
@@ -189,7 +189,7 @@ def thinned(points: np.ndarray, most: int) -> np.ndarray:
 
 def _never_moves(runs: Sequence[Run], curve: _Curve) -> bool:
     """Whether a curve of training, band and all, has one value in each run, at two steps or more;
-    what was evaluated is always shown."""
+    evaluations are always shown."""
     metrics = [*curve.metrics, *(curve.band or ())]
     if any(metric.startswith("held_out/") for metric in metrics):
         return False

@@ -16,7 +16,7 @@ def fill(template: str, scripts: Sequence[str], **values: str) -> str:
     """Puts styles, scripts and values into a template of this folder.
 
     Args:
-      template: file name; `{{name}}` stands for the value of that name.
+      template: file name; `{{name}}` is replaced by the value of that name.
       scripts: file names, joined in this order as `{{script}}`; the style is `{{css}}`.
       **values: HTML, already escaped. They are not searched for further `{{name}}`.
     """
@@ -39,7 +39,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def embedded_json(data: Any) -> str:
-    """JSON that may stand inside a script element: no text in it can end the element."""
+    """JSON that is safe inside a script element: no text in it can end the element."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -62,7 +62,7 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[s
 
 
 def rounded(value: Any) -> Any:
-    """Rounds to 4 digits for the page; what is not finite becomes None (JSON has no NaN)."""
+    """Rounds to 4 digits for the page; non-finite values become None (JSON has no NaN)."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return [rounded(v) for v in value]
     if isinstance(value, (float, np.floating)):

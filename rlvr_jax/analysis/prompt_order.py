@@ -28,10 +28,10 @@ def historical_variance(histories: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def learning_impact(histories: Sequence[Sequence[float]]) -> np.ndarray:
-    """1 - Σ (acc - avg)² / Σ (1 - avg)² over visits, float64 [n]; avg is the mean of all prompts.
+    """1 - Σ (acc - avg)² / Σ (1 - avg)² over epochs, float64 [n]; avg is the mean of all prompts.
 
     Histories are cut to the shortest one; where the average is 1 throughout, the score is 1 for
-    prompts that are always right, too.
+    prompts that are always correct.
     """
     shortest = min(map(len, histories))
     rates = np.array([history[:shortest] for history in histories], float)
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("run", help="run directory")
     parser.add_argument("--by", choices=_SCORES, default="variance", help="the score")
     parser.add_argument("--top", type=int, default=10, help="prompts to print; 0: all")
-    parser.add_argument("--visits", type=int, default=2, help="visits that a prompt must have")
+    parser.add_argument("--visits", type=int, default=2, help="least times a prompt was sampled")
     given = parser.parse_args(arguments)
     if given.top < 0:
         parser.error(f"--top must be at least 0, got {given.top}")

@@ -185,8 +185,8 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
 
 
 def _told(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every setting once. A run writes those it was given, and beside them what they came to where
-    nothing, or a 0 that stands for a rule, was given: that is what ran."""
+    """Every setting once. A run writes its given settings, and the resolved values where nothing,
+    or a 0 that means a rule, was given: the resolved values ran."""
     flat = flatten(config)
     given, came_to = "settings.", "resolved."
     plain = {n: value for n, value in flat.items() if not n.startswith((given, came_to))}

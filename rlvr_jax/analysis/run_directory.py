@@ -4,7 +4,7 @@ A run directory holds `config.json`, `metrics.jsonl` and `timings.jsonl` (one ob
 `held_out.jsonl` (one per evaluation),
 `samples/step_000001.jsonl` (one object per response) and, at the end, `summary.json`. All but the
 config may be missing, and the last line of a growing file may be torn: it is then left out. A line
-that was finished and cannot be read is an error. After a resume a step may stand in a file twice;
+that was finished and cannot be read is an error. After a resume a step may be in a file twice;
 the later values count.
 """
 
@@ -27,7 +27,7 @@ class Run:
       config: `config.json` as it is, flat or nested.
       metrics: the objects of `metrics.jsonl`, one per step, by rising step.
       timings: the same of `timings.jsonl`.
-      held_out: the same of `held_out.jsonl`, one per evaluation: right samples prompt by prompt.
+      held_out: those of `held_out.jsonl`, one per evaluation: correct samples prompt by prompt.
       summary: `summary.json`, empty while the run goes on.
     """
 
@@ -65,7 +65,7 @@ class Run:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has come to its last step, or has drawn all the tokens it may."""
+        """Whether it has taken its last step, or has generated all tokens of its budget."""
         budget, drawn = self.setting("drawn_tokens"), self.series("drawn_tokens")[1]
         spent = bool(budget) and len(drawn) > 0 and drawn.sum() >= budget
         return spent or self.last_step == self.setting("steps")
@@ -90,11 +90,11 @@ class Run:
         return np.asarray(steps, int), *(np.array([c[s] for s in steps]) for c in columns)
 
     def sample_steps(self) -> list[int]:
-        """Steps of which responses were kept, rising."""
+        """Steps with stored responses, rising."""
         return sorted(self._sample_files())
 
     def samples(self, step: int) -> list[dict[str, Any]]:
-        """The responses kept at one step; see `sample_steps`."""
+        """The stored responses of one step; see `sample_steps`."""
         found = self._sample_files()
         if step not in found:
             raise ValueError(f"Run.samples: step must be one of {sorted(found)}, got {step}")

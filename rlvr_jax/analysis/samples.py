@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
-    """(run, step, rows) of each run's first and last steps that kept responses."""
+    """(run, step, rows) of each run's first and last steps with stored responses."""
     kept = []
     for number, run in enumerate(runs):
         steps = run.sample_steps()
@@ -119,7 +119,7 @@ def _verifier(row: dict[str, Any]) -> str:
 
 
 def _comparison(own: dict[str, Any]) -> str:
-    """What a judge said of a response beside another one."""
+    """A judge's comparison of a response with another one."""
     place = "before" if own["first"] else "after"
     scores = "unreadable" if own["scores"] is None else "{:g} to {:g}".format(*own["scores"])
     other = f"row {own['other']} “{_line(own['response'], _OTHER)}”"

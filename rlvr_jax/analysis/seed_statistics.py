@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-LEVEL_ROUNDING = 1e-9  # a mean of shares that is so close to a level is at it
+LEVEL_ROUNDING = 1e-9  # a mean of fractions that is so close to a level is at it
 _ROUNDING = 1e-12  # float64 differences of numbers of order 1, or of values that are larger
 
 
@@ -33,7 +33,7 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether zero lies outside the interval; False where there is no interval."""
+        """Whether zero is outside the interval; False where there is no interval."""
         return self.exists and abs(self.mean) > self.half_width
 
     @property

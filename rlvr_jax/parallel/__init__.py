@@ -1,9 +1,9 @@
 """Meshes, shardings and processes: one program on every host, one mesh over all devices.
 
 `make_mesh("data=2,fsdp=4")` builds the mesh; one table says which mesh axis a logical axis of a
-parameter lies on, and from it `parameter_shardings` and `row_sharding` say where parameters and
-rollouts lie; `jit` does the rest. `distribute` and `fetch` go between host memory and devices.
-`start` joins the processes of a job; `keep_programs` keeps what was compiled for the next one.
+parameter is split over, and from it `parameter_shardings` and `row_sharding` place parameters and
+rollouts; `jit` does the rest. `distribute` and `fetch` copy between host memory and devices.
+`start` joins the processes of a job; `keep_programs` caches compiled functions for the next one.
 """
 
 from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, placed_shapes

@@ -1,7 +1,7 @@
-"""Between host memory and global arrays: what every process passes in, and gets back.
+"""Copies between host memory and global arrays: inputs and results of every process.
 
-A global array lies on the devices of all processes; a process sees the parts on its own. These
-functions are right for one process and for many.
+A global array is on the devices of all processes; a process sees the parts on its own. These
+functions are correct for one process and for many.
 """
 
 import math
@@ -35,7 +35,7 @@ def fetch(tree: Any) -> Any:
 
 
 def placed_shapes(shapes: Any, shardings: Any) -> Any:
-    """Shapes and dtypes that lie somewhere: those of `shapes` with the shardings beside them."""
+    """Shapes and dtypes with a placement: those of `shapes` with `shardings`."""
     return jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
         shapes,

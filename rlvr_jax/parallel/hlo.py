@@ -1,6 +1,6 @@
-"""What the text of a compiled program says: collectives, the compiler's cycles, shapes of arrays.
+"""The text of a compiled program, read for collectives, the compiler's cycles, array shapes.
 
-A loop's body stands in the text once. How often it runs is said beside it, or read from the largest
+A loop's body occurs in the text once. How often it runs is an attribute, or read from the largest
 constant that its condition compares the counter with: for a loop that may end earlier, how often it
 runs at most, unless the caller knows the mean. A loop whose bound is known at run time only counts
 once, and is named.
@@ -111,8 +111,8 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
 
     Args:
       text: of the optimized HLO module, as `Compiled.as_text` gives it.
-      shares: by a name that stands in those of loops (`jax.named_scope`), the mean share of their
-        rounds at most that they run, where they may end earlier.
+      shares: by a part of the names of loops (`jax.named_scope`), the mean fraction that they run
+        of their most rounds, where they may end earlier.
     """
     computations, entry = _computations(text)
     times: dict[str, float] = {}
@@ -184,7 +184,7 @@ def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) 
 
 
 def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
-    """The largest arrays of a program, with what makes them, and their bytes.
+    """The largest arrays of a program, with their operations, and their bytes.
 
     Args:
       report: libtpu's report of the memory of a program; of its kinds of memory the first.
@@ -285,7 +285,7 @@ def _estimates(body: str) -> Iterator[tuple[str, int]]:
 
 
 def _place(line: str) -> str:
-    """The place of an operation in the model, and the shape of what it gives."""
+    """The place of an operation in the model, and the shape of its result."""
     defined, named = _DEFINED.match(line), _OPERATION.search(line)
     name, shape = defined.groups() if defined else ("?", "")
     # The number of a fusion says nothing; nor does how its arrays lie in memory.
@@ -295,7 +295,7 @@ def _place(line: str) -> str:
 
 def _moves(body: str) -> Iterator[tuple[str, int]]:
     """Gathers, scatters and sorts of a computation, and the bytes that each reads and writes: twice
-    those of what it gives, or a scatter is given."""
+    those of its result, or of the updates of a scatter."""
     shapes, sparse_core = {}, _SPARSE_CORE in body
     for line in body.splitlines():
         if defined := _DEFINED.match(line):

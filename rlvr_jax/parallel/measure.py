@@ -1,4 +1,4 @@
-"""A program, compiled: the memory it takes by part, what it sends, how long it should take."""
+"""A compiled function: its memory by part, its communication, its estimated time."""
 
 import re
 import tempfile
@@ -34,13 +34,13 @@ def measured(
     work: Work,
     shares: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Compiles a program and says what it takes and does.
+    """Compiles a function and returns its memory, communication and estimated time.
 
     Args:
-      config, meshes: of the model, and what it lies on; with them and `tokens`, the length of a
-        response, arrays over tokens and vocabulary are told from others.
-      given: bytes of what the program is given and lies on the devices all the time.
-      rest: bytes of what lies there beside it.
+      config, meshes: of the model; with them and `tokens`, the length of a response, arrays over
+        tokens and vocabulary are distinguished from others.
+      given: bytes of the function's inputs that are on the devices all the time.
+      rest: bytes of other arrays there.
       buffers: its large arrays, counted by hand.
       shares: of loops that may end early, as for `hlo.read`.
     """

@@ -1,7 +1,7 @@
 """The large arrays of sampling and of an update, counted by hand from the shape of the model.
 
-They are what a plan is made from before anything is compiled, and what is named when a program does
-not fit: the compiler then says by how much, and not why.
+A plan is made from them before anything is compiled, and a report names them when a program does
+not fit: the compiler then reports by how much, and not why.
 """
 
 import math
@@ -30,7 +30,7 @@ def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, pad
 def update_buffers(
     config: ModelConfig, *, rows: float, tokens: int, parts: int, devices: int
 ) -> dict[str, int]:
-    """What an update holds on a device beside its state: name and bytes, the largest first.
+    """Memory of an update on a device besides its state: name and bytes, the largest first.
 
     Args:
       rows: of a micro-batch on the device.
@@ -42,7 +42,7 @@ def update_buffers(
     kept = {"none": 14, "attention": 8, "layers": 1 / parts}[config.remat]
     wide, number = config.mlp_width / parts, computed_bytes(config)
     if config.experts_per_token:
-        # A device holds all visits of its rows, those to others' experts too.
+        # A device holds all assignments of its rows, also those to others' experts.
         wide = config.experts_per_token * (config.mlp_width + config.width)
     buffers = {
         "gradient, and that of a micro-batch": 2 * WIDE * num_trained(config) / devices,
@@ -67,10 +67,10 @@ def update_buffers(
 def sample_buffers(
     config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> dict[str, int]:
-    """What sampling holds on a device beside weights and state: name and bytes, the largest first.
+    """Memory of sampling on a device besides weights and state: name and bytes, largest first.
 
     Args:
-      rows, prompts: of a wave on the device.
+      rows, prompts: of a sampling batch on the device.
       prompt, response: tokens of one.
     """
     wide = 4 * config.mlp_width / parts + 8 * config.width

@@ -20,7 +20,7 @@ def mesh_sizes(spec: str) -> dict[str, int]:
     """Sizes of all axes from a text like "data=2,fsdp=4"; 1 for those that are not named.
 
     Raises:
-      ValueError: an unknown or repeated axis, or a size that is no positive integer.
+      ValueError: an unknown or repeated axis, or a size that is not a positive integer.
     """
     sizes: dict[str, int] = {}
     for part in filter(None, spec.split(",")):
@@ -58,14 +58,14 @@ def make_mesh(spec: str = "", devices: Sequence[Any] | None = None) -> Mesh:
     try:
         return jax.make_mesh(shape, MESH_AXES, axis_types=_TYPES, devices=devices)
     except NotImplementedError:
-        # A size that is no product of the torus's sides, as tensor=2 of 4 x 8 chips: JAX splits
-        # a side by itself on v5e alone.
+        # A size that is not a product of the torus's sides, as tensor=2 of 4 x 8 chips: JAX splits
+        # a side by itself only on v5e.
         grid = mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
         return Mesh(grid, MESH_AXES, axis_types=_TYPES)
 
 
 def one_device_mesh() -> Mesh:
-    """The first device alone.
+    """A mesh of only the first device.
 
     Raises:
       ValueError: there are several processes, of which only one would have something to do.

@@ -1,4 +1,4 @@
-"""Several processes as one program: start-up, agreement, and the way out when one is told to stop.
+"""Several processes as one program: start-up, agreement, and the exit when one must stop.
 
 Every host runs the same command. What differs between processes is which devices and rows are
 theirs; everything else, random numbers and decisions included, is the same on all of them.
@@ -25,7 +25,7 @@ _GPU_DEVICES = ("nvidia[0-9]*", "kfd")
 
 
 def start() -> None:
-    """Joins the processes of a job, if it has several, and keeps compiled programs on disk
+    """Joins the processes of a job, if it has several, and caches compiled functions on disk
     (`keep_programs`). Before any array is made.
 
     By environment, the first that applies:
@@ -33,11 +33,11 @@ def start() -> None:
       A SLURM step of several tasks (`srun`): one process per task, one GPU each.
       A Cloud TPU VM: the hosts of its slice.
 
-    A process that is alone gets one CPU device per core, unless NPROC (the number of threads) or
+    A single process gets one CPU device per core, unless NPROC (the number of threads) or
     XLA_FLAGS says how many there are.
 
     Raises:
-      ValueError: some of the three variables are missing, or are no numbers.
+      ValueError: some of the three variables are missing, or are not numbers.
     """
     keep_programs()
     if jax.distributed.is_initialized():
@@ -57,7 +57,7 @@ def start() -> None:
 
 
 def check_alone() -> None:
-    """Refuses a job of several processes, as far as the environment tells one.
+    """Refuses a job of several processes, as far as the environment shows one.
 
     Raises:
       ValueError: it does.
@@ -71,19 +71,19 @@ def check_alone() -> None:
 
 def num_cores() -> int:
     """Cores that this process may use."""
-    # Linux alone says which; elsewhere all of them.
+    # Only Linux knows which; elsewhere all of them.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def has_accelerator() -> bool:
-    """Whether JAX has a GPU or a TPU here, told without starting it, which would take it."""
+    """Whether JAX has a GPU or a TPU here, found without starting it, which would take it."""
     return os.environ.get("JAX_PLATFORMS") != "cpu" and _has((*_GPU_DEVICES, *_TPU_DEVICES))
 
 
 def is_first() -> bool:
-    """Whether this is the process that prints and writes what is written once."""
+    """Whether this is the process that prints and writes files."""
     return jax.process_index() == 0
 
 
@@ -104,7 +104,7 @@ def gather(value: Any) -> list[Any]:
     """The value of every process, in their order, on every process.
 
     Args:
-      value: what JSON can say; tuples come back as lists.
+      value: a JSON value; tuples come back as lists.
     """
     if jax.process_count() == 1:
         return [value]
@@ -132,7 +132,7 @@ def must_stop(step: int, first_step: int = 0) -> bool:
 
 
 def _in_slurm_step() -> bool:
-    # A batch script has the number of tasks too; only what `srun` started has the step's nodes.
+    # A batch script also has the number of tasks; only processes of `srun` have the step's nodes.
     tasks = os.environ.get("SLURM_NTASKS", "1")
     return "SLURM_STEP_NODELIST" in os.environ and tasks.isdecimal() and int(tasks) > 1
 

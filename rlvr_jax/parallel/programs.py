@@ -1,4 +1,4 @@
-"""Compiled programs are kept on disk, so that a second start does not compile them again."""
+"""Disk cache of compiled functions, so that a second start does not compile them again."""
 
 import hashlib
 import os
@@ -8,16 +8,16 @@ from pathlib import Path
 import jax
 
 _SECONDS = 0.2
-"""What compiles faster is not kept: reading it takes as long."""
+"""Functions that compile faster are not cached: reading them takes as long."""
 _BYTES = 2**31
-"""Of all that is kept; what was not used for longest goes first."""
+"""Size of the cache; the least recently used function goes first."""
 
 
 def keep_programs() -> None:
     """Lets JAX keep compiled programs, and take them from there. Before anything is compiled.
 
     Settings of JAX that the environment names (JAX_COMPILATION_CACHE_DIR and its neighbours) stay;
-    JAX_ENABLE_COMPILATION_CACHE=false turns it off. Nothing is kept where nothing can be written.
+    JAX_ENABLE_COMPILATION_CACHE=false turns it off. An unwritable directory gets no cache.
     """
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)
@@ -36,14 +36,14 @@ def keep_programs() -> None:
 
 def _remove_halves(directory: Path) -> None:
     """Removes programs that a killed process left without the time of their last use, at which JAX
-    would stumble whenever it keeps another one."""
+    would stumble whenever it stores another one."""
     for path in directory.glob("*-cache"):
         if not path.with_name(path.name.removesuffix("-cache") + "-atime").exists():
             path.unlink(missing_ok=True)
 
 
 def programs_directory() -> Path:
-    """Where they are kept: of the user, for processors like this one.
+    """Directory of the cache: of the user, for processors like this one.
 
     A home directory may be shared by machines of several kinds, and a program that was compiled
     for one of them can ask for instructions that another has not; JAX does not tell them apart.
@@ -54,7 +54,7 @@ def programs_directory() -> Path:
 
 
 def _processor() -> str:
-    """The instructions that this machine's processor has, as far as the system tells."""
+    """The instructions of this machine's processor, as far as the system lists them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -76,13 +76,13 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
     yield f"{_STAGES.get(name, name)}: {_size(program['bytes'])} of {_size(hbm)}, {fits}"
     if "waves" in program:
         yield (
-            f"  {program['waves']} waves of {program['prompts']} prompts x"
-            f" {program['samples']} responses; numbers below are of one wave"
+            f"  {program['waves']} sampling batches of {program['prompts']} prompts x"
+            f" {program['samples']} responses; numbers below are of one batch"
         )
     for part, size in program.get("parts", {}).items():
         yield f"  {_size(size):>12}  {part}"
     if "largest_buffers" in program:
-        yield "  the largest buffers, and what makes them smaller:"
+        yield "  the largest buffers, and settings that make them smaller:"
         largest = sorted(program["largest_buffers"].items(), key=lambda item: -item[1])
         for buffer, size in largest[:5]:
             yield f"  {_size(size):>12}  {buffer}: {_HELP.get(buffer, 'made by the program')}"

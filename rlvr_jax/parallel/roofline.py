@@ -3,7 +3,7 @@
 Matrix products, attention, and what has to come from memory for them: weights, cache, scores and
 activations. Attention is over all keys; in sampling over the blocks of the cache that are written;
 where its kernel runs over that one's blocks, whose scores stay on the chip. No program is read for
-it, so it says what the compiler's numbers should be near to, and which of the chip's limits comes
+it, so it predicts the compiler's numbers independently, and shows which of the chip's limits comes
 first.
 """
 
@@ -78,13 +78,13 @@ class _Pass:
         heads = config.num_heads / self.parts
         pairs = config.num_layers * self.rows * self.tokens * self.keys * heads
         cached = 2 * config.num_kv_heads * config.head_size / self.parts * self.keys * self.rows
-        # Scores are written and read in float32, shares in the compute dtype.
+        # Scores are written and read in float32, attention weights in the compute dtype.
         number = computed_bytes(config)
         moved = pairs * 2 * (WIDE + number) + config.num_layers * cached * number
         return Work(4.0 * pairs * config.head_size, moved)
 
     def flash(self) -> Work:
-        """The same by its kernel: of what comes before the scored tokens, and of these."""
+        """Attention by its kernel: of the tokens before the scored ones, and of these."""
         config = self.config
         heads = config.num_layers * self.rows * config.num_heads / self.parts
         tokens = int(self.tokens)  # whole ones, wherever the kernel runs
@@ -97,7 +97,7 @@ class _Pass:
         return Work(4.0 * pairs * config.head_size, moved + sums)
 
     def vocabulary(self) -> Work:
-        """The product with the unembedding, whose logits are not kept."""
+        """The product with the unembedding, whose logits are not stored."""
         config = self.config
         entries = config.vocab_size * config.width / self.parts
         return Work(2.0 * self.rows * self.scored * entries, computed_bytes(config) * entries)
@@ -203,7 +203,7 @@ def num_trained(config: ModelConfig) -> int:
 
 def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
     """Weights of a layer that so many tokens are multiplied with: of experts those that some token
-    visits on average, if each is as likely as another."""
+    is assigned to on average, if each is as likely as another."""
     mlp = 3 * config.width * config.mlp_width
     visited = (config.num_experts or 1) * share_visited(config, tokens)
     router = config.width * (config.num_experts or 0)
@@ -211,7 +211,7 @@ def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
 
 
 def share_visited(config: ModelConfig, tokens: float) -> float:
-    """Of a layer's experts those that one of so many tokens visits, on average, if each expert is
+    """Fraction of a layer's experts with one of so many tokens, on average, if each expert is
     as likely as another; of the MLP of a dense model, all."""
     if not config.num_experts:
         return 1.0

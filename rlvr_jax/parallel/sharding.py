@@ -23,7 +23,7 @@ LOGICAL_TO_MESH: Mapping[str, str | None] = {
 }
 """The sharding table: logical axis of a parameter to mesh axis; None is replicated.
 
-What layers write to the stream lies over fsdp by another axis: see `parameter_shardings`.
+Matrices that write to the stream are split over fsdp by another axis: see `parameter_shardings`.
 """
 
 _OUTPUTS = ("attention_output", "mlp_output")
@@ -32,11 +32,11 @@ _OUTPUTS = ("attention_output", "mlp_output")
 def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
     """Shardings of a policy's parameters without adapters, in the structure of the parameters.
 
-    By the table, but for what writes to the stream, [heads or mlp, embed] and of experts [expert,
-    inner, embed]: these lie over fsdp by their first axis that it divides, together with tensor.
+    By the table, except matrices that write to the stream, [heads or mlp, embed] and [expert,
+    inner, embed]: these are split over fsdp by their first axis that it divides, with tensor.
 
     Raises:
-      ValueError: a mesh axis that does not divide the axis of a parameter it lies on.
+      ValueError: a mesh axis that does not divide the axis of a parameter that it splits.
     """
     sizes = {
         "vocab": config.vocab_size,
@@ -84,7 +84,7 @@ def _of_outputs(
 
 
 def adapter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
-    """Shardings of a policy's low-rank adapter: like the matrices it adapts, the rank in one piece.
+    """Shardings of a policy's low-rank adapter: like the matrices it adapts, the rank whole.
 
     The mesh is one that `parameter_shardings` takes.
     """
@@ -97,7 +97,7 @@ def row_sharding(mesh: Mesh) -> NamedSharding:
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Sharding of what every device has whole."""
+    """Sharding of an array that every device has whole."""
     return NamedSharding(mesh, PartitionSpec())
 
 

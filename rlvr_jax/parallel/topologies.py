@@ -32,7 +32,7 @@ class Chip:
 
     Fields:
       platform_name: of the chip in libtpu's names of topologies.
-      hbm_bytes: what a program may use of the device's memory, as libtpu's compiler says when one
+      hbm_bytes: usable part of the device's memory, as libtpu's compiler reports when a program
         does not fit.
       flops: peak of bfloat16 products, FLOP/s.
       clock: of the matrix units, Hz, at which that peak is reached.
@@ -115,10 +115,10 @@ class Topology:
     """A slice of TPUs, or devices of this host.
 
     Fields:
-      name: as it was asked for.
+      name: as it was requested.
       chip: None for devices of this host.
       num_devices: JAX devices.
-      hbm_bytes: what a program may use of each device's memory.
+      hbm_bytes: usable part of each device's memory.
       layout: libtpu's name of it.
     """
 

@@ -1,9 +1,9 @@
 """Policies: decoder models as pure init/apply, and Hugging Face folders in and out.
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`, which
-`templated` may give another chat template; `fingerprint(path)` tells folders apart that compute
+`templated` may give another chat template; `fingerprint(path)` differs for folders that compute
 with other values;
-`score(model, params, rollouts, needs)` gives `TokenStats`, `hidden_states` what it makes them of,
+`score(model, params, rollouts, needs)` returns `TokenStats`, `hidden_states` their inputs,
 `score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens;
 `score_texts(model, params, tokenizer, texts)` needs no rollouts. A `Model` has
 `init`, `hidden`, `unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches`,

@@ -23,17 +23,17 @@ QUERIES = 256
 """Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
 
 NOWHERE = 2**20
-"""A position behind all others, for padding: no query sees it."""
+"""A position after all others, for padding: no query sees it."""
 
 
 class Groups(NamedTuple):
-    """What a sequence is made of: what all prompts begin with, then what each of them goes on with,
+    """Parts of a sequence: the common opening of all prompts, then the rest of each prompt,
     then the responses to the first prompt, to the second one, …
 
     Fields:
-      opening: tokens that all prompts begin with; they stand there once.
+      opening: tokens that all prompts begin with; they occur once.
       prompts: how many there are.
-      prompt_tokens: width of a prompt behind the opening, padding included.
+      prompt_tokens: width of a prompt after the opening, padding included.
       responses: to each prompt, of equal width.
     """
 
@@ -169,7 +169,7 @@ def _block(query, key, value, own, slots, sliding, config: ModelConfig) -> Array
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attention(scalar: float, query, key, value, visible) -> Float[Array, "B K G S H"]:
-    """softmax(query · key / √scalar) · value over what is visible; the softmax in float32."""
+    """softmax(query · key / √scalar) · value over visible keys; the softmax in float32."""
     return _forward(scalar, query, key, value, visible)[0]
 
 

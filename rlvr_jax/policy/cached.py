@@ -1,6 +1,6 @@
 """Keys and values of tokens that were seen, and attention to them.
 
-A cache has a slot for every token that may come, and a token that is drawn early sees few of them.
+A cache has a slot for every token that may come, and a token sampled early sees few of them.
 Keys are read in blocks up to the last slot that a query of any row sees, and under a sliding window
 from the first one, with a softmax that is put together block by block; so neither the scores of all
 slots exist nor is a slot read before it is written. A prompt that several rows answer is kept once
@@ -165,12 +165,12 @@ def attend_to_cache(
     sliding: Bool[Array, ""],
     config: ModelConfig,
 ) -> Float[Array, "B S NH"]:
-    """Softmax attention of tokens to what is cached up to their own positions; softmax in float32.
+    """Softmax attention of tokens to the cache up to their own positions; softmax in float32.
 
     It has no gradient.
 
     Args:
-      positions: of the queries; what one past the end of the cache gets means nothing.
+      positions: of the queries; the result of one past the end of the cache means nothing.
       sliding: this layer has the sliding window; read only if some layers have one.
     """
     first = jnp.zeros_like(positions)
@@ -309,7 +309,7 @@ def _block(query, key, value, places, first, last, config: ModelConfig) -> _Sums
 
 
 def _merged(one: _Sums, other: _Sums) -> _Sums:
-    """The softmax over what two have seen."""
+    """The softmax over the keys of both."""
     top = jnp.maximum(one.top, other.top)
     left, right = jnp.exp(one.top - top), jnp.exp(other.top - top)
     total = left * one.total + right * other.total

@@ -20,7 +20,7 @@ class RopeScaling:
     """How rotary frequencies are stretched for more positions than the pretraining had.
 
     Fields:
-      factor: what slow frequencies are divided by.
+      factor: divisor of slow frequencies.
       original_positions: length of the pretraining, N. A frequency f turns N f / 2π times in it:
         one that turns at least `high_turns` times is kept, one that turns at most `low_turns`
         times is divided by `factor`, those between are interpolated (Llama 3.1). None: all
@@ -88,12 +88,12 @@ class ModelConfig:
       unit_offset: norms multiply by 1 + w instead of w (Gemma).
       scaled_embedding: embeddings are multiplied by √width (Gemma).
       logit_softcap: c of logits' = c tanh(logits / c); None for no bound.
-      num_experts, experts_per_token: experts of a layer, and how many of them each token visits;
+      num_experts, experts_per_token: experts of a layer, and assignments of each token to them;
         None for one dense MLP.
-      normalized_experts: the router's shares of the visited experts are made to sum to 1.
+      normalized_experts: the router's weights of a token's experts are made to sum to 1.
       compute_dtype: dtype of activations and matrix products; norms, softmax and parameters stay
         float32 (or float64).
-      remat: what the backward pass computes again instead of keeping it: "none"; "layers", all but
+      remat: values that the backward pass recomputes instead of storing: "none"; "layers", all but
         the input of each layer; or "attention", all but that and the results of matrix products
         with parameters.
       lora: shape of the low-rank adapters that parameters may hold.
@@ -211,7 +211,7 @@ def named_config(name: str, vocab_size: int, **overrides: Any) -> ModelConfig:
 
 
 def _check_numbers(config: Any) -> None:
-    """Refuses what is no number, or not positive, in the fields of a dataclass that are numbers."""
+    """Refuses values that are not positive numbers in the number fields of a dataclass."""
     for field in dataclasses.fields(config):
         value, kind = getattr(config, field.name), field.type
         if kind not in _NUMBERS or (value is None and type(None) in get_args(kind)):

@@ -55,7 +55,7 @@ def _rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _gated(activation: Callable[[Array], Array], gate: Array, x: Array) -> Array:
-    """activation(gate) · x, of which only the arguments are kept for the backward pass."""
+    """activation(gate) · x, of which only the arguments are stored for the backward pass."""
     return activation(gate) * x
 
 
@@ -74,7 +74,7 @@ def _norm_initializer(config: ModelConfig) -> Any:
 
 
 class Block(nn.Module):
-    """One layer: attention and MLP, each behind a norm and added to the stream."""
+    """One layer: attention and MLP, each after a norm and added to the stream."""
 
     config: ModelConfig
     mesh: Mesh | None = None
@@ -96,7 +96,7 @@ class Block(nn.Module):
         up to its own position in its prompt and its response.
 
         Args:
-          tables: what `rotary_tables` gives.
+          tables: result of `rotary_tables`.
           sliding: this layer has the sliding window; read only if some layers have one.
         """
         config = self.config
@@ -224,8 +224,8 @@ class Decoder(nn.Module):
         """Hidden states after the last norm, and the caches with this call's keys and values.
 
         Args:
-          tokens: ids, or what stands in the place of their rows of the embedding.
-          hook: (layer, the stream behind it) -> the stream that goes on; layers are then unrolled.
+          tokens: ids, or vectors in place of their rows of the embedding.
+          hook: (layer, the stream after it) -> the stream that goes on; layers are then unrolled.
         """
         config = self.config
         kept = wide_dtype(config.compute_dtype)

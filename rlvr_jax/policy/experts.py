@@ -1,4 +1,4 @@
-"""A layer of experts: a router sends every token to a few gated MLPs and mixes what they give."""
+"""A layer of experts: a router sends every token to a few gated MLPs and mixes their outputs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,13 +28,13 @@ def mixture(
 ) -> Float[Array, "n D"]:
     """Σ over the k likeliest experts e of p_e · (act(x gate_e) ∘ x up_e) output_e.
 
-    p = softmax(x router), in float32, divided by the sum of the k if `normalized`. The visits are
+    p = softmax(x router), in float32, divided by the sum of the k if `normalized`. Assignments are
     sorted by expert, so that each expert multiplies its own rows only and the work is that of k
-    experts, whatever their number; no visit is dropped.
+    experts for any number of experts; no assignment is dropped.
 
-    On a mesh each device sorts the visits of its own rows, as sorted as a whole they would be those
+    On a mesh each device sorts the assignments of its own rows, since a sort of all would put those
     of all devices on each, and multiplies those to its own experts: of matrices split by M a TPU
-    would fill up what is left of its lanes.
+    would pad the rest of its lanes.
 
     Source: Qwen3 Technical Report, https://arxiv.org/abs/2505.09388; the sorted form is that of
     MegaBlocks, https://arxiv.org/abs/2211.15841.
@@ -101,11 +101,11 @@ def _mixture(
 
 
 class _Sort(NamedTuple):
-    """How visits are sorted; of n tokens visit v, before that, is by token v % n.
+    """Sorted token-expert assignments; of n tokens assignment v, unsorted, is by token v % n.
 
     Fields:
-      order: [k n] of integers, which visit stands at a place.
-      place: [k n] of integers, where a visit stands.
+      order: [k n] of integers, the assignment at each place.
+      place: [k n] of integers, the place of each assignment.
       here: [k n] of bool, whether it is to an expert that is here.
     """
 
@@ -114,14 +114,14 @@ class _Sort(NamedTuple):
     here: Array
 
 
-# Each is the other's gradient. JAX would add up visits one by one, and two arrays of them in a pass
+# Each is the other's gradient. JAX would add up rows one by one, and two arrays of them in a pass
 # of its own, which a TPU's compiler expects to take longer than to fetch both.
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
 def _sent(
     x: Float[Array, "n D"], sort: _Sort, tokens: int, uses: int, tpu: bool
 ) -> tuple[Array, ...]:
-    """The rows of n tokens in the order of their visits, [kn, D], once for each use of them. The
-    gradient of visits elsewhere is 0."""
+    """The rows of n tokens in the order of their assignments, [kn, D], once for each use of them.
+    The gradient of assignments elsewhere is 0."""
     return (x[sort.order % tokens],) * uses
 
 
@@ -129,8 +129,8 @@ def _sent(
 def _summed(
     given: tuple[Array, ...], sort: _Sort, tokens: int, uses: int, tpu: bool
 ) -> Float[Array, "n D"]:
-    """The sums of what the visits of a token are given here, by each use [kn, D]."""
-    # Written out: one sum over an axis of visits takes two to five times that, by TPU's compiler.
+    """The sums of the results of a token's assignments here, by each use [kn, D]."""
+    # Written out: a sum over an axis of assignments takes 2 to 5 times that, by TPU's compiler.
     wide = wide_dtype(given[0].dtype)
     total = jnp.zeros((tokens, given[0].shape[1]), wide)
     for each in [one[sort.place] for one in given]:

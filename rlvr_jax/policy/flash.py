@@ -72,7 +72,7 @@ def flash_attention(
     scalar: float,
     mesh: Mesh | None,
 ) -> Float[Array, "B S NH"]:
-    """softmax(query · key / √scalar) · value over visible keys that stand no later than the query.
+    """softmax(query · key / √scalar) · value over visible keys that are not later than the query.
 
     The queries belong to the last S of the T keys. One that sees no key at all gets what means
     nothing but is finite.
@@ -129,18 +129,18 @@ def _local(query, key, value, visible):
     key, value = (x.transpose(0, 2, 1, 3) for x in (key, value))
     seen = SegmentIds(jnp.ones(query.shape[3], jnp.int32), visible.astype(jnp.int32))
     each = jax.vmap(kernel, in_axes=(0, 0, 0, None))
-    # Residuals stand beside it only where they are asked for.
+    # Residuals are returned only where they are requested.
     y: Any = jax.vmap(each, in_axes=(0, 0, 0, seen._replace(q=None, kv=0)))(query, key, value, seen)
     return y.transpose(0, 3, 1, 2, 4)[:, :length].reshape(batch, length, heads, size)
 
 
 def _block(length: int, most: int) -> int:
-    """Size of the fewest blocks of whole lanes that so many tokens are cut into."""
+    """Size of the fewest blocks of whole lanes into which so many tokens are split."""
     blocks = -(-length // most)
     return -(-length // (blocks * _LANES)) * _LANES
 
 
 def _filled(x, block):
-    """`x` with zeros behind its second axis, up to whole blocks."""
+    """`x` with zeros at the end of its second axis, up to whole blocks."""
     missing = -x.shape[1] % block
     return jnp.pad(x, ((0, 0), (0, missing), *((0, 0),) * (x.ndim - 2)))

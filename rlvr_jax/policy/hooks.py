@@ -1,10 +1,10 @@
-"""Reading and changing the stream of a model behind one of its layers.
+"""Reading and changing the stream of a model after one of its layers.
 
     hook = Hook(layer=1, apply=lambda h, carry: (h + controlled(basis, carry, h), carry))
     hidden, caches, carry = model.hooked(params, tokens, positions, hook, carry, caches)
 
 A controller adds U_z h to the stream, U_z = Σ_k z_k B_k; its code z moves on a slower clock than
-tokens do, when a switch fires. A policy over codes is trained on these few actions alone.
+tokens do, when a switch fires. A policy over codes is trained only on these few actions.
 Source: "Emergent temporal abstractions in autoregressive models enable hierarchical reinforcement
 learning", from its abstract: a reconstruction of the hook and its records.
 """
@@ -22,7 +22,7 @@ from rlvr_jax.policy import products
 
 @dataclass(frozen=True)
 class Hook:
-    """What is done to the stream behind a layer.
+    """A change of the stream after a layer.
 
     Fields:
       layer: from 0.
@@ -36,7 +36,7 @@ class Hook:
 def controlled(
     basis: Float[Array, "K D D"], codes: Float[Array, "R T K"], stream: Float[Array, "R T D"]
 ) -> Float[Array, "R T D"]:
-    """U_z h at every place, U_z = Σ_k z_k B_k: what a controller adds to the stream."""
+    """U_z h at every place, U_z = Σ_k z_k B_k: a controller's term of the stream."""
     moved = products.einsum("kij,rtj->rtki", basis.astype(stream.dtype), stream)
     return products.einsum("rtk,rtki->rti", codes.astype(stream.dtype), moved)
 

@@ -8,7 +8,7 @@ def json_object(text: str | bytes, source: Any) -> dict[str, Any]:
     """Reads one JSON object.
 
     Args:
-      text: what the file holds.
+      text: contents of the file.
       source: the file's path or name, for errors.
     """
     try:

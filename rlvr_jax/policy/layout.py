@@ -1,7 +1,7 @@
 """Where activations lie on a mesh: rows over data and fsdp, heads and the stream over tensor.
 
 Parameters bring their own shardings, and the partitioner would follow them: the stream split by its
-width, its rows gathered. These constraints say what is meant; on one device they are nothing.
+width, its rows gathered. These constraints fix the sharding; on one device they do nothing.
 """
 
 import math
@@ -24,7 +24,7 @@ WIDTH = HEADS
 def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Array:
     """`x` split over mesh axes, one tuple of them for each axis of `x`; the others are whole.
 
-    An axis that the mesh axes do not divide is left whole too: all devices compute all of it.
+    An axis that the mesh axes do not divide also stays whole: all devices compute all of it.
     """
     if mesh is None or mesh.size == 1:
         return x

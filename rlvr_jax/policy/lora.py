@@ -2,14 +2,14 @@
 
 A model whose config has `lora` takes parameters with adapters and without: those with adapters are
 the policy, those without the frozen reference, and both share the memory of the base. The adapter
-is a pytree of its own, so that training can keep gradients and optimizer state for it alone:
+is a pytree of its own, so that training has gradients and optimizer state only for it:
 
     model = replace(model, config=replace(model.config, lora=LoraConfig(rank=16, alpha=32)))
     adapter = lora.init(model, key)
     stats = policy.score(model, lora.attach(base, adapter), rollouts)  # differentiate in adapter
     reference = policy.score(model, base, rollouts)
 
-`policy.save` merges what is attached; `save` and `load` here keep the adapter alone, in the format
+`policy.save` merges an attached adapter; `save` and `load` here handle only adapters, in the format
 of PEFT. Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
 """
 
@@ -62,7 +62,7 @@ _HARMLESS |= {"task_type", "base_model_name_or_path", "revision", "auto_mapping"
 _HARMLESS |= {"peft_version", "lora_dropout", "megatron_core", "megatron_config", "runtime_config"}
 _HARMLESS |= {"layers_pattern", "qalora_group_size", "ensure_weight_tying"}
 _HARMLESS |= {"eva_config", "loftq_config", "corda_config", "lora_ga_config", "velora_config"}
-# How PEFT began the adapter; the other ways it has change the base, too.
+# Initializations of PEFT; its other ones also change the base.
 _BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva")
 
 

@@ -1,4 +1,4 @@
-"""What a path is that is no policy: people give names of a hub, adapters and run directories."""
+"""Hints for a path that is not a policy: names of a hub, adapters and run directories."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _OF_A_HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def told_instead(path: str | Path) -> str:
-    """The end of a sentence about a path that is no policy; "": nothing is known of it."""
+    """The end of a message about a path that is not a policy; "": nothing is known of it."""
     folder, name = Path(path), str(path)
     if (folder / "policy" / "config.json").is_file():
         return f"; the policy of this run is {str(folder / 'policy')!r}"

@@ -41,7 +41,7 @@ class Model:
     Fields:
       generation_config: text of the `generation_config.json` that was loaded with the weights, kept
         for who serves what `save` writes; only `stop_tokens` reads it.
-      mesh: what parameters and rows lie on, with the axes data, fsdp and tensor
+      mesh: devices of parameters and rows, with the axes data, fsdp and tensor
         (`rlvr_jax.parallel`); None for one device.
     Raises:
       ValueError: a mesh with axes of another type than Auto, as those of `jax.make_mesh` are.
@@ -105,7 +105,7 @@ class Model:
         responses: Int[Array, "P G T"] | Float[Array, "P G T D"],
         opening: int = 0,
     ) -> tuple[Float[Array, "P l D"], Float[Array, "P G T D"]]:
-        """Hidden states of prompts behind their opening, and of G responses to each prompt.
+        """Hidden states of prompts after their opening, and of G responses to each prompt.
 
         A prompt is computed once; so is the opening, on a mesh by each shard of the rows.
 
@@ -139,7 +139,7 @@ class Model:
         first = prompts[:: groups.prompts, :opening]
         tokens = together(first, prompts[:, opening:], responses, tail)
         own = opening + jnp.arange(width, dtype=jnp.int32)[None]
-        # Padding stands where nobody looks.
+        # Padding has a position that no query sees.
         own = jnp.where(own < start, own, NOWHERE)
         answers = start + jnp.arange(length, dtype=jnp.int32)[None]
         answers = jnp.repeat(answers, per_prompt, axis=0)
@@ -189,10 +189,10 @@ class Model:
         slots: int,
         origin: Int[Array, "R"] | None = None,
     ) -> tuple[SharedCache, ...]:
-        """Empty caches of R rows that answer prompts, so many slots behind each prompt.
+        """Empty caches of R rows that answer prompts, so many slots after each prompt.
 
         Args:
-          prompts: what `extend` gave for the P prompts; R / P rows side by side answer each.
+          prompts: results of `extend` for the P prompts; R / P adjacent rows answer each.
           origin: as in `SharedCache`, if rows begin at different times.
         """
         own = self.empty_caches(len(prompt_length), slots)
@@ -237,10 +237,10 @@ class Model:
         carry: Any,
         caches: tuple[LayerCache, ...] | None = None,
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...] | None, Any]:
-        """Hidden states with the stream changed behind a layer, the caches, and the hook's carry.
+        """Hidden states with the stream changed after a layer, the caches, and the hook's carry.
 
         Without caches it is a full pass, causal in the order of the sequence; with them it goes on
-        from what is cached, as `extend` does. The same changes at the same places give the same.
+        from the cache, as `extend` does. Equal changes at equal places have equal results.
         """
         if not 0 <= hook.layer < self.config.num_layers:
             raise ValueError(

@@ -18,7 +18,7 @@ class ParameterEntry(NamedTuple):
       path: keys into the parameter pytree; parameters below "layers" are stacked over layers.
       name: Hugging Face's name; `{layer}` and `{expert}` are the indices of layer and expert, over
         which the pytree's array is stacked.
-      transposed: Hugging Face keeps [out, in], the pytree [in, out].
+      transposed: Hugging Face stores [out, in], the pytree [in, out].
       axes: logical axes of the pytree's array without the layer axis, for sharding.
     """
 

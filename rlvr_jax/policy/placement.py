@@ -49,7 +49,7 @@ def place(
 
 def on_host(array: jax.Array, index: tuple[int, ...] = ()) -> np.ndarray:
     """The whole of an array, or of its entry at `index`, on every host; all hosts call it if it
-    lies on several."""
+    is on several."""
     if isinstance(array, jax.Array) and [d.platform for d in array.devices()] == ["cpu"]:
         return np.asarray(array)[index]  # a view: it is in the host's memory already
     array = array[index] if index else array

@@ -66,7 +66,7 @@ def encode_latent(
 
 
 def decode_prefix(vae: PrefixVAE, latent: Float[Array, "N Z"]) -> Float[Array, "N P D"]:
-    """The vectors that stand before the prompt."""
+    """The vectors before the prompt."""
     return _linear(jnp.tanh(_linear(latent, vae.hidden)), vae.output)
 
 
@@ -82,7 +82,7 @@ def vae_loss(
     key: jax.Array,
     kl_coefficient: float = 1e-3,
 ) -> Float[Array, ""]:
-    """The mean over the texts of reconstruction and KL, with one z of each drawn by its encoder."""
+    """The mean over the texts of reconstruction and KL, with one z of each from its encoder."""
     mean, log_variance = encode_latent(vae, mean_embedding)
     noise = jax.random.normal(key, mean.shape, mean.dtype)
     prefix = decode_prefix(vae, mean + jnp.exp(log_variance / 2) * noise)

@@ -1,6 +1,6 @@
 """Products of arrays that keep the digits of their operands on every platform.
 
-Accelerators round operands in float32 to fewer bits unless told not to: a GPU to those of
+Accelerators round operands in float32 to fewer bits by default: a GPU to those of
 TensorFloat-32, a TPU to bfloat16. The sampler and the scorer would then disagree by 1e-3 in
 log-probs, where the ratio of their probabilities is to be 1. Who wants speed instead asks for
 `compute_dtype="bfloat16"`.
@@ -111,7 +111,7 @@ def gradient_of_matrices(
 
 
 def _tiling(rows: int, *sizes: int) -> tuple[int, ...]:
-    """Sizes of blocks; the last one of an axis may be narrower. One of the result lies in VMEM."""
+    """Sizes of blocks; the last one of an axis may be narrower. One of the result is in VMEM."""
     return _tile_of(rows), *(size if size < 1024 else 512 for size in sizes)
 
 

@@ -6,7 +6,7 @@ from rlvr_jax.policy.config import ModelConfig
 
 
 def _qwen(width, num_layers, num_heads, num_kv_heads, mlp_width, head_size, **more) -> ModelConfig:
-    """A dense Qwen; what all of them share is given here."""
+    """A dense Qwen with the fields that all of them share."""
     return ModelConfig(
         width=width,
         num_layers=num_layers,

@@ -78,7 +78,7 @@ def rotary(
 
 
 def _quarter_turn(size: int, dtype: Any) -> Float[Array, "H H"]:
-    """x @ this is what stands at the sine: (-second half, first half)."""
+    """x @ this is the factor of the sine: (-second half, first half)."""
     half = np.eye(size // 2)
     none = np.zeros_like(half)
     return jnp.asarray(np.block([[none, half], [-half, none]]), dtype)

@@ -32,7 +32,7 @@ def score(
     opening: int = 0,
     other: tuple[Float[Array, "B T D"], Float[Array, "V D"]] | None = None,
 ) -> TokenStats:
-    """Statistics of every response token, [B, T], at the temperature it was drawn with.
+    """Statistics of every response token, [B, T], at its sampling temperature.
 
     No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask, but
     for the tokens of supervised rows.
@@ -81,7 +81,7 @@ def score_hidden(
     heat: float = 1.0,
     **options: Any,
 ) -> TokenStats:
-    """Statistics [B, T] of what hidden states predict, at the temperatures of the rollouts.
+    """Statistics [B, T] of the predictions of hidden states, at the rollouts' temperatures.
 
     Args:
       heat: factor on the temperatures.
@@ -134,7 +134,7 @@ def logits_of_ids(
 def score_prompts(
     model: Model, params: Params, rollouts: Rollouts, shared: int = 1
 ) -> Float[Array, "B P"]:
-    """Log-probs of the prompts' tokens at temperature 1; 0 for the first and behind the last.
+    """Log-probs of the prompts' tokens at temperature 1; 0 for the first and after the last.
 
     Args:
       shared: of each so many rows that follow one another the prompt is scored once.
@@ -179,7 +179,7 @@ def hidden_states(
     """The last hidden states that the response tokens are predicted from; anything off the mask.
 
     Where the sampler fed itself a mixture of embeddings (`Rollouts.soft`), or a prompt begins with
-    vectors (`Rollouts.soft_prompt`), that is what is read.
+    vectors (`Rollouts.soft_prompt`), these are read.
 
     Args:
       shared, opening: as for `score`.
@@ -212,18 +212,18 @@ def hidden_states(
 
 
 def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
-    """How many rows that follow one another have the same prompt in every piece of
-    `run_in_pieces`, as a divisor of `at_once`: what `score` may take for `shared`."""
+    """Number of adjacent rows with one prompt in every chunk of `run_in_pieces`, a divisor of
+    `at_once`: a valid `shared` of `score`."""
     prompts = np.column_stack([rollouts.prompt_length, rollouts.prompt_tokens])
     count = len(prompts)
     changes = np.flatnonzero((prompts[1:] != prompts[:-1]).any(axis=1)) + 1
-    # The last piece goes on with the first rows.
+    # The last chunk goes on with the first rows.
     return int(np.gcd.reduce([at_once, count, *changes]))
 
 
 def run_in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = PIECE) -> Any:
-    """What a compiled program tells of all rows, on the host; some rows at a time, so that memory
-    is bounded. The last piece is filled up with rows that came before.
+    """Results of a compiled function for all rows, on the host, in chunks, so that memory is
+    bounded. The last chunk is filled up with earlier rows.
 
     Args:
       run: from `at_once` rows to a pytree of arrays with as many rows.

@@ -20,7 +20,7 @@ _DTYPES = ("BF16", "F16", "F32", "F64")
 
 
 class StoredTensor(NamedTuple):
-    """A tensor that lies in a file.
+    """A tensor in a file.
 
     Fields:
       shape: its shape.
@@ -32,7 +32,7 @@ class StoredTensor(NamedTuple):
 
 
 def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
-    """The tensors of `model.safetensors`, or of the shards that the index beside it names.
+    """The tensors of `model.safetensors`, or of the shards that its index names.
 
     Raises:
       ValueError: a file that is not there or is no safetensors file, an index that names no files
@@ -129,7 +129,7 @@ def write_tensors(
 
 
 def _shards(sizes: Mapping[str, int], max_shard_bytes: int) -> list[list[str]]:
-    """Names in order, cut before the tensor that would overfill a shard."""
+    """Names in order, split before the tensor that would overfill a shard."""
     shards: list[list[str]] = [[]]
     filled = 0
     for name, size in sizes.items():

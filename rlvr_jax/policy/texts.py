@@ -1,4 +1,4 @@
-"""What a policy says about given texts: log-probs, entropies and what else was likely, by token."""
+"""A policy's statistics of given texts: log-probs, entropies and likely tokens, by token."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _PIECE = 64
 
 
 class ScoredText(NamedTuple):
-    """One text by its n tokens, in nats; the first has NaN, as nothing stands before it.
+    """One text by its n tokens, in nats; the first has NaN, as nothing comes before it.
 
     Fields:
       ids: int [n].
@@ -101,7 +101,7 @@ def _program(dtype: str) -> Callable[..., dict[str, jax.Array]]:
 
 
 def _scored(model: Model, top: int, params: Params, tokens, length) -> dict[str, jax.Array]:
-    """Statistics of the tokens behind the first one, [B, width]."""
+    """Statistics of the tokens after the first one, [B, width]."""
     rows, width = tokens.shape[0], tokens.shape[1] - 1
     mask = jnp.arange(1, width + 1, dtype=jnp.int32)[None] < length[:, None]
     rollouts = Rollouts.of_responses(

@@ -65,7 +65,7 @@ def tokenizer(path: str | Path) -> Any:
 
 
 def templated(tokenizer: Any, chat_template: bool = True, **arguments: Any) -> Any:
-    """The tokenizer with what its chat template is always given; it is the same object.
+    """The tokenizer with fixed arguments of its chat template; it is the same object.
 
     Args:
       chat_template: False takes the template away, so that texts are tokenized as they are.

@@ -140,7 +140,7 @@ def save(
 
     Args:
       path: folder to make; an existing policy in it is replaced.
-      tokenizer: what `rlvr_jax.policy.tokenizer` returned; written beside the weights, with its
+      tokenizer: from `rlvr_jax.policy.tokenizer`; written next to the weights, with its
         chat template.
       max_shard_bytes: largest file of weights; more than that goes into shards with an index.
     """

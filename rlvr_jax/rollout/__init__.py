@@ -1,15 +1,15 @@
 """Rollouts: the in-process sampler, and batches in files.
 
-`sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
+`sample` samples groups of responses with `Sampling`; `Processor` is the hook into the logits;
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`, `probe`,
-`retire`, `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is
+`retire`, `compact`, `reset`, `resume`, `widen`) is the base of branching methods; a row is
 `FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a text (`Stops`, `find_stops`), `FINISHED`
 or `PRUNED`.
-`with_deltas` adds what training changed of other models. `SoftThinking` has rows feed themselves
-mixtures of embeddings.
+`with_deltas` adds logit differences of other trained models. `SoftThinking` has rows feed
+themselves mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
-`waves` are the equal parts in which a batch can be drawn.
-`save_rollouts` and `load_rollouts` keep a batch with its token statistics.
+`waves` are the sampling batches into which a batch can be split.
+`save_rollouts` and `load_rollouts` store a batch with its token statistics.
 """
 
 from rlvr_jax.keys import named_key

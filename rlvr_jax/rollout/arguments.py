@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int
 
 
 def _on_host(values: Any) -> bool:
-    """Whether values can be looked at for nothing; a list may hold what is traced."""
+    """Whether values can be read at no cost; a list may hold traced values."""
     return not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(values))
 
 
@@ -19,10 +19,10 @@ def token_table(
     """Prompts, or tokens that rows are given, as an array.
 
     Args:
-      length: how many of each row are meant; None: all, what pads them too.
+      length: how many of each row are meant; None: all, also the padding.
       of: what each is for, a word.
     Raises:
-      ValueError: they are no table of integers, of another number of rows than `length`, or on the
+      ValueError: not a table of integers, another number of rows than `length`, or on the
         host and not of the vocabulary.
     """
     try:
@@ -63,7 +63,7 @@ def whole_numbers(
       of: what each is for, a word.
     """
     array = np.asarray(values) if _on_host(values) else jnp.asarray(values)
-    # Floats that are whole are numbers, too, such as those of np.zeros.
+    # Floats that are whole are also numbers, such as those of np.zeros.
     whole = jnp.issubdtype(array.dtype, jnp.number)
     if _on_host(array) and whole:
         whole = bool(np.all(array == np.floor(array)))

@@ -1,4 +1,4 @@
-"""Logits of several models that read the same tokens: what one learned, added to another."""
+"""Logits of several models that read the same tokens: differences of one, added to another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ def with_deltas(
     tokens: Int[Array, "R n"],
     count: Int[Array, "R"],
 ) -> tuple[Pool, Processor, Any]:
-    """A pool in whose rows all models have read the prompts, with what `decode` needs to add them.
+    """A pool whose rows hold the prompts for all models, with the processor and carry of `decode`.
 
     The caches of the other models are the processor's carry, so that they are forked and compacted
     with the rows. Log-probs of the pool are the policy's, `behaviour_logp` those of the sum: as a

@@ -37,19 +37,19 @@ def decode(
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
 
     A row that its limit had paused runs again if the limit was raised. Tokens and records do not
-    depend on whether a temperature stands in `sampling` or is given, up to rounding.
+    depend on whether a temperature is in `sampling` or is given, up to rounding.
 
     Args:
       sampling: a row is STOPPED at the token that completes one of its `stops`; the token stays in
-        the row, and the number of the text in `Pool.stop`. A text ends in a token just drawn; its
-        beginning may be anywhere behind the prompt, given tokens included. A stop token finishes
+        the row, and the number of the text in `Pool.stop`. A text ends in a token just sampled; its
+        beginning may be anywhere after the prompt, given tokens included. A stop token finishes
         the row all the same.
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
       temperature: of each row or of all, 1e-6 at least: here and in later calls, in the place
         of the one in `sampling`. None: the rows keep theirs.
-      constants: what the processor reads as `context.constants`.
-      record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
+      constants: values that the processor reads as `context.constants`.
+      record_top: number of most probable tokens to record for each sampled one; 0: none.
       stop_state: of `sampling.stops` at the end of each row's prompt; None: 0.
     Raises:
       ValueError: record_top above the vocabulary, or another than the pool's; no Sampling, stop
@@ -99,7 +99,7 @@ def decode(
 
 
 def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
-    """Two numbers for each row's next tokens, keyed by row and position; drawn before the loop."""
+    """Two numbers for each row's next tokens, keyed by row and position; made before the loop."""
 
     def of_row(key, start):
         return jax.vmap(
@@ -164,12 +164,12 @@ class _Ahead(NamedTuple):
     """What comes next in some rows.
 
     Fields:
-      policy: its logits at the sampling temperature; None if they are what is sampled.
+      policy: its logits at the sampling temperature; None if they are the sampled ones.
       tiles: logits that are sampled, less the largest of the row, tile by tile.
       mass: Σ exp over each tile.
       entropy: of the policy, nats.
-      token_temperature, drawn_temperature: of the policy, and of what is sampled as far as the
-        processor says what it divides by.
+      token_temperature, drawn_temperature: of the policy, and of the sampled distribution as far as
+        the processor declares its divisor.
       topk_logp, topk_ids: of the policy; None if they are not recorded.
       soft, candidate_ids, candidate_weight, candidate_noisy_logp: of rows that think softly.
       behaviour_logp: of those rows, and NaN of others; None: there are none.
@@ -229,7 +229,7 @@ def look_ahead(
         if processor.temperature is not None:
             drawn = drawn * processor.temperature(state, context).astype(drawn.dtype)
         carry = keep(running, state, carry)
-    # A soft row's token is not drawn: its log-prob is the policy's all the same.
+    # A soft row's token is not sampled: its log-prob is still the policy's.
     kept = None if processor is None and sampling.soft is None else policy
     ahead = _Ahead(kept, *tiled(sampled), entropy(policy), temperature, drawn)
     if record_top:
@@ -252,7 +252,7 @@ def draw(
     """Draws the next token of some rows.
 
     Args:
-      real: False where nothing is to be drawn.
+      real: False where nothing is sampled.
       rows: of the pool, each at most once where it is real; None: all, in order.
       seat: where in `ahead` these rows are; None: in order. Without it no array is indexed by rows,
         which a mesh would gather.

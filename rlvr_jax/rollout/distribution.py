@@ -22,7 +22,7 @@ def chosen(
     uniform: Float[Array, "Q 2"],
     seat: Int[Array, "Q"] | None = None,
 ) -> tuple[Int[Array, "Q"], Float[Array, "Q"]]:
-    """Draws a token of the row in each seat, first a tile of the vocabulary, then a token of it.
+    """Samples a token of the row in each slot, first a tile of the vocabulary, then a token of it.
 
     One float32 sum and one float32 uniform over a large vocabulary would move a few tenths of a
     percent of the mass between rare tokens.

@@ -1,4 +1,4 @@
-"""Tokens that are given and not drawn: prompts, tools' answers, drafts, questions on the side."""
+"""Tokens that are given and not sampled: prompts, tools' replies, drafts, side queries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -40,14 +40,14 @@ def prefill(
     runs again, as after a tool's answer.
 
     Args:
-      tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must be of the
+      tokens: right-padded; row r gets its first count[r], 0 does not change it. They must be of the
         vocabulary, which is checked in lists and numpy's arrays, and fit into the row's slots,
         which is not.
-      embeddings: what the model is given in the place of tokens (a soft prefix): of the kind of the
+      embeddings: input of the model in place of tokens (a soft prefix): of the kind of the
         rows of `params["embedding"]`.
-      embedded: where; the token that stands there is recorded, as a filler, and not looked up. The
-        row's last token must be none of these, which is not checked: `decode` feeds it again, by
-        its id, as it feeds the one that a row is cut behind.
+      embedded: where; the token there is recorded, as a filler, and not looked up. The row's last
+        token must be none of these, which is not checked: `decode` feeds it again by its id, as
+        it feeds the last token of a truncated row.
     Raises:
       ValueError: tokens or counts that are none; embeddings without `embedded` or the other way
         round, or of another shape.
@@ -81,19 +81,19 @@ def verify(
     stop_tokens: Sequence[int] = (),
     weight_version: Int[Array, ""] | int = 0,
 ) -> Pool:
-    """Scores a draft of each row in one pass and keeps its longest accepted prefix as sampled.
+    """Scores a draft of each row in one pass and appends its longest accepted prefix as sampled.
 
-    What was kept stands in the row, in its cache and in its record as if `decode` had drawn it; the
-    next `decode` goes on behind it. With a stop token at its end the row is finished.
+    The prefix is in the row, in its cache and in its record as if `decode` had sampled it; the next
+    `decode` continues after it. With a stop token at its end the row is finished.
 
     Args:
-      draft: right-padded; row r's has count[r] tokens, 0 leaves the row alone. What lies past the
-        row's limit is not kept.
+      draft: right-padded; row r's has count[r] tokens, 0 does not change the row. Tokens past the
+        row's limit are dropped.
       accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]; the numbers
         are keyed by the row's key and the position, apart from those that draw.
       temperature: of the recorded log-probs and entropies, one for each row or for all. None: that
         of the pool's rows, or 1 if they have none of their own.
-      behaviour_logp: recorded as such: log-probs of when the draft was drawn. None: this policy's.
+      behaviour_logp: recorded as such: log-probs when the draft was sampled. None: this policy's.
     Raises:
       ValueError: drafts or counts that are none.
     """
@@ -159,7 +159,7 @@ def probe(
       query: right-padded; row r's has count[r] tokens. They must fit into the row's slots, which is
         not checked.
     Returns:
-      Log-probs of the tokens of the query, 0 behind them; and the hidden states of the row's last
+      Log-probs of the tokens of the query, 0 after them; and the hidden states of the row's last
       token and of the query's, for a head. NaN for tokens that have no slot.
     Raises:
       ValueError: queries or counts that are none.
@@ -186,7 +186,7 @@ def reset(
     answer that was written in several contexts can be found again.
 
     Args:
-      rows: True on the rows to reset; others are left alone.
+      rows: True on the rows to reset; others do not change.
       tokens: the new prompts, right-padded, count[r] tokens in row r.
     Raises:
       ValueError: other keys or bools than one for each row; on the host, tokens that are none of
@@ -249,7 +249,7 @@ def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> 
 
 
 def _scores(model, params, hidden, tokens, count, temperature) -> list[Array]:
-    """Log-prob and entropy of given tokens, [R, n]; 0 behind them."""
+    """Log-prob and entropy of given tokens, [R, n]; 0 after them."""
     rows, width = tokens.shape
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
     if jnp.ndim(temperature):

@@ -1,21 +1,21 @@
 """The pool of rows that all sampling works on, and the primitives that change it.
 
-A row is a sequence that is being written: tokens, what was recorded about each, and the cached keys
+A row is a sequence that is being generated: tokens, the records of each, and the cached keys
 and values, all indexed by absolute position. The primitives are pure functions of a `Pool` with
 static shapes; a rollout method is a small driver of them.
 
     prefill   append given tokens to rows            fork      copy rows, cut at a position; or
-                                                               into free rows, beside the others
-    decode    draw tokens until rows stop            truncate  roll rows back to a length
+                                                               into free rows of the same pool
+    decode    sample tokens until rows stop          truncate  roll rows back to a length
     verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
     probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
     reset     begin rows anew from another prompt       widen     give rows more slots
     resume    let rows go on that a stop paused
 
-The invariant that makes cutting free: the cache of a row is right for all slots before its last
+The invariant that makes cutting free: the cache of a row is valid for all slots before its last
 token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
 Random numbers are keyed by (row key, position): a row does not depend on its place in the pool, on
-the rows beside it, or on how many calls drew it.
+the other rows, or on the number of calls.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ from rlvr_jax.types.parts import check_each
 FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
-# Recorded of each token only if somebody asks for it.
+# Recorded of each token only on request.
 OPTIONAL = ("token_temperature", "drawn_temperature", "topk_logp", "topk_ids")
 OPTIONAL += ("soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp")
 
@@ -50,14 +50,14 @@ class Pool:
       length, prompt_length: int [R].
       limit: int [R], at most S: the row pauses when its length reaches it; once it is raised, the
         next `decode` goes on.
-      status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn),
-        PRUNED (given up: keeps its record and never runs again), STOPPED (paused by a sequence of
+      status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token sampled),
+        PRUNED (given up: retains its record and never runs again), STOPPED (paused by a sequence of
         tokens until it is given others, rolled back or resumed).
       key: [R], the row's random key.
-      caches: keys and values of each layer. Shared ones tie a row to its place beside the others of
-        its prompt: of the primitives, `decode` alone takes them.
+      caches: keys and values of each layer. Shared ones tie a row to its place next to the others
+        of its prompt: of the primitives, only `decode` takes them.
       mask: bool [R, S], tokens that were sampled (not given).
-      logp, behaviour_logp, entropy: [R, S], of sampled tokens when they were drawn: log-prob under
+      logp, behaviour_logp, entropy: [R, S], of tokens when they were sampled: log-prob under
         the policy at the sampling temperature, under the distribution really sampled from, and
         entropy of the former over the whole vocabulary (nats; 0 elsewhere).
       version: int [R, S], weight version that drew the token; 0 elsewhere.
@@ -66,12 +66,12 @@ class Pool:
       stop: int [R], which text of `Sampling.stops` has paused the row, -1 where none has.
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
-      temperature: [R], at which the row is drawn from now on; None: that of `Sampling`.
+      temperature: [R], at which the row is sampled from now on; None: that of `Sampling`.
       token_temperature, drawn_temperature: [R, S], of sampled tokens: temperature of `logp` and
         `entropy`, and that of the distribution sampled from, where a processor says that it is
         another; 0 elsewhere. None until `decode` has something to record.
       topk_logp, topk_ids: [R, S, k] and int [R, S, k], the k most probable tokens where one was
-        drawn while they were recorded, descending, of the same policy as `logp`; 0 elsewhere.
+        sampled while they were recorded, descending, of the same policy as `logp`; 0 elsewhere.
       soft, candidate_ids, candidate_weight, candidate_noisy_logp: bool [R, S], and [R, S, k] each,
         of rows that think softly: see `Rollouts`. None until `decode` has something to record.
     """
@@ -116,8 +116,8 @@ def empty(
     """A pool of free rows.
 
     Args:
-      slots: tokens that a row has room for, at most the model's positions.
-      key: of each row; None: always the same ones, so that two pools draw alike.
+      slots: most tokens of a row, at most the model's positions.
+      key: of each row; None: always the same ones, so that two pools sample alike.
       group: of each row, which its forks inherit; None: -1, no group.
     Raises:
       ValueError: no rows, more slots than the model has positions, other keys than one for each
@@ -158,7 +158,7 @@ def empty(
 
 
 def widen(pool: Pool, slots: int) -> Pool:
-    """The same rows with more slots; what limits a row stays.
+    """The same rows with more slots; the limit of a row stays.
 
     Raises:
       ValueError: fewer slots than there are, or rows share the caches of their prompts.
@@ -196,7 +196,7 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
     Args:
       source: rows to copy, which is checked in lists and numpy's arrays; Q may differ from R.
       cut: at least the prompt's length and at most the row's, which is not checked. A finished row
-        that is cut at its end runs on behind its stop token.
+        that is cut at its end runs on after its stop token.
     Raises:
       ValueError: the pool's rows share the caches of their prompts; other keys than one for each;
         rows that there are not.
@@ -231,8 +231,8 @@ def fork_into(
 ) -> Pool:
     """The same pool with Q of its rows replaced by forks of others, which are left as they are.
 
-    Row into[q] becomes what row q of `fork` would be. Not checked: what a row of `into` held is
-    lost, free or not, and one that stands there twice holds one of its forks. All sources are read
+    Row into[q] becomes row q of `fork`. Not checked: the former contents of a row of `into` are
+    lost, free or not, and one that occurs there twice holds one of its forks. All sources are read
     before anything is written.
 
     Args:
@@ -307,10 +307,10 @@ def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
 
     Args:
       rows: True on the rows to retire.
-      status: FREE empties them (group and trace too), ready for a new prompt; PRUNED keeps what
-        they hold.
+      status: FREE empties them (also group and trace), ready for a new prompt; PRUNED retains the
+        contents.
     Raises:
-      ValueError: another status, or `rows` is no bool for each row.
+      ValueError: another status, or `rows` is not a bool for each row.
     """
     rows = row_mask("retire", rows, len(pool.status))
     if status == PRUNED:
@@ -351,7 +351,7 @@ def compact(pool: Pool, size: int | None = None) -> tuple[Pool, Int[Array, "size
     """Brings the rows that the next `decode` runs to the front, otherwise in their order.
 
     Args:
-      size: rows of the new pool, at most R; rows behind them are dropped, so at most `size` should
+      size: rows of the new pool, at most R; rows after them are dropped, so at most `size` should
         be running and the others be read out before. None: all.
     Returns:
       The pool and the old index of each of its rows.

@@ -2,7 +2,7 @@
 
 A processor is pure functions, `init(rows) -> carry` and
 `apply(logits [R, V], carry, context) -> (logits, carry)`. It sees logits that are already divided
-by the temperature; what it returns is the distribution that is sampled, so the log-prob recorded as
+by the temperature. It returns the distribution that is sampled, so the log-prob recorded as
 `behaviour_logp` includes it. A token is ruled out by -inf. Numbers that change from call to call
 are read from `context.constants`: those that a processor closes over are compiled into the program.
 """
@@ -32,11 +32,11 @@ class TokenContext(NamedTuple):
       position: int [R], how many response tokens the row has.
       weight_version: int scalar, updates that the weights have seen.
       temperature: [R], by which the logits are divided already.
-      constants: what the caller of `decode` or `sample` gave as such: arrays with a leading axis R,
+      constants: `constants` of the caller of `decode` or `sample`: arrays with a leading axis R,
         or scalars for all rows; None if nothing.
       token: int [R], that was just fed: the last one of the row, which the logits follow.
-      hidden: [R, D], its last hidden state, of which the logits are made. It costs nothing: what no
-        processor reads is not in the program.
+      hidden: [R, D], its last hidden state, of which the logits are made. It costs nothing: values
+        that no processor reads are not in the compiled function.
     """
 
     position: Int[Array, "R"]
@@ -54,8 +54,8 @@ class Processor(Part):
     Fields:
       init: (rows) -> carry, of leading size R (or None).
       apply: (logits [R, V], carry, context) -> (logits, carry).
-      temperature: (carry after `apply`, context) -> [R], by what it has divided the logits; it is
-        recorded, times the row's own, as `drawn_temperature`. None: no record.
+      temperature: (carry after `apply`, context) -> [R], the divisor of the logits; it is recorded,
+        times the row's own, as `drawn_temperature`. None: no record.
     """
 
     init: Callable[[int], Any]
@@ -64,17 +64,17 @@ class Processor(Part):
 
 
 LEAST_TEMPERATURE = 1e-6
-"""Below it quotients of logits overflow float32, and what is drawn is arbitrary."""
+"""Below it quotients of logits overflow float32, and samples are arbitrary."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn.
+    """Settings of the sampler: the distribution of the next token, and stops.
 
     Fields:
-      temperature: at least 1e-6, which draws the likeliest token, as `top_k=1` does at any; the
+      temperature: at least 1e-6, which samples the likeliest token, as `top_k=1` does at any; the
         logits are divided by it, here and in the scorer. `sample` and `decode` take others, for
-        each prompt or row, that may change without another compilation; there, what is below 1e-6
+        each prompt or row, that may change without another compilation; there, a value below 1e-6
         is 1e-6.
       top_k: keep the k most probable tokens; 0 is off.
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
@@ -156,7 +156,7 @@ def keep_top_k(k: int) -> Processor:
     def keep(logits: Float[Array, "R V"]) -> Array:
         values, _ = jax.lax.top_k(logits, min(k, logits.shape[-1]))
         # Sliced at once, XLA:CPU sorts the whole vocabulary: 606 instead of 7 ms for 16 × 151,936.
-        # With the ids behind the barrier too, compiling for several devices ends the process.
+        # With the ids also behind the barrier, compiling for several devices ends the process.
         values = jax.lax.optimization_barrier(values)
         return logits >= values[:, -1:]
 

@@ -1,4 +1,4 @@
-"""Room in a pool for what is recorded of each token only if somebody asks for it."""
+"""Arrays of a pool for records of each token that are made only on request."""
 
 from dataclasses import replace
 
@@ -18,12 +18,12 @@ def with_records(
     temperature: Float[Array, "R"] | float | None = None,
     record_top: int = 0,
 ) -> Pool:
-    """The pool with rows of that temperature, and with room for the records that are asked for.
+    """The pool with rows of that temperature, and with arrays for the requested records.
 
-    Tokens that were drawn before there was a record have the temperature of `sampling` in it.
+    Tokens that were sampled before there was a record have the temperature of `sampling` in it.
 
     Raises:
-      ValueError: record_top is not in the vocabulary, or not what was recorded before.
+      ValueError: record_top is not in the vocabulary, or differs from the one before.
     """
     vocabulary = model.config.vocab_size
     if not 0 <= record_top <= vocabulary:

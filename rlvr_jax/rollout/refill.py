@@ -1,9 +1,9 @@
 """The sampler's loop over more responses than are computed at once.
 
-A row that ends makes room for the next one. And what several responses to a prompt begin with is
-computed once: all of them draw their next token from it, each with its own random numbers, until
-they differ, and then copy what is cached of it, if it still is when their turn comes. So a policy
-that answers a prompt always alike is asked once for all its samples, and the time of an evaluation
+The slot of a row that ends goes to the next one. The common beginning of several responses to a
+prompt is computed once: all of them sample their next token from it, each with its own random
+numbers, until they differ. Then they copy its cache, if it still exists when their turn comes. So
+equal responses to a prompt are computed once for all its samples, and the time of an evaluation
 falls with the policy's entropy.
 """
 
@@ -23,7 +23,7 @@ from rlvr_jax.rollout.records import with_records
 
 
 class _Seats(NamedTuple):
-    """Where rows are computed: caches and the processor's carry are those of the seats.
+    """Slots in which rows are computed: they have the caches and the processor's carry.
 
     Fields:
       row: whose next token is computed, for itself and for the rows that follow it.
@@ -58,7 +58,7 @@ def decode_in_turn(
     `steps` slots, which all rows write at one place whenever they began. None is fed more tokens
     than it has, whether others follow it or not. When the turn comes of one that has some, it
     copies those that it shares with a row of its prompt that is being computed, unless the
-    processor keeps something from token to token: it sees all of them again.
+    processor has a state from token to token: it sees all of them again.
 
     Args:
       pool: N running rows without caches, N / P of them side by side answer each prompt. Those of a
@@ -78,13 +78,13 @@ def decode_in_turn(
     pool = with_records(model, pool, sampling, processor, record_top=record_top)
     constants = jax.tree.map(jnp.asarray, constants)
     fresh = None if processor is None else processor.init(at_once)
-    again = bool(jax.tree.leaves(fresh))  # what it keeps is not known for an earlier token
+    again = bool(jax.tree.leaves(fresh))  # its state at an earlier token is not known
     numbers = uniforms(pool, steps)
     every, seat_numbers = (jnp.arange(n, dtype=jnp.int32) for n in (rows, at_once))
     prompt_length, version = pool.prompt_length, jnp.asarray(weight_version, jnp.int32)
 
     def seated(seats, value, otherwise):
-        """For each row the value of the seat that is its own."""
+        """For each row the value of its own slot."""
         place = jnp.where(seats.taken, seats.row, rows)
         return jnp.full((rows,), otherwise, value.dtype).at[place].set(value, mode="drop")
 
@@ -95,7 +95,7 @@ def decode_in_turn(
         due = (pool.status == RUNNING) & (seat >= 0)
         due &= length - prompt_length == seats.place[seat]
         number = jnp.sum(due, dtype=jnp.int32)
-        # As many at a time as there are seats: all that are due where no row follows another.
+        # As many at a time as there are slots: all that are due where no row follows another.
         order = jnp.flatnonzero(due, size=-(-rows // at_once) * at_once, fill_value=0)
         order = order.astype(jnp.int32)
 
@@ -118,7 +118,7 @@ def decode_in_turn(
         return pool, leader, watched
 
     def moved_in(pool, seats, enters, step):
-        """The caches with what the rows that enter begin with, and the seats with where they do."""
+        """The caches with the beginnings of the entering rows, and the slots with their lengths."""
         caches, known = pool.caches, pool.length - prompt_length
         runs, order = seats.taken & ~enters, jnp.argsort(~enters, stable=True)
 
@@ -163,7 +163,7 @@ def decode_in_turn(
         step, pool, seats, leader, watched = carry
         last = prompt_length[seats.row] + seats.place - 1
         fed = jnp.where(seats.taken, last, slots)
-        # Of each seat; scalars are for all.
+        # One per slot; scalars are for all.
         temperature, own = jax.tree.map(
             lambda x: x[seats.row] if x.ndim else x, (pool.temperature, constants)
         )
@@ -212,7 +212,7 @@ def decode_in_turn(
 def _first_alike(
     apart: Bool[Array, "N"], leader: Int[Array, "N"], token: Int[Array, "N"], each: int
 ) -> Int[Array, "N"]:
-    """The first row beside each that went apart from the same row, with the same token."""
+    """The first row for each that went apart from the same row, with the same token."""
     apart, before, token = (x.reshape(-1, each) for x in (apart, leader, token))
     alike = apart[:, None] & (before[:, :, None] == before[:, None])
     alike &= token[:, :, None] == token[:, None]

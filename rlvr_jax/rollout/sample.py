@@ -32,7 +32,7 @@ def row_keys(
     """Keys of the rows: folded from `key` (of the run and step), the prompt and the sample number.
 
     Args:
-      first_sample: number of a prompt's first sample; above 0 where a prompt is asked again.
+      first_sample: number of a prompt's first sample; above 0 where a prompt is sampled again.
     """
 
     def of_prompt(prompt, first):
@@ -69,11 +69,11 @@ def sample(
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
 
-    A rollout depends on the weights, its prompt and its key alone: not on the other prompts, their
+    A rollout depends only on the weights, its prompt and its key: not on the other prompts, their
     order, or how many there are.
 
     Over a mesh (`model.mesh`) prompts and rows are split over data and fsdp. If every device has
-    the whole weights (a mesh of data alone) and as many prompts, each draws its rows by itself and
+    the whole weights (a mesh of only data) and as many prompts, each samples its rows by itself and
     ends when they end. Else all take every step together; prompts that data × fsdp does not divide
     are then computed on every device, rows have to be divided.
 
@@ -89,16 +89,16 @@ def sample(
         one takes its place, and a group's rows are one until they differ. None: all, in lockstep.
       temperature: of each prompt or of all, 1e-6 at least, in the place of the one in `sampling`;
         another one is not another program.
-      constants: what the processor reads as `context.constants`: arrays with a leading axis P, of
+      constants: read by the processor as `context.constants`: arrays with a leading axis P, of
         which a row sees its prompt's part, or scalars. Others are not another program.
-      record_top: so many of the most probable tokens are recorded beside each drawn one, as
+      record_top: number of most probable tokens to record for each sampled one, as
         `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
       soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
         which are longer than that; with no opening, and prompts that are all computed together.
       stop_state: of `sampling.stops` at the end of each prompt, where a prompt ends with the
         beginning of a response; None: 0.
       beyond: prompts and responses together may be longer than the model has positions, for a
-        caller that cuts each row where its own budget ends.
+        caller that truncates each row where its own budget ends.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
@@ -302,7 +302,7 @@ def _draw_groups(
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
         pool = decode(model, params, replace(pool, caches=shared), *how, **also)
     rollouts = to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
-    # Answers in one piece, drawn with one version of the weights, which `weight_version` says.
+    # Responses of one segment, sampled with one version of the weights, `weight_version`.
     return replace(rollouts, trace=None, version=None)
 
 
@@ -340,11 +340,11 @@ def to_rollouts(
     response_tokens: int,
     sampling: Sampling,
 ) -> Rollouts:
-    """Cuts the responses out of a pool: at most `response_tokens` behind each prompt.
+    """Extracts the responses of a pool: at most `response_tokens` after each prompt.
 
     Rollouts are numbered by their rows in this pool; `parent` still counts the rows of the pool
-    that was forked. A row that no stop token has finished, or that is cut here, is truncated.
-    Where nothing was drawn, `temperature` is the row's, or that of `sampling`.
+    that was forked. A row that no stop token has finished, or that is shortened here, is truncated.
+    Where nothing was sampled, `temperature` is the row's, or that of `sampling`.
     """
     rows = pool.tokens.shape[0]
     offset = jnp.arange(response_tokens, dtype=jnp.int32)[None]

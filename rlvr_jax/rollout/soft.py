@@ -76,7 +76,7 @@ class Mixture(NamedTuple):
 def thinks(
     tokens: Int[Array, "R S"], mask: Bool[Array, "R S"], end: tuple[int, ...]
 ) -> Bool[Array, "R"]:
-    """Rows that have not drawn a token that ends their thinking."""
+    """Rows that have not sampled a token that ends their thinking."""
     ends = jnp.isin(tokens, jnp.asarray(end, tokens.dtype)) & mask
     return ~jnp.any(ends, axis=1)
 

@@ -1,6 +1,6 @@
 """Texts that pause a row.
 
-A row pauses at the token with which what it has written contains one of the texts. The texts are
+A row pauses at the token with which its response contains one of the texts. The texts are
 found in the bytes of the tokens, by one automaton for all of them (Aho and Corasick 1975,
 https://doi.org/10.1145/360825.360855): a text is found however it is split into tokens, also where
 its last token goes on beyond it. That token was sampled and stays whole in the row. What the token
@@ -33,7 +33,7 @@ class Stops:
       texts: in order.
       vocabulary: digest of the tokens' bytes.
       kind: int [V], of each token; tokens of one kind do the same in every state.
-      following: int [S, K], the state behind a token of each kind.
+      following: int [S, K], the state after a token of each kind.
       found: int [S, K], the text that a token of each kind completes first, -1 without any.
     """
 
@@ -44,13 +44,13 @@ class Stops:
     found: np.ndarray = field(repr=False, compare=False)
 
     def after(self, tokens: Sequence[int], state: int = 0) -> int:
-        """The state behind some tokens, on the host."""
+        """The state after some tokens, on the host."""
         for token in tokens:
             state = int(self.following[state, self.kind[token]])
         return state
 
     def written(self, pool: Pool, state: Int[Array, "R"] | None = None) -> Int[Array, "R"]:
-        """The state of each row of a pool by its tokens behind the prompt, given ones included.
+        """The state of each row of a pool by its tokens after the prompt, given ones included.
 
         Args:
           state: at the end of the prompts; None: 0.
@@ -71,7 +71,7 @@ class Stops:
         """The pool with those rows STOPPED whose last token completes a text, and the new states.
 
         Args:
-          drawn: rows whose last token was just drawn.
+          drawn: rows whose last token was just sampled.
           state: of each row before that token.
         """
         last = jnp.maximum(pool.length - 1, 0)[:, None]
@@ -127,7 +127,7 @@ def find_stops(texts: Sequence[str], tokens: Sequence[bytes]) -> Stops:
 
 
 def _automaton(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """The state behind each byte, int32 [S, 256], and the first text that ends in each state, int32
+    """The state after each byte, int32 [S, 256], and the first text that ends in each state, int32
     [S], -1 without any."""
     children: list[dict[int, int]] = [{}]
     ends = [-1]
@@ -160,7 +160,7 @@ def _automaton(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
 def _through(
     following: np.ndarray, found: np.ndarray, tokens: Sequence[bytes]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state behind each token from each state, and the text that it completes first, [S, n].
+    """The state after each token from each state, and the text that it completes first, [S, n].
 
     Args:
       tokens: the longest first.

@@ -33,7 +33,7 @@ def save_rollouts(
     stats: TokenStats,
     texts: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Writes rollouts and what a policy says about their tokens; a file that is there is replaced.
+    """Writes rollouts and a policy's statistics of their tokens; an existing file is replaced.
 
     Args:
       path: of the file, by convention with the suffix .npz; used as it is.
@@ -75,7 +75,7 @@ def save_rollouts(
 
 
 def load_rollouts(path: str | Path) -> tuple[Rollouts, TokenStats, dict[str, list[str]]]:
-    """Reads what `save_rollouts` has written; nothing in the file is executed.
+    """Reads a file of `save_rollouts`; nothing in the file is executed.
 
     Returns:
       Rollouts and statistics as numpy arrays, and the texts by name ({} if none were written).

@@ -1,7 +1,7 @@
 """Temperatures that move while a response is written.
 
 They multiply the temperature that a row has already and are recorded with it, as
-`Rollouts.drawn_temperature`; what log-probs are scored at stays `Rollouts.temperature`.
+`Rollouts.drawn_temperature`; log-probs are still scored at `Rollouts.temperature`.
 """
 
 import jax
@@ -73,7 +73,7 @@ def entropy_position(
     lowest: Float[Array, ""],
     mirrored: bool = False,
 ) -> Float[Array, "..."]:
-    """Where an entropy lies between the extremes of a batch, in [-1, 1]; 0 at its center.
+    """Position of an entropy between the extremes of a batch, in [-1, 1]; 0 at its center.
 
     h = (ln max(H, 1e-6) - c) / (s + 1e-6), and ĥ = clip(h / h⁺ where h > 0, else -h / h⁻, -1, 1).
 
@@ -91,12 +91,12 @@ def entropy_position(
 def heated_by_entropy(mirrored: bool = False) -> Processor:
     """Divides logits by 1 + τ ĥ, ĥ the `entropy_position` of the policy at the token.
 
-    Where the policy is less certain than at the center of a batch it is drawn hotter, elsewhere
+    Where the policy is less certain than at the center of a batch it is sampled hotter, elsewhere
     colder. `TokenContext.constants` holds center, spread, highest, lowest of `entropy_position` and
     strength (τ), scalars each: another batch is not another program.
 
     Args:
-      mirrored: see `entropy_position`; both sides are then drawn hotter.
+      mirrored: see `entropy_position`; both sides are then sampled hotter.
     Source: Liu et al., HAPO, https://github.com/starriver030515/HAPO.
     """
 

@@ -1,13 +1,13 @@
-"""A batch of rollouts in waves: equal parts that are drawn one after the other."""
+"""Sampling batches: equal parts of a batch of rollouts, sampled one after the other."""
 
 from collections.abc import Iterator
 
 
 def waves(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
-    """Ways to draw a batch in equal waves, from one wave to the most: (prompts, samples) of a wave.
+    """Ways to split a batch into equal sampling batches, fewest first: (prompts, samples) of one.
 
     Prompts come in multiples of `shards` as long as there are so many, so that no device computes
-    another's; whole groups are drawn together before they are split.
+    another's; whole groups are sampled together before they are split.
 
     Args:
       prompts, samples: of the batch; `samples` responses to each prompt.

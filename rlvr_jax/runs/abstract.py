@@ -1,7 +1,7 @@
-"""The programs of a run from shapes alone, to be compiled for devices that are not there.
+"""The compiled functions of a run, from shapes only, for devices that are not present.
 
 They are the run's own: the sampler, the scorer, the update and the critic's that `make_run` would
-compile. Left out are what asks a critic for values and what scores prompts, forward passes alone.
+compile. Left out are two forward passes: the critic's values and the scores of prompts.
 """
 
 from collections.abc import Sequence
@@ -47,12 +47,12 @@ from rlvr_jax.types.fields import axes_of
 
 @dataclass(frozen=True)
 class AbstractRun:
-    """A run without weights; what it holds are shapes with shardings.
+    """A run without weights: it holds shapes with shardings.
 
     Fields:
       config: with `prompt_tokens` and `response_tokens` given.
       model, sampler: the policy on the mesh to train on and on that to sample on.
-      recipe, sampling: the method, and how tokens are drawn with it.
+      recipe, sampling: the method, and its settings of the sampler.
       optimizer, critic_optimizer: of the policy and of the critic, if the method has one.
       opening: tokens that all prompts begin with.
     """
@@ -115,7 +115,7 @@ class AbstractRun:
         return critic_shapes(self.model, self.recipe.critic, self.critic_optimizer)
 
     def frozen(self) -> Params | None:
-        """Weights kept beside the state: the base of adapters, the reference of a KL, a teacher."""
+        """Weights outside of the state: the base of adapters, the reference of a KL, a teacher."""
         read = self.objective.reads | scorer_needs(self.recipe.critic)
         wanted = self.model.config.lora or "reference_logp" in read
         return self.params() if wanted or self.recipe.teacher is not None else None
@@ -125,7 +125,7 @@ class AbstractRun:
         return self.policy_params() if DIVERGENCES & self.objective.reads else None
 
     def rollouts(self) -> Rollouts:
-        """Rollouts of one update, with what is known of the weights that sampled them."""
+        """Rollouts of one update, with the recorded statistics of the weights that sampled them."""
         rows = self.config.plan().rows
         sharding = row_sharding(self.model.mesh)
         drawn = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
@@ -181,7 +181,7 @@ class AbstractRun:
         if "reference_logp" not in self.objective.reads and self.config.updates_per_step() == 1:
             return None
         score, _, _ = self._jitted()
-        # With one update per step the reference alone is scored.
+        # With one update per step only the reference is scored.
         params = self.policy_params() if self.config.updates_per_step() > 1 else self.params()
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
             return score.lower(params, self.rollouts())

@@ -10,9 +10,9 @@ class Board:
     """Methods that are given the same prompts and may draw the same number of tokens.
 
     Fields:
-      title: what is compared.
+      title: subject of the comparison.
       task: of all runs; its presets apply.
-      model: that they begin with: "smollm2", what `shipped_weights` finds; "": the task's own.
+      model: initial policy: "smollm2", found by `shipped_weights`; "": the task's base model.
       entries: settings by name, as `entry_config` reads them; all are compared with the first.
       seeds: how many.
       first_seed: the lowest.
@@ -21,7 +21,7 @@ class Board:
       steps: of each run at most; 0: the preset's.
       evaluate_every: steps between evaluations, each of which costs some six steps.
       main: the number by which entries are ranked and compared with the first.
-      notes: what a reader of an entry's line has to know, by entry.
+      notes: remarks for readers of an entry's line, by entry.
       chooses: whether its entries are values of settings, of which the page names the best of each
         method.
       every_run: whether its page has a row for every run, with when entropy and pass@1 fell.
@@ -214,7 +214,7 @@ BOARDS: Mapping[str, Board] = {
         "A language model: SmolLM2-135M on sums that it finds hard",
         "arithmetic:hard",
         _named(_TWELVE),
-        # What GRPO draws in 60 steps. DAPO draws up to three batches for one.
+        # The tokens of GRPO in 60 steps. DAPO samples up to three batches for one.
         steps=100,
         drawn_tokens=48_000,
     ),

@@ -18,7 +18,7 @@ from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.training.update import TrainState
 
 _KEPT = 2
-# Bytes of arrays on their way to the disk where a run's own memory is the host's, too.
+# Bytes of arrays on their way to the disk where a run's memory is also the host's.
 _IN_FLIGHT = 2**28
 
 
@@ -30,7 +30,7 @@ def latest_step(directory: Path) -> int | None:
 class Checkpoints:
     """The last two states of a run, each under the number of its step; saving is asynchronous.
 
-    A state is parameters, optimizer, what the parts of the method and of the experience keep, and
+    A state is parameters, optimizer, the states of the parts of method and experience, and
     counts. Random keys are functions of the seed and the step, so the step is all they need.
 
     Args:
@@ -38,14 +38,14 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path, state: TrainState):
-        # orbax reports every save at WARNING on the root logger of absl, and what it raises there
+        # orbax reports every save at WARNING on the root logger of absl, and its errors there
         # at ERROR once more.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         self._directory = directory
         options = ocp.CheckpointManagerOptions(max_to_keep=_KEPT, enable_async_checkpointing=True)
         limit = {}
         if not has_accelerator():
-            # An array that is larger than what may be under way is an error in orbax.
+            # An array that is larger than this limit is an error in orbax.
             largest = max(leaf.nbytes for leaf in jax.tree.leaves(state))
             limit = {"save_concurrent_gb": max(_IN_FLIGHT, 2 * largest) / 1e9}
         handler = ocp.StandardCheckpointHandler(**limit)
@@ -57,11 +57,11 @@ class Checkpoints:
         """Starts writing a state; a kill before the end leaves the older ones whole.
 
         Raises:
-          OSError: the disk has less room than the state takes, or another save has filled it.
+          OSError: the disk has less space than the state takes, or another save has filled it.
         """
         if step == self._manager.latest_step():
             return
-        # Several hosts write a part each, to disks of which one alone would not know enough.
+        # Several hosts write a part each, so the free space of one disk is not enough to know.
         wanted = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
         if jax.process_count() == 1 and shutil.disk_usage(self._directory).free < wanted:
             raise _no_room(self._directory)
@@ -70,7 +70,7 @@ class Checkpoints:
 
     def restore(self, step: int, like: TrainState) -> TrainState:
         """Reads a state with the structure, dtypes and shardings of `like`, which is used up: the
-        memory of what is read is given back first.
+        memory of `like` is freed first.
 
         A part of the objective that the checkpoint does not know has the state it has in `like`.
 
@@ -142,7 +142,7 @@ def _named(state: TrainState) -> dict[str, Any]:
 
 
 def _like(found: Any, wanted: Any) -> Any:
-    """What the host keeps is an array of numpy, numbers too; what devices keep stays there."""
+    """Host values become arrays of numpy, also numbers; device arrays do not move."""
     return found if isinstance(wanted, jax.Array) else np.asarray(found)
 
 

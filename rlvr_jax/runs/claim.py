@@ -16,7 +16,7 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def claimed(directory: Path) -> Iterator[None]:
-    """Makes a run directory and keeps other jobs out of it until the end.
+    """Makes a run directory and locks it against other jobs until the end.
 
     The lock is the system's, so it goes with its process however that ends, and no stale one is
     left. The first of several processes holds it for all. A directory that was made for nothing

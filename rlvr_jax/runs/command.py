@@ -51,7 +51,7 @@ class RunsFailed(RuntimeError):
     """Of several runs some have failed; all others have come to their ends.
 
     Fields:
-      failures: what ended each, by its run directory.
+      failures: the error of each, by its run directory.
     """
 
     def __init__(self, failures: Mapping[Path, BaseException]):
@@ -62,7 +62,7 @@ class RunsFailed(RuntimeError):
 
 
 TOLD = "replies.jsonl"
-"""File of a run directory with what environments said since the last checkpoint."""
+"""File of a run directory with the replies of environments since the last checkpoint."""
 
 
 def parse_config(
@@ -73,7 +73,7 @@ def parse_config(
     With `--resume` it starts from the settings of the run in `--run-dir`.
 
     Args:
-      description: what `--help` begins with; None: that of the settings.
+      description: the beginning of `--help`; None: that of the settings.
       start: in the place of the preset.
     Raises:
       ValueError: an unknown method (closest names), or a setting that cannot work.
@@ -117,7 +117,7 @@ def train(
 
     Args:
       console: where settings, warnings and progress are printed.
-      watch: (label, steps, first step) -> on_step(step, metrics, timings), told of every finished
+      watch: (label, steps, first step) -> on_step(step, metrics, timings), called at each finished
         step instead of a progress line on the console.
     Returns:
       The content of the run's `summary.json`.
@@ -182,7 +182,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
 
 
 def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
-    """What is said before the first step; of a run beside others, what is to be looked at."""
+    """Prints lines before the first step; for a run among several, only warnings."""
     config, check = run.config, tasks.self_check(run.experience.verified(run.task))
     if not any(stage.at_grading for stage in run.experience.stages.values()):
         check_known_answers(check)
@@ -192,7 +192,7 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
         console.print(str(check), highlight=False, markup=False)
     if alone or config.verbose:
         for line in run_lines(run, card, check):
-            if console.is_terminal:  # behind the word that begins it; in a file a line is a line
+            if console.is_terminal:  # indented after the first word; files have whole lines
                 line = textwrap.fill(line, console.width, subsequent_indent=" " * 8)
             console.print(line, **plainly)
     if near := check_forecast(run):
@@ -239,18 +239,18 @@ def run_card(
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
-    """What a finished run prints last: what was gained, what it cost, where to look."""
+    """Last lines of a finished run: gains, cost and files."""
     return (
         f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
         f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} a prompt), entropy"
         f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
-        f" {summary['held_out_truncated_share_end']:.0%} of the answers cut\n"
+        f" {summary['held_out_truncated_share_end']:.0%} of the answers truncated\n"
         f"report: {config.run_dir / 'report.html'}"
     )
 
 
 def check_directory(directory: Path, resume: bool) -> None:
-    """Refuses to mix a new run with what a directory holds already.
+    """Refuses to mix a new run with the contents of an existing directory.
 
     Raises:
       ValueError: no directory, or one that is not empty and `resume` is not given.
@@ -297,7 +297,7 @@ def _train(
             prompts=run.config.wave()[0],
         )
         console.print(said, highlight=False, markup=False, soft_wrap=True)
-    # Without a checkpoint nothing is kept, not even the evaluation before the first step.
+    # Without a checkpoint nothing is reused, not even the evaluation before the first step.
     after_step = first_step if first_step else -1
     writer: RunWriter | NoWriter = NoWriter()
     if parallel.is_first():
@@ -309,7 +309,7 @@ def _train(
         console.print(
             f"{label}: goes on {begun_at}, of {run.config.steps}", highlight=False, soft_wrap=True
         )
-    # Each is closed whatever the other meets: a full disk must not lose the save under way.
+    # Each is closed even if the other raises: a full disk must not lose the save under way.
     with (
         stop_requests() as asked,
         contextlib.closing(checkpoints),
@@ -322,7 +322,7 @@ def _train(
         try:
             state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
         except BaseException:
-            # What ended the run is what is told, whatever becomes of the page.
+            # The error that ended the run is reported, even if the page fails.
             with contextlib.suppress(Exception):
                 writer.write_report(live=False)
             raise

@@ -1,11 +1,11 @@
-"""Compiles a run for a slice of TPUs that is not there, and says whether it fits and what it costs.
+"""Compiles a run for a TPU slice that is not present; prints whether it fits, and its cost.
 
     python -m rlvr_jax.parallel.compile v5e-256 --model qwen2.5-7b
     python -m rlvr_jax.parallel.compile cpu:8 --experiment --task brackets --method clip_cov
     python -m rlvr_jax.parallel.compile --table docs/results/pods
 
 The programs are the run's own: the sampler, the scorer, the update and the critic's, with shapes in
-place of arrays. Exit code 1: something does not fit; 2: what was asked for cannot be.
+place of arrays. Exit code 1: something does not fit; 2: the request is invalid.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         "--table",
         metavar="FOLDER",
         type=Path,
-        help="compiles what its rows.jsonl lacks, as docs/results/pods, row by row",
+        help="folder such as docs/results/pods; compiles the rows missing in its rows.jsonl",
     )
     add(
         "--experiment",

@@ -1,9 +1,9 @@
-"""Models on slices, compiled one after the other: whether they fit, and what a step costs.
+"""Models on slices, compiled one after the other: whether they fit, and the cost of a step.
 
     python -m rlvr_jax.parallel.compile --table docs/results/pods
 
 A row that `rows.jsonl` has of the libtpu that is installed is not compiled again, so the command
-may be stopped at any time. `README.md` beside it is written from the rows of all versions.
+may be stopped at any time. `README.md` next to it is written from the rows of all versions.
 """
 
 import json
@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
     Fields:
       method: of the run; or `_PAPER`, and the model is a file of `experiments/papers`.
-      options: of the command, beside method, model and slice.
+      options: of the command, besides method, model and slice.
     """
 
     method: str
@@ -34,9 +34,9 @@ class Row(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-# Beside v5e-256 the smallest slices of their kind that hold the model, of the mixture of experts on
-# v6e by arithmetic alone. On a v5p-16 its update takes 96.2 GiB of 95.7; a v5e-64 holds
-# GRPO too (14.3 of 15.8), which samples there in many waves.
+# Besides v5e-256 the smallest slices of their kind that hold the model; the mixture of experts on
+# v6e only by arithmetic. On a v5p-16 its update takes 96.2 GiB of 95.7; a v5e-64 also holds
+# GRPO (14.3 of 15.8), which samples there in many sampling batches.
 _SLICES = {
     "qwen2.5-0.5b": ("v5e-1", "v5p-8", "v6e-1", "v5e-256"),
     "qwen2.5-1.5b": ("v5e-4", "v5p-8", "v6e-4", "v5e-256"),
@@ -96,7 +96,7 @@ def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
 
     Args:
       folder: of rows.jsonl and README.md; made if it is not there.
-      say: told which row is compiled, and what came of it.
+      say: called with the compiled row and its result.
     Returns:
       Whether every row fits. One that could not be compiled is said and left out, and is tried
       again by the next call.
@@ -161,16 +161,16 @@ def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
 
 _HEAD = """# Models on slices: do they fit, and what does a step cost?
 
-    python -m rlvr_jax.parallel.compile --table docs/results/pods    # what is missing; hours
+    python -m rlvr_jax.parallel.compile --table docs/results/pods    # missing rows; hours
 
 Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
 prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a paper's run as its file
 in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
-Seconds of a step by the compiler's estimate, all waves, scorings and updates together; kernels,
+Seconds of a step: the compiler's estimate of all sampling batches, scorings and updates; kernels,
 gathers, scatters and sorts, which it gives no time, are in it at their own roofline. In brackets
-how many times the roofline that is ("at least" where a loop counts once, whose rounds the program
-does not say, or another operation has no time). All responses count with their full length; batches
-that are drawn again, later chunks of an answer and waiting for links are not counted. Nothing here
+how many times the roofline that is ("at least" where a loop of unknown length counts once,
+or another operation has no time). All responses count with their full length; batches
+sampled again, later chunks of a response and waiting for links are not counted. Nothing here
 was measured on a TPU.
 """
 _BEFORE = """
@@ -214,7 +214,7 @@ def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"## {method}, libtpu {version} (jax {jax})\n"
             titles = [f"{title}, {unit}" for unit in ("GiB", "s") for title in _PROGRAMS.values()]
             titles.append("a step, s")
-            yield f"| model | slice | mesh; sample mesh | waves | {' | '.join(titles)} |"
+            yield f"| model | slice | mesh; sample mesh | sampling batches | {' | '.join(titles)} |"
             yield "|" + "---|" * (4 + len(titles))
             for row in sorted(own, key=place):
                 yield _line(row, before.get(_key(row)[1:], {}))

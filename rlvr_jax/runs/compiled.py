@@ -1,4 +1,4 @@
-"""A run compiled from shapes: whether it fits a topology, and what a step of it costs there."""
+"""A run compiled from shapes: whether it fits a topology, and the cost of a step there."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import old_shapes
 from rlvr_jax.types import replace
 
-_ATTEMPTS = 3  # waves that are compiled before sampling is said not to fit
+_ATTEMPTS = 3  # sampling batches to compile before sampling is reported not to fit
 
 
 def compile_run(
@@ -42,14 +42,14 @@ def compile_run(
 
     Args:
       config: with prompt_tokens and response_tokens. Where it has no mesh, one is chosen, and where
-        it has no number of waves, the fewest that fit.
-      say: told what is being compiled.
+        it has no number of sampling batches, the fewest that fit.
+      say: called with a line of progress before each compilation.
       opening: tokens that all prompts begin with. The programs compute them once; the arithmetic of
         FLOPs and bytes counts them for every prompt.
     Returns:
       The report, as `--json` prints it.
     """
-    # The report is about compiling: what the compiler dumps, and how long it takes.
+    # The report is about compiling: the compiler's dumps, and its time.
     jax.config.update("jax_enable_compilation_cache", False)
     rows = config.plan().rows
     length = config.prompt_tokens + config.response_tokens
@@ -57,7 +57,7 @@ def compile_run(
     recipe = methods.recipe(config.method, **hyperparameters)
     objective = recipe.objective
     if not config.mesh:
-        # float32: a parameter and its two moments, or what adapters lie on; and a reference.
+        # float32: a parameter and its two moments, or the base of adapters; and a reference.
         beside = "reference_logp" in objective.reads or recipe.teacher is not None
         held = 4 if config.lora_rank else 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.reads)
         held += 12 * (recipe.critic is not None)
@@ -206,8 +206,8 @@ def _sampling(
     measure: Callable[..., dict[str, Any]],
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The sampler in the waves asked for, else in the largest that fits; the smallest that was
-    tried if none does."""
+    """The sampler with the requested sampling batches, else the largest that fit; the smallest
+    tried ones if none fits."""
     config, shape = run.config, run.model.config
     mesh = config.sample_mesh or config.mesh
     shards, parts = row_shards(mesh), mesh_sizes(mesh)["tensor"]

@@ -22,52 +22,52 @@ _Decay = Annotated[float, Range(0, 1, open_high=True)]
 class TrainConfig:
     """One run: a method, a task, a policy, and how much of everything.
 
-    What multiplies what: a step samples prompts_per_step × samples_per_prompt rollouts; they are
-    split by whole groups into `minibatches` optimizer updates, `epochs` times over. Micro-batches
-    only save memory: the gradient does not depend on them.
+    A step samples prompts_per_step × samples_per_prompt rollouts. Each of the `epochs` splits them
+    by whole groups into `minibatches` optimizer updates. Micro-batches only save memory: the
+    gradient does not depend on them.
     """
 
     method: str = "grpo"
     """Name of a published method (`python -m rlvr_jax.methods` lists them)."""
     hyperparameters: tuple[str, ...] = ()
-    """Of the method, as name=value."""
+    """Hyperparameters of the method, as name=value."""
     experience: str = ""
-    """Name of a method whose experience (prompts, draws, stages) is taken in the place of the
-    method's own; empty: its own."""
+    """Name of a method whose experience (curriculum, sampler, stages) replaces that of `method`;
+    empty: no replacement."""
     stage: tuple[str, ...] = ()
-    """Stages of your own that act last, each as module:function or module:function:name=value,…."""
+    """Custom stages that act last, each as module:function or module:function:name=value,…."""
     judge: str = ""
-    """Who grades beside the verifier: policy, the policy itself; folder:<policy folder>;
-    server:<model>, at the address OPENAI_BASE_URL with the key OPENAI_API_KEY of the environment;
-    or module:function, from messages to text. Its numbers, in [0, 1], are the first rewards of the
-    task, for methods that weigh rewards. Empty: nobody."""
+    """Model that grades in addition to the verifier: policy, the policy itself; folder:<policy
+    folder>; server:<model>, at the address OPENAI_BASE_URL with the key OPENAI_API_KEY of the
+    environment; or module:function, from messages to text. Its grades, in [0, 1], are the first
+    rewards of the task, for methods that weigh rewards. Empty: no judge."""
     judge_rubric: str = ""
-    """JSON file of criteria that the judge gives points for, each an object with a name and if
-    wanted text, maximum, weight, kind; the method's weights, vetoes and factual criteria must be
-    those of the file where it says any. Empty: one number for the whole."""
+    """JSON file of the judge's criteria: objects with a name and optional text, maximum, weight and
+    kind. Weights, vetoes and factual criteria that the file sets must equal those of the method.
+    Empty: one number for the whole response."""
     judge_prompt: str = ""
-    """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; or
+    """Text file of the judge's prompt, with {prompt}, {response} and optional {reference}; or
     pairs: two answers, which methods with a tournament compare, as a file with {other} does;
-    constraints: whether all soft constraints of the prompt (meta["soft"]) are kept, 1 or 0; or, of
-    the judge policy, again: whether it gives an answer that it is shown again, 1 or 0. Empty: a
-    question for a number from 0 to 10."""
+    constraints: whether the response meets all soft constraints of the prompt (meta["soft"]), 1 or
+    0; or, for the judge policy, again: whether it repeats an answer that its prompt shows, 1 or 0.
+    Empty: a request for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
-    """As name=value: temperature (0), tries (1), tokens (512, of the policy itself those of a
-    response) and seconds (60) of a reply, at_once (32), retries (4), highest (10) of a number
-    without a rubric, visible (false): it is shown what stands behind <response> alone."""
+    """Options of the judge as name=value: temperature (0), tries (1), tokens (512; response_tokens
+    for policy) and seconds (60) of a reply, at_once (32), retries (4), highest (10) number without
+    a rubric, visible (false): the judge sees only the text after <response>."""
     judge_budget: tuple[str, ...] = ()
-    """Most calls and tokens of the run, as calls=1000 tokens=1000000; behind it there is no
-    verdict."""
+    """Most calls and tokens of the run, as calls=1000 tokens=1000000; further responses are
+    ungraded."""
     task: str = "brackets"
-    """Built-in name (with options behind a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
+    """Built-in name (with options after a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
     csv:, parquet:, arrow:), tfds:<name>, or module:name."""
     task_options: tuple[str, ...] = ()
-    """Of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
+    """Options of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
     columns: tuple[str, ...] = ()
     """Columns of files that no known schema names: prompt=question,answer=solution."""
     unsafe_local: bool = False
-    """Run what models write also where this machine has nothing to keep it in (`python -m
-    rlvr_jax.sandbox` says what it has); otherwise that has no verdict."""
+    """Run generated code also on a machine without a sandbox (`python -m rlvr_jax.sandbox` lists
+    the available ones); off: such responses are ungraded."""
     model: str = ""
     """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
     run_dir: Path = Path("runs/run")
@@ -75,17 +75,17 @@ class TrainConfig:
     steps: Count = 300
     """Rollout batches."""
     drawn_tokens: NonNegativeInt = 0
-    """Tokens that the sampler may produce: the run ends, evaluated, at the first step that reaches
-    them, if it has not come to its last one before; 0: as many as the steps take."""
+    """Budget of generated tokens: the run ends, with an evaluation, at the first step that reaches
+    it, or at its last step; 0: no budget."""
     seed: NonNegativeInt = 0
-    """Of everything random: prompts, rollouts, minibatches, the method's choices."""
+    """Seed of everything random: prompts, rollouts, minibatches, the method's choices."""
     resume: bool = False
     """Continue the run in run_dir from its last checkpoint."""
     checkpoint_every: NonNegativeInt = 0
     """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
     log_to: tuple[str, ...] = ()
-    """Where else the numbers of metrics.jsonl go: wandb, trackio, or module:function of your own,
-    called with (metrics, step)."""
+    """Further receivers of the metrics in metrics.jsonl: wandb, trackio, or a custom
+    module:function, called with (metrics, step)."""
     verbose: bool = False
     """Print every setting and the whole self-check before the first step (config.json has the
     settings in any case), and the traceback of an error that ends the run."""
@@ -93,57 +93,57 @@ class TrainConfig:
     prompts_per_step: Count = 16
     """Prompts of a rollout batch."""
     samples_per_prompt: Count = 8
-    """Rollouts per prompt: the group."""
+    """Rollouts per prompt: the size of a group."""
     sample_waves: NonNegativeInt = 0
-    """Calls of the sampler that draw a batch, one after the other, for memory: by prompts, then by
-    the samples of each. The rollouts stay the same. 0: one."""
+    """Sampling batches per rollout batch, split by prompts, then by the samples of each; more save
+    memory and do not change the rollouts. 0: one."""
     rows_at_once: NonNegativeInt = 0
-    """Rows that a call of the sampler computes at the same time: one that ends makes room for the
-    next one, where without it all wait for the longest. The rollouts stay the same. 0: all."""
+    """Rows that a call of the sampler computes at the same time (continuous batching): the next row
+    takes the slot of a finished one. The rollouts do not change. 0: all."""
     minibatches: Count = 1
     """Optimizer updates per pass over a rollout batch."""
     epochs: Count = 1
     """Passes over a rollout batch."""
     micro_batches: NonNegativeInt = 0
-    """Pieces in which the model sees one update, for memory; 0: one, or on a CPU as many as keep
-    activations in its caches."""
+    """Micro-batches per update; more save memory. 0: one, or on a CPU as many as fit the
+    activations into its caches."""
     response_tokens: NonNegativeInt = 0
-    """Budget of a response; 0: the task's."""
+    """Budget of a response in tokens; 0: the task's budget."""
     prompt_tokens: NonNegativeInt = 0
-    """Budget of a prompt; 0: the longest of the task's."""
+    """Budget of a prompt in tokens; 0: the length of the task's longest prompt."""
     chat_template: bool = True
-    """Prompts are written by the tokenizer's chat template, if it has one; without it
-    (--no-chat-template) they are taken as they are, such as those that are templated already."""
+    """Format prompts with the tokenizer's chat template, if it has one; --no-chat-template: prompts
+    do not change, for example if they are templated already."""
     chat_template_kwargs: tuple[str, ...] = ()
-    """What the chat template is given, as name=value: enable_thinking=false."""
+    """Arguments of the chat template, as name=value: enable_thinking=false."""
     system_prompt: str = ""
-    """A system message before every prompt; empty: none but what the task has."""
+    """System message before every prompt; empty: only the task's own system message."""
     few_shot: str = ""
-    """JSON file of messages, each with role and content, that stand before every prompt, behind
-    the system message; empty: none."""
+    """JSON file of messages, each with role and content, before every prompt and after the system
+    message; empty: none."""
     drop_long_prompts: bool = False
-    """Prompts over prompt_tokens are left out, and counted; else they are refused."""
+    """Leave out and count prompts over prompt_tokens; off: such prompts are an error."""
     failed_grades: str = "raise"
-    """What a verifier or a reward that raises means: raise, the run ends and names prompt and
-    response; no_verdict, the response is out of the loss and of its group, and counted."""
+    """Effect of a verifier or a reward that raises: raise, the run ends and names prompt and
+    response; no_verdict, the response is counted, ungraded, and outside of loss and group."""
     mask_truncated: bool = True
-    """Responses that the budget cuts teach nothing; their rewards stay in their groups."""
+    """Mask truncated responses in the loss; their rewards stay in their groups."""
     dynamic_sampling: NonNegativeInt = 0
-    """Batches that are drawn at most to fill a step with groups of mixed outcomes; 0: one, or what
-    the method says."""
+    """Most batches that are sampled to fill a step with groups of mixed outcomes; 0: the method's
+    number, or one."""
     temperature: Finite = 1.0
-    """Of the sampler and the scorer."""
+    """Temperature of the sampler and the scorer."""
     stop: tuple[str, ...] = ()
-    """Texts, each one token of the tokenizer, that end a response as its end of sequence does."""
+    """Texts, each one token of the tokenizer, that end a response like the end of sequence."""
     top_k: int = 0
-    """Tokens that the sampler keeps at each place, the most probable ones; 1: greedy; 0: all."""
+    """Number of most probable tokens that the sampler chooses from; 1: greedy; 0: all."""
     top_p: float = 1.0
-    """Mass of the most probable tokens that the sampler keeps; 1: all."""
+    """Probability mass of the most probable tokens that the sampler chooses from; 1: all."""
     min_p: float = 0.0
-    """The sampler keeps tokens at least so many times as probable as the first; 0: all."""
+    """Least probability of a token, as a fraction of the most probable token's; 0: all."""
 
     learning_rate: float | None = None
-    """Of Adam, after the warm-up, constant; None: 1e-6, or 2e-5 for adapters."""
+    """Adam learning rate (constant after warm-up); None: 1e-6, or 2e-5 for adapters."""
     warmup_updates: NonNegativeInt = 10
     """Updates in which the learning rate rises linearly from 0."""
     adam_b1: _Decay = 0.9
@@ -151,50 +151,50 @@ class TrainConfig:
     adam_b2: _Decay = 0.95
     """Decay of Adam's second moment."""
     weight_decay: NonNegative = 0.0
-    """Decoupled, times the learning rate."""
+    """Decoupled weight decay, times the learning rate."""
     max_gradient_norm: Bound = 1.0
-    """Longer gradients are scaled down to it; the norm is logged before."""
+    """Norm to which longer gradients are scaled down; the logged norm is the one before."""
     critic_learning_rate: NonNegative = 0.0
-    """Of the critic, where the method has one; 0: five times learning_rate."""
+    """Adam learning rate of the critic, if the method has one; 0: five times learning_rate."""
     critic_epochs: Count = 1
     """Passes of the critic over a rollout batch, in the same minibatches."""
 
     lora_rank: NonNegativeInt = 0
-    """Rank of low-rank adapters, which alone are trained; 0: all weights are."""
+    """Rank of low-rank adapters; only these are trained. 0: all weights are trained."""
     lora_alpha: float = 32.0
-    """An adapter's product counts alpha / rank."""
+    """Alpha of adapters: an adapter's product is scaled by alpha / rank."""
     lora_targets: tuple[str, ...] = ADAPTABLE
     """Matrices of a layer that get an adapter."""
     compute_dtype: str = "float32"
-    """Of activations and matrix products: float32 or bfloat16; weights stay float32."""
+    """Type of activations and matrix products: float32 or bfloat16; weights stay float32."""
     remat: str = "none"
-    """What the backward pass computes again to save memory: none; layers, all within a layer;
+    """Values that the backward pass recomputes to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""
     mesh: str = ""
     """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device, and on
     a CPU one per core to sample from a small model and for large evaluations."""
     sample_mesh: str = ""
-    """The same devices as the sampler sees them; empty: as mesh."""
+    """Mesh of the sampler on the same devices; empty: mesh."""
     compile_cache: bool = True
-    """Keep compiled programs in the user's cache directory, and take them from there."""
+    """Store compiled functions in the user's cache directory, and load them from there."""
 
     evaluate_every: NonNegativeInt = 0
     """Steps between evaluations; 0: a tenth of the run."""
     evaluation_prompts: Count = 256
-    """Held-out prompts of an evaluation, the same through the run."""
+    """Held-out prompts of an evaluation; all evaluations of a run have the same prompts."""
     evaluation_samples: Count = 64
     """Rollouts per held-out prompt, up to whole groups of samples_per_prompt; pass@k is estimated
     for k up to half of them."""
     samples_kept: NonNegativeInt = 8
-    """Rollouts of every step that are written to samples/."""
+    """Rollouts per step that are written to samples/."""
 
     def sampling(self, prescribed: Mapping[str, Any] | None = None) -> Sampling:
         """The sampler's settings.
 
         Args:
-          prescribed: those that the method's draw sets.
+          prescribed: settings that the method's sampler sets.
         Raises:
-          ValueError: a prescribed name that is none of the sampler's, or a setting that was given
+          ValueError: a prescribed name that is not a setting of the sampler, or a setting with
             another value.
         """
         own = Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
@@ -220,10 +220,10 @@ class TrainConfig:
         return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
 
     def wave(self, samples: int = 0) -> tuple[int, int]:
-        """Prompts, and samples of each, that one call of the sampler draws.
+        """Prompts, and samples of each, of one sampling batch.
 
         Args:
-          samples: of a group that are drawn at first; 0: as many as are trained.
+          samples: responses of a group that are sampled at first; 0: samples_per_prompt.
         """
         shards = row_shards(self.sample_mesh or self.mesh)
         prompts, samples = self.prompts_per_step, samples or self.samples_per_prompt
@@ -240,7 +240,7 @@ class TrainConfig:
         return known[wanted]
 
     def template_arguments(self) -> dict[str, Any]:
-        """What the chat template is given; true, false and numbers as such."""
+        """Arguments of the chat template; true, false and numbers as such."""
         found = {}
         for pair in self.chat_template_kwargs:
             name, equals, text = pair.partition("=")

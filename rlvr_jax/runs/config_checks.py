@@ -1,4 +1,4 @@
-"""Which settings of a run cannot work, whatever is loaded."""
+"""Settings of a run that cannot work, independent of model and task."""
 
 import math
 
@@ -16,7 +16,7 @@ def check_config(config: TrainConfig) -> None:
     """Refuses settings that cannot work, before anything is loaded.
 
     Raises:
-      ValueError: names the setting, the value and what was wanted.
+      ValueError: names the setting, the value and the requirement.
     """
     check_arguments(TrainConfig, vars(config))
     if config.template_arguments() and not config.chat_template:

@@ -1,4 +1,4 @@
-"""Says what training did to a policy: verdicts first, then plots.
+"""Reports the effects of training on a policy: conclusions first, then plots.
 
     python -m rlvr_jax.analysis.diagnose RUN
     python -m rlvr_jax.analysis.diagnose RUN --against OTHER --out page.html
@@ -6,15 +6,15 @@
     python -m rlvr_jax.analysis.diagnose --answers FOLDER
     python -m rlvr_jax.analysis.diagnose RUN --json
 
-RUN is a run directory, finished or growing, also of an older version: what it did not write is said
-to be missing, with what it would take. By default its first evaluation and its start model are
-compared with its last; with --against, another run's last evaluation and policy, or the weights of
-a policy folder or .gguf file. Nothing is drawn or scored for that.
+RUN is a run directory, finished or growing, also of an older version: the page lists data that it
+lacks, and how to obtain them. By default its first evaluation and its initial policy are compared
+with its last; with --against, another run's last evaluation and policy, or the weights of a policy
+folder or .gguf file. This samples and scores nothing.
 
-With --task both are policies (folders, .gguf files, or runs that ended): the task's held-out
-prompts are answered by both, twice by the one that --against names, and every answer of either is
-scored under both. With --answers that is read from a folder that --keep has written, and nothing is
-drawn.
+With --task both are policies (folders, .gguf files, or runs that ended): both sample responses to
+the task's held-out prompts, the one that --against names twice, and score each other's responses.
+With --answers the responses and scores are read from a folder that --keep has written, and nothing
+is sampled.
 
 The page is one file that loads nothing; --json prints the numbers instead.
 """
@@ -65,31 +65,31 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         nargs="?",
         metavar="RUN",
-        help="a run directory; with --task a policy folder or file, too",
+        help="run directory; with --task also a policy folder or file",
     )
     add("--against", metavar="FOLDER", help="another run, a policy folder or file")
     add("--answers", metavar="FOLDER", help="answers that --keep has written")
     add("--out", default="diagnosis.html", help="the page to write")
     add("--json", action="store_true", help="print the numbers, write no page")
     add("--no-weights", action="store_true", help="leave the weights out")
-    drawn = parser.add_argument_group("answers that are drawn")
-    add = drawn.add_argument
-    add("--task", help="whose held-out prompts are asked, as in experiments.train")
-    add("--task-options", nargs="*", default=(), help="of the task, as in experiments.train")
-    add("--columns", nargs="*", default=(), help="of its files, as in experiments.train")
-    add("--prompts", type=int, default=256, help="held-out prompts")
-    add("--samples", type=int, default=64, help="answers to each, of each draw")
-    add("--temperature", type=float, default=1.0, help="of the sampler")
-    add("--response-tokens", type=int, default=0, help="budget of a response; 0: the task's")
-    add("--seed", type=int, default=0, help="of the answers")
+    sampled = parser.add_argument_group("responses that are sampled")
+    add = sampled.add_argument
+    add("--task", help="task with the held-out prompts, as in experiments.train")
+    add("--task-options", nargs="*", default=(), help="task options, as in experiments.train")
+    add("--columns", nargs="*", default=(), help="columns of its files, as in experiments.train")
+    add("--prompts", type=int, default=256, help="number of held-out prompts")
+    add("--samples", type=int, default=64, help="responses per prompt and draw")
+    add("--temperature", type=float, default=1.0, help="temperature of the sampler")
+    add("--response-tokens", type=int, default=0, help="tokens of a response; 0: the task's")
+    add("--seed", type=int, default=0, help="seed of the responses")
     add("--mesh", default="", help="devices, as in experiments.train")
     add("--unsafe-local", action="store_true", help="as in experiments.train")
-    add("--keep", type=Path, metavar="FOLDER", help="writes the answers as rollouts, too")
+    add("--keep", type=Path, metavar="FOLDER", help="also store the responses, as rollouts")
     return parser
 
 
 def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
-    """What is asked for, its heading, and responses to show."""
+    """Requested topics, their heading, and responses to show."""
     if (options.run is None) == (options.answers is None):
         raise ValueError("diagnose: RUN or answers must be given, and not both")
     if options.answers is not None:
@@ -109,8 +109,8 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
 
 @contextlib.contextmanager
 def _against(options: argparse.Namespace) -> Iterator[str | Path | None]:
-    """What a run is set against. Where that are the weights of a file, its own start's too, they
-    are in a folder for as long as it takes."""
+    """The policy that a run is compared with. Weights of a file, also those of its own start, are
+    in a temporary folder meanwhile."""
     start = options.against or str(load_run(options.run).setting("model"))
     if options.no_weights or not (start.endswith(".gguf") and Path(start).is_file()):
         yield options.against
@@ -164,7 +164,7 @@ def _is_policy(path: Path) -> bool:
 
 
 def _start(run: str, against: str | None) -> Path:
-    """The policy folder that stands for the start: the one that is named, or the run's own."""
+    """The folder of the initial policy: the one that is named, or the run's own."""
     if against is not None:
         return _policy(against)
     if not (Path(run) / "config.json").is_file() or Path(run) == _policy(run):

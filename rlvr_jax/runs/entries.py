@@ -1,4 +1,4 @@
-"""One of several runs that share settings: a method's name, with settings of its own behind it."""
+"""One of several runs that share settings: a method's name, then settings of its own."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ def entry_config(
     Args:
       entry: "name", "name:setting=value,…", or the same with module:function for a name. What could
         be a hyperparameter of the method or a setting of runs is the former.
-      shared: settings of all runs by name, `run_dir` and `seed` of this one too.
+      shared: settings of all runs by name, also `run_dir` and `seed` of this one.
       lists: settings of all runs that are several words, such as `task_options`.
     Raises:
       ValueError: an unknown method or setting, a value that cannot be read, or a setting that all
@@ -31,7 +31,7 @@ def entry_config(
     own = inspect.signature(methods.method(method).recipe).parameters
     options = {"method": method, **shared}
     hyperparameters = []
-    # A value may have commas of its own: what has no name belongs to what stands before it.
+    # A value may have commas of its own: text without a name belongs to the value before it.
     for pair in filter(None, re.split(r",(?=[^,=]*=)", given)):
         name, equals, value = pair.partition("=")
         if name in own:

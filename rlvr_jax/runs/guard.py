@@ -1,4 +1,4 @@
-"""What stands around every command: processes that join, and ends in a sentence."""
+"""The frame of every command: joins processes, and ends with a one-sentence error."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ from rlvr_jax.tools.slips import own_place, sentence
 
 
 def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
-    """Runs a command; what a user can mend ends in one sentence, not in a traceback.
+    """Runs a command; errors that a user can fix end in one sentence, not in a traceback.
 
     Where a job has several processes, they are joined, and only the first one prints.
 

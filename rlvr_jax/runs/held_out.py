@@ -1,4 +1,4 @@
-"""A policy folder in front of a task's held-out prompts, as an evaluation asks them."""
+"""A policy folder and a task's held-out prompts, as an evaluation samples them."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class HeldOut:
     indices: np.ndarray
 
     def actor(self) -> RunActor:
-        """The policy at work; it draws and grades, and does not score."""
+        """The policy as an actor that samples and grades, and does not score."""
         return RunActor(self.sampler, self.params, {"plain": self.loaded.test_table}, 0, None)
 
 

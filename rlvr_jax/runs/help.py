@@ -1,4 +1,4 @@
-"""`--help` of a run: every setting with its default, by what it is about."""
+"""`--help` of a run: every setting with its default, by subject."""
 
 import ast
 import dataclasses
@@ -47,7 +47,7 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
     """Prints all settings with the values that a command line starts from."""
     for paragraph in _paragraphs(description):
         console.print(escape(paragraph) + "\n", highlight=False)
-    told = _docstrings()
+    texts = _docstrings()
     for title, names in GROUPS.items():
         table = Table(
             title=f"[bold]{title}[/]",
@@ -61,14 +61,14 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
         table.add_column(overflow="fold")
         for name in names:
             value = getattr(start, name)
-            table.add_row(_option(name, value), escape(_text(value)), escape(told[name]))
+            table.add_row(_option(name, value), escape(_text(value)), escape(texts[name]))
         console.print(table)
         console.print()
     console.print("Methods: `python -m rlvr_jax.methods`. Tasks: `python -m rlvr_jax.tasks`.")
 
 
 def described(text: str | None, width: int | None = None) -> str:
-    """What a program says of itself, for the help that `tyro` prints, in lines that fit.
+    """Description of a program, for the help that `tyro` prints, in lines that fit.
 
     Args:
       width: of the terminal; None: as it is.
@@ -93,7 +93,7 @@ def _paragraphs(text: str) -> list[str]:
 
 def _option(name: str, value: Any) -> str:
     option = name.replace("_", "-")
-    # A switch is named by what it would do.
+    # A switch has the name of its effect.
     return f"--no-{option}" if value is True else f"--{option}"
 
 
@@ -106,7 +106,7 @@ def _text(value: Any) -> str:
 
 
 def _docstrings() -> dict[str, str]:
-    """What stands under each field of the settings."""
+    """Docstring of each field of the settings."""
     (body,) = (node.body for node in ast.parse(inspect.getsource(TrainConfig)).body)
     found = {}
     for field, under in itertools.pairwise(body):

@@ -1,4 +1,4 @@
-"""Hyperparameters of a run's method: from a command line to what the method is called with."""
+"""Hyperparameters of a run's method: from a command line to the arguments of the method."""
 
 import ast
 import difflib
@@ -12,7 +12,7 @@ from rlvr_jax import experience, methods, objectives
 from rlvr_jax.objectives import Aggregation
 from rlvr_jax.own import own
 
-# Parameters that stand for any number of arguments.
+# Parameters that take any number of arguments.
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 AGGREGATIONS = {
@@ -28,7 +28,7 @@ def resolve_hyperparameters(
 ) -> dict[str, Any]:
     """All hyperparameters of a run's method: given ones, and the method's defaults.
 
-    What a method asks for and the run has is the run's own unless it is given: `max_length` its
+    Hyperparameters that a run already has are the run's own unless they are given: `max_length` its
     budget of response tokens, `cache_length` a fifth of that (DAPO's 4096 of 20480), `total_steps`
     its steps.
 
@@ -150,8 +150,8 @@ def named_part(owner: str, recipe: Callable, text: str) -> Any:
     """The object that a text names for a method, such as a reward or a divergence.
 
     `name` is looked for in the method's own file, then among the parts of `rlvr_jax.objectives`
-    and `rlvr_jax.experience`; `module:name` is one's own. Behind a name arguments may stand,
-    numbers and texts alone, which it is called with: `column(1)`, `random_reward(chance=0.1)`.
+    and `rlvr_jax.experience`; `module:name` is a custom part. A name may have arguments,
+    only numbers and texts, which it is called with: `column(1)`, `random_reward(chance=0.1)`.
 
     Args:
       owner: whose hyperparameter it is, for errors.

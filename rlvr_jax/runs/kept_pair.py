@@ -1,4 +1,4 @@
-"""The answers of two policies to the same prompts, as they are kept in a folder and read again."""
+"""The answers of two policies to the same prompts, stored in a folder and loaded."""
 
 import json
 import zipfile
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
       weights: of the prompts, [P].
       branching: numbers of the likeliest tokens that hold 95 % of the mass on the tokens of
         `before`, under the policy that drew and under the other, int [B, T], 16 at most; or None.
-      vocabularies: names of what the tokens of either are of, see `Answers`.
+      vocabularies: names of the vocabularies of both, see `Answers`.
     """
 
     before: Batch
@@ -52,7 +52,7 @@ class Pair(NamedTuple):
         )
 
     def words(self) -> dict[int, str] | None:
-        """Text of every token that was drawn, by its id; None with two vocabularies."""
+        """Text of every sampled token, by its id; None with two vocabularies."""
         if self.of_before is None:
             return None
         drawn = [batch.rollouts.tokens[batch.rollouts.mask] for batch in self[:3]]
@@ -94,8 +94,8 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
 
 
 def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
-    """What `save_pair` has written, as arrays: before, after, and again if it is there; branching
-    and words, too.
+    """The arrays that `save_pair` has written: before, after, and again if it is there; also
+    branching and words.
     """
     found = []
     sizes, words = _kept_tokens(Path(folder))

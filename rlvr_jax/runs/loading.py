@@ -73,18 +73,18 @@ def load_policy(
     of the settings'.
 
     Args:
-      sampling: how tokens are drawn; as in `config` if None.
-      optimizer, frozen, critic: what memory is wanted for besides the weights; see
+      sampling: settings of the sampler; as in `config` if None.
+      optimizer, frozen, critic: needs of memory besides the weights; see
         `least_bytes`.
       views: in which the train prompts are shown, besides as they are.
-      samples: responses that are drawn to a prompt at first; 0: as many as are trained.
+      samples: responses per prompt that are sampled at first; 0: as many as are trained.
     Raises:
       ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
         budget or with a token that the model does not embed, a view whose responses begin with so
         much that nothing can follow, or sequences longer than the model was made for.
     """
     mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
-    # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
+    # Prompts first: errors in them or the tokenizer are raised before weights are read.
     tokenizer = load_tokenizer(config, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
     check_readable(tables["plain"], _with_messages(task.train), "train")
@@ -187,8 +187,8 @@ def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: s
 
 @dataclass
 class StartWeights:
-    """The weights of a policy that keeps none in memory: to the first who asks those that were
-    loaded with it, to be overwritten, and to every later one read anew."""
+    """The weights of a policy that has none in memory: the first caller gets those that were
+    loaded with it and may overwrite them; later callers get weights that are read anew."""
 
     path: str
     mesh: Mesh
@@ -226,7 +226,7 @@ def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
         return None
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
-    # Its weights are read by the policy's program: what is another number there would go unseen.
+    # Its weights run in the policy's compiled function, where another number would go unseen.
     for name in (field.name for field in fields(own) if field.name not in policy.SET_BY_RUNS):
         if getattr(model.config, name) != getattr(own, name):
             raise ValueError(

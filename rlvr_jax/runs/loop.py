@@ -31,7 +31,7 @@ _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
 
 
 class Stopped(Exception):
-    """The run was asked to stop (SIGINT, SIGTERM); its state is saved."""
+    """The run received a request to stop (SIGINT, SIGTERM); its state is saved."""
 
 
 def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
@@ -70,7 +70,7 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
 
 def _rows_of_update(run: Run) -> np.ndarray:
     """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
-    many prompts as there are, at equal distances: prompts of one kind stand together. Rows come
+    many prompts as there are, at equal distances, since prompts of one kind are adjacent. Rows come
     twice where a stage makes groups of fewer rows than they have."""
     size = run.config.samples_per_prompt
     groups = np.arange(run.config.prompts_per_step // run.config.minibatches)
@@ -95,13 +95,13 @@ def train_steps(
     """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
 
     Args:
-      asked: signals that ask to stop, looked at before each step (`stop_requests`).
+      asked: signals that request a stop, checked before each step (`stop_requests`).
     Raises:
-      Stopped: asked to by SIGINT or SIGTERM; the state is saved.
+      Stopped: by SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss is NaN or its gradient is not finite; where a step is one update,
         the state before it is saved.
       GradingError: the verifier fails.
-      Exception: whatever else parts of the run raise. Where one process runs and has learned
+      Exception: any other error of the run's parts. Where one process runs and has learned
         nothing yet in the step, the state before is saved, and the error says so; before the first
         step there is none.
     """
@@ -201,16 +201,16 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Ite
 
 
 def _has_ended(config: TrainConfig, state: TrainState, steps: int) -> bool:
-    """Whether a run has taken its last step, or drawn all the tokens it may."""
+    """Whether a run has taken its last step, or generated all tokens of its budget."""
     return steps >= config.steps or 0 < config.drawn_tokens <= int(state.drawn)
 
 
 @contextmanager
 def stop_requests() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM instead of dying within a step, or while what a run leaves is
+    """Collects SIGINT and SIGTERM instead of dying within a step, or while a run's files are
     written; the second one kills.
 
-    Where several processes run, JAX tells all of them of a SIGTERM (`must_stop`), and Ctrl-C is
+    Where several processes run, JAX informs all of them of a SIGTERM (`must_stop`), and Ctrl-C is
     handed on as one.
     """
     asked: list[int] = []

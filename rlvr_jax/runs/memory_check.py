@@ -18,7 +18,7 @@ from rlvr_jax.training.layout import state_shardings, trained_shapes
 
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
-# File with the limit, file with what is used, and the name there of what cannot be given back.
+# File with the limit, file with the used bytes, and the name there of bytes that stay in use.
 _LIMITS = (
     ("memory.max", "memory.stat", "anon"),
     ("memory/memory.limit_in_bytes", "memory/memory.stat", "total_rss"),
@@ -37,7 +37,7 @@ def least_bytes(
     Args:
       model: on its mesh.
       optimizer: None: the policy is sampled from and not trained.
-      frozen: weights that stay as they are, too: the base of adapters, or a reference.
+      frozen: whether frozen weights exist: the base of adapters, or a reference.
       critic: with its optimizer; None: there is none.
     """
     shardings = parameter_shardings(model.config, model.mesh)
@@ -60,7 +60,7 @@ def least_bytes(
 
 
 def cache_bytes(sampler: Sampler, prompt_tokens: int) -> int:
-    """Bytes on each device of the keys and values that the sampler stores while it draws a wave.
+    """Bytes on each device of the keys and values that the sampler stores per sampling batch.
 
     Args:
       prompt_tokens: width of the prompts, each of which is stored once for its group, and again for
@@ -76,7 +76,7 @@ def cache_bytes(sampler: Sampler, prompt_tokens: int) -> int:
 
 
 def describe_memory(parts: dict[str, int]) -> str:
-    """One line of what is known before the first step.
+    """One line with the memory that is known before the first step.
 
     Args:
       parts: bytes on a device, by name.
@@ -86,7 +86,7 @@ def describe_memory(parts: dict[str, int]) -> str:
 
 
 def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> None:
-    """Refuses what cannot fit.
+    """Refuses a model that cannot fit.
 
     Args:
       devices: of this process; CPU devices share the memory of the host.
@@ -107,7 +107,7 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> No
 
 
 def free_bytes(device: Any) -> int | None:
-    """Memory that can still be allocated for a device of JAX; None where nobody tells."""
+    """Memory that can still be allocated for a device of JAX; None where it is unknown."""
     if device.platform != "cpu":
         stats = device.memory_stats() or {}
         if "bytes_limit" not in stats:

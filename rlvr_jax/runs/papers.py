@@ -42,11 +42,11 @@ _MOST_UPDATES = 4  # a step of a laptop's run has sixteen prompts
 
 @dataclass(frozen=True)
 class Setting:
-    """A value, and where it stands.
+    """A value and its source.
 
     Fields:
       value: of a field of `TrainConfig`.
-      source: "script", "paper", …; "unknown": not found, what stands here is ours.
+      source: "script", "paper", …; "unknown": not found, the value here is ours.
     """
 
     value: Any
@@ -63,12 +63,12 @@ class Paper:
       method: name of ours.
       model: name of a shape in `PUBLISHED`.
       start: the policy it starts from, as published.
-      data: what it is trained on.
+      data: the training data.
       settings: by field of `TrainConfig`.
       hyperparameters: of the method, by name, where they are not its defaults.
-      laptop: hyperparameters that a budget of some twenty tokens asks to be others.
-      reported: what its authors report.
-      missing: what of the paper is not done, a sentence each.
+      laptop: hyperparameters that must differ for a budget of about twenty tokens.
+      reported: results of its authors.
+      missing: parts of the paper that are not implemented, a sentence each.
     """
 
     name: str
@@ -155,7 +155,7 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
         " prompt and answer, or the columns of verl, TRL, DAPO-Math, GSM8K, MATH or Open-R1; others"
         " are named by --columns prompt=…,answer=…",
     )
-    add("--compile", metavar="SLICE", help="v5e-256, v5p-64, …: does it fit, what does it cost")
+    add("--compile", metavar="SLICE", help="slice (v5e-256, v5p-64, …): prints fit and cost")
     add("--json", action="store_true", help="with --compile: the report as one object")
     add("--laptop", action="store_true", help="two steps of arithmetic with a small model")
     own, others = parser.parse_known_args(arguments)

@@ -1,4 +1,4 @@
-"""The page that lies beside the weights of a trained policy: what it is and how it came to be."""
+"""The page next to the weights of a trained policy: its description and its origin."""
 
 from collections.abc import Mapping
 from pathlib import Path

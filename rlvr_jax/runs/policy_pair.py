@@ -1,4 +1,4 @@
-"""Two policy folders and a task: answers are drawn from both and scored under both."""
+"""Two policy folders and a task: responses are sampled from both and scored under both."""
 
 import contextlib
 import functools
@@ -53,10 +53,10 @@ def compare_policies(
 
     Args:
       settings: `evaluation_settings` with the folder as `model`.
-      against: the folder that stands for the start.
+      against: the folder of the initial policy.
       names: of the two policies, the start's first.
       weights: whether weights are compared, where shapes agree.
-      keep: folder for what was drawn, see `save_pair`; None: it is forgotten.
+      keep: folder for the responses, see `save_pair`; None: they are not stored.
     Raises:
       ValueError: as `draw_pair`.
     """
@@ -91,8 +91,8 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     """Draws from both policies, twice from the first, and scores under both.
 
     The three draws have random numbers of their own. Policies with other tokens each have the
-    prompts in their own, and the budget of a response is as many of those; each scores its own
-    answers alone.
+    prompts in their own, and the budget of a response is as many of those; each scores only its own
+    answers.
 
     Raises:
       ValueError: folders that cannot be loaded.
@@ -146,10 +146,10 @@ def score_branching(
 
 def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
     """Responses of either policy to the prompts whose pass rates changed most, up and down, as a
-    run keeps them.
+    run stores them.
 
     Their entropy and log-prob are those of the policy that drew; `prob_delta` and `entropy_delta`
-    are what the second policy says less what the first does, where both have the same tokens.
+    are the values of the second policy minus those of the first, if both have the same tokens.
     """
     rates = [batch.by_group(batch.rollouts.outcome, 0).mean(axis=1) for batch in pair[:2]]
     chosen = changed_most(rates[1] - rates[0])
@@ -174,7 +174,7 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
 
 
 def changed_most(change: np.ndarray) -> list[int]:
-    """Indices of a few that rose most, then of a few that fell most or rose least; of those alone
+    """Indices of a few that rose most, then of a few that fell most or rose least; only of those
     that changed at all, and of the first ones where none did.
 
     Args:
@@ -206,7 +206,7 @@ def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
 
 
 def _with_own(batch: Batch, stats: TokenStats) -> Batch:
-    """The answers with what the scorer says under the policy that drew them: log-ratios of two
+    """The answers with the scorer's statistics of the policy that sampled them: log-ratios of two
     policies are then of one program."""
     return batch.with_rollouts(old_logp=stats.logp, entropy=stats.entropy)
 

@@ -1,7 +1,7 @@
-"""Settings that differ by task and method: the one place where they stand.
+"""Settings that differ by task and method, all in one place.
 
 A command line starts from `TrainConfig`, then the task's preset, then the method's on that task;
-what is given on the command line wins. The published token quotas (2e-4 of a batch) are made for
+settings of the command line win. The published token quotas (2e-4 of a batch) are made for
 millions of tokens; on a task with a few thousand per update they choose nothing.
 """
 
@@ -27,12 +27,12 @@ _TASKS["operators"] = _TASKS["brackets"]
 _TASKS["calculations"] = _TASKS["brackets"]
 # These have all settings of another task, those of methods included.
 _ALIKE = {"hinted_brackets": "brackets"}
-# For a pretrained language model. All held-out questions are asked, which takes as long as several
+# For a pretrained language model. All held-out questions are used, which takes as long as several
 # steps. Groups of four see twice as many questions as groups of eight and learn more from them;
-# "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten right answers of the
-# first steps have been said by then. With 1.5e-5 held-out accuracy hardly grows after step 12, with
-# 1e-5 it does, and 24 steps are what slow cores take in five minutes (DEVLOG.md). Two pieces
-# are faster than four, and as fast as one, which takes more memory. Nine of ten answers are cut at
+# "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten correct answers of
+# the first steps end by then. With 1.5e-5 held-out accuracy hardly grows after step 12, with
+# 1e-5 it does, and slow cores take 24 steps in five minutes (DEVLOG.md). Two micro-batches
+# are faster than four, and as fast as one, which takes more memory. Nine of ten are truncated at
 # the start and graded as they are.
 _TASKS["arithmetic"] = dict(
     steps=24,
@@ -47,7 +47,7 @@ _TASKS["arithmetic"] = dict(
     evaluation_prompts=1000,
     evaluation_samples=16,
 )
-# Two updates per batch: in the first one every ratio is 1, and what clips or pulls back is idle.
+# Two updates per batch: in the first one every ratio is 1, and clips and penalties are idle.
 _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     steps=100,
     prompts_per_step=8,
@@ -60,19 +60,19 @@ _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     evaluation_prompts=64,
 )
 
-# Without a KL no reference is kept in memory, as in all reasoning recipes since DAPO; the mean
+# Without a KL no reference is stored in memory, as in all reasoning recipes since DAPO; the mean
 # over all tokens is the one that the other methods use, so differences are those of the method.
 _EVERYWHERE: dict[str, dict[str, Any]] = {
     "grpo": dict(hyperparameters=("kl_coefficient=0", "aggregation=token_mean")),
     "entropy_bonus": dict(hyperparameters=("kl_coefficient=0",)),
     "gdro": dict(hyperparameters=("kl_coefficient=0",)),
-    # Its authors draw up to ten batches a step. What it charges cut rollouts is to be learned from.
+    # Its authors sample up to ten batches a step. Its penalty of truncated rollouts is learned.
     "dapo": dict(hyperparameters=("max_rounds=3",), mask_truncated=False),
 }
 _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
     ("brackets", "kl_cov"): dict(hyperparameters=("fraction=0.02",), epochs=2),
-    # Being right, and half of it for an answer that the policy ended: with a fifth, one of two
+    # Being correct, and half of it for an answer that the policy ended: with a fifth, one of two
     # seeds ended none (DEVLOG.md).
     ("arithmetic", "gdpo"): dict(hyperparameters=("weights=1,0.5",)),
     ("arithmetic:hard", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
@@ -90,7 +90,7 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     # Made for one update a batch.
     ("brackets", "simko"): dict(minibatches=1),
     ("arithmetic:hard", "simko"): dict(minibatches=1),
-    # The run's own rate is what its limits are for; the vocabulary has 14 tokens.
+    # Its limits are for the run's own rate; the vocabulary has 14 tokens.
     ("brackets", "capo_curvature"): dict(hyperparameters=("learning_rate=3e-4", "top_k=5")),
     # A quota of tokens, as Clip-Cov's.
     ("brackets", "entropy_dynamics"): dict(hyperparameters=("max_fraction=0.00375",)),

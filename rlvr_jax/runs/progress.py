@@ -48,7 +48,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 class RunProgress:
-    """The line of one run: reward, entropy, cut responses, held-out pass rate, tokens/s, time left.
+    """The line of one run: reward, entropy, truncated fraction, pass rate, tokens/s, time left.
 
     On a terminal its line of the bar moves; elsewhere a line is printed at evaluations and every
     half a minute.
@@ -112,13 +112,13 @@ class RunProgress:
             self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._warn(
-                f"{share:.0%} of the responses were cut by the budget of"
+                f"{share:.0%} of the responses were truncated by the budget of"
                 f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
                 " are learned from"
             )
 
     def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:
-        """Says once that a judge has no verdict on most answers, and why."""
+        """Warns once that a judge leaves most answers ungraded, and why."""
         told = {n.removeprefix("experience/judge_"): value for n, value in metrics.items()}
         without = told.get("no_verdict", 0.0) / max(told.get("asked", 0.0), 1.0)
         if without > _UNJUDGED_WARNING and "judge" not in self._warned:
@@ -133,7 +133,7 @@ class RunProgress:
             )
 
     def _warn_still(self, metrics: Mapping[str, float]) -> None:
-        """Says that the first steps, or those behind a resume, have taught nothing."""
+        """Warns that the first steps, or those after a resume, had no gradient."""
         if "gradient_norm" not in metrics or self._still is None:
             return
         self._still = self._still + 1 if metrics["gradient_norm"] == 0 else None

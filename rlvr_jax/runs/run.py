@@ -48,14 +48,14 @@ class Run:
     """All that one run is made of, ready to step.
 
     Fields:
-      start: the policy the run starts from. Its weights are kept in memory only if the objective
+      start: the initial policy. Its weights are stored in memory only if the objective
         needs a reference or adapters are trained on them; else `start.params` is None.
-      weights: of `start`, where it keeps none.
+      weights: of `start`, where it stores none.
       held_out: positions of the test prompts that evaluations ask.
-      evaluator: the sampler that draws their responses.
+      evaluator: the sampler of their responses.
       teacher: weights of another policy that the recipe names as its teacher.
       programs: compiled, each once; `variant` makes those for batches that are split otherwise.
-      setting: what the parts of the experience know of the run.
+      setting: the context of the run for the parts of the experience.
     """
 
     config: TrainConfig
@@ -164,7 +164,7 @@ class Run:
         return self.start.model.config.lora is not None
 
     def start_params(self) -> Params:
-        """The weights the run starts from, to be read: those that are kept, or from disk."""
+        """The weights of the initial policy, to be read: those in memory, or from disk."""
         return self.weights.take() if self.start.params is None else self.start.params
 
     def policy_params(self, state: TrainState) -> Params:
@@ -172,7 +172,7 @@ class Run:
         return self.learner.policy_params(state)
 
     def sampler_params(self, state: TrainState) -> Params:
-        """The same where the sampler wants them; a copy if it has a mesh of its own."""
+        """The policy's weights on the sampler's mesh; a copy if it has a mesh of its own."""
         return self.programs.reshard(self.policy_params(state))
 
     def evaluator_params(self, state: TrainState) -> Params:
@@ -184,7 +184,7 @@ class Run:
         return named_key(self.config.seed, name, *numbers)
 
     def scorer(self, state: TrainState) -> Callable[..., dict[str, np.ndarray]]:
-        """What asks a policy for token statistics of rollouts, in pieces of an update's rows:
+        """The scorer of token statistics of rollouts, in chunks of an update's rows:
         (rollouts, needs, of whom) -> statistics by name."""
         teacher = None
         if self.recipe.teacher is not None:
@@ -192,7 +192,7 @@ class Run:
         return Scorer(self.learner, self.policy_params(state), self.start_params, teacher).score
 
     def memory(self) -> dict[str, int]:
-        """Bytes on a device that are known before anything is computed, by what they are for."""
+        """Bytes on a device that are known before anything is computed, by purpose."""
         fitted = self.recipe.critic and (self.recipe.critic, self.critic_optimizer)
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
@@ -254,7 +254,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     Raises:
       ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size`,
         `check_asked` and `TrainConfig.sampling`; a method that reads the log-probs of a sampler
-        with a cut.
+        that cuts its distribution.
     """
     chain = recipe.experience
     task = chain.graded(with_environment(task, chain.draw[1].environment))

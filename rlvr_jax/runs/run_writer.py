@@ -57,7 +57,7 @@ class RunWriter:
         for tracker in tuple(self._trackers):
             try:
                 tracker.log(told, step)
-            except Exception as failure:  # whatever somebody's server or function meets
+            except Exception as failure:  # any error of a third-party server or function
                 self._trackers.remove(tracker)
                 warnings.warn(f"log_to: a tracker failed and is left: {failure}", stacklevel=2)
 
@@ -66,13 +66,13 @@ class RunWriter:
         self._files[name].flush()
 
     def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
-        """Appends what an evaluation counted, prompt by prompt, to `held_out.jsonl`."""
+        """Appends the counts of an evaluation, prompt by prompt, to `held_out.jsonl`."""
         self._append("held_out", step, counts)
 
     def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
-        """Appends what each visit of a prompt came to, to `outcomes.jsonl`: one line a step, with
+        """Appends the outcome of each sampled group to `outcomes.jsonl`: one line a step, with
         the prompts' numbers, the views they were shown in, and the outcomes of their groups, before
-        any filter; null without a verdict."""
+        any filter; null if ungraded."""
         groups = [(batch, rows) for batch in seen for rows in batch.groups]
         line = {
             "number": [batch.asks[rows[0]].number for batch, rows in groups],
@@ -82,12 +82,12 @@ class RunWriter:
         self._append("outcomes", step, line)
 
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Writes the kept responses of a step."""
+        """Writes the stored responses of a step."""
         path = self.samples / f"step_{step:06d}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def write_report(self, live: bool) -> None:
-        """Writes the page about what the run has come to.
+        """Writes the page with the results of the run so far.
 
         Args:
           live: the run goes on, and the page is written again; so one that cannot be written is a
@@ -110,7 +110,7 @@ class RunWriter:
 
 
 class NoWriter:
-    """Writes nothing: what all processes but the first have in place of a `RunWriter`."""
+    """Writes nothing: the `RunWriter` of all processes but the first."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_, **__: None

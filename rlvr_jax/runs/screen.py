@@ -1,4 +1,4 @@
-"""What a run says before its first step: who trains what, in six lines."""
+"""Lines that a run prints before its first step: method, policy, data and settings."""
 
 import inspect
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list[str]:
-    """Six lines: the run, its policy, its data, a step, the loss, what is not as published."""
+    """Six lines: the run, its policy, its data, a step, the loss, deviations from the paper."""
     config, start = run.config, run.start
     shapes = parameter_shapes(start.model.config)
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))

@@ -1,4 +1,4 @@
-"""Settings of a run: what they came to, how they are shown, and whether two runs have the same."""
+"""Settings of a run: their resolved values, their display, and their comparison."""
 
 import dataclasses
 import inspect
@@ -35,7 +35,7 @@ _FREE = {
 
 
 def begun(directory: Path) -> TrainConfig | None:
-    """The settings with which the run in a directory began; None: there is no run that says."""
+    """The settings with which the run in a directory began; None: there is no such run."""
     try:
         stored = dict(json.loads((directory / "config.json").read_text())["settings"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -47,7 +47,7 @@ def begun(directory: Path) -> TrainConfig | None:
 
 
 def resolved(run: Run) -> dict[str, Any]:
-    """What the settings that stand for a rule came to, and those that the method prescribes."""
+    """Resolved values of settings that mean a rule, and those that the method prescribes."""
     config, sampler = run.config, run.start.sampler
     names = [f.name for f in dataclasses.fields(Sampling) if f.name not in ("processor", "stops")]
     found = {name: getattr(sampler.sampling, name) for name in names}
@@ -66,23 +66,23 @@ def resolved(run: Run) -> dict[str, Any]:
 
 def shown_settings(card: dict[str, Any]) -> dict[str, Any]:
     """All settings of a run's card, those of its method with a longer name, for it may be that of
-    another; in the place of a 0 that stands for a rule what it came to, if the card says so."""
+    another; a 0 that means a rule is replaced by its resolved value, if the card has it."""
     settings = {**card["settings"], "model": card["model"], **card.get("resolved", {})}
     del settings["hyperparameters"]
     return settings | {f"method.{name}": value for name, value in card["hyperparameters"].items()}
 
 
 def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuses to take a run for one with other settings, as far as they decide what it gives.
+    """Refuses to take a run for one with other settings, if they affect its results.
 
     Args:
-      stored, now: `TrainConfig.to_json` of the run and of what is asked for.
+      stored, now: `TrainConfig.to_json` of the run and of the request.
     """
-    # A setting that the run's version did not have stood at what is now its default, or as told.
+    # A setting that the run's version did not have has its present default, or that of `_BEFORE`.
     defaults = TrainConfig().to_json() | _BEFORE
     before, after = ({**defaults, **settings} for settings in (stored, now))
     names = (before.keys() | after.keys()) - _FREE
-    # Another method differs in its hyperparameters too, which says less.
+    # Another method also differs in its hyperparameters, which is less informative.
     for name in sorted(names, key=lambda name: (name != "method", name)):
         if before.get(name) != after.get(name):
             raise ValueError(
@@ -95,8 +95,8 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuses to take a run for one with other settings, another method or other data.
 
     Args:
-      stored, now: cards (`run_card`) of the run and of what is asked for. What the run's version
-        did not write is not compared; a hyperparameter that it did not have stood at its default.
+      stored, now: cards (`run_card`) of the run and of the request. Values that the run's version
+        did not write are not compared; a hyperparameter that it did not have had its default.
     """
     needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
     if not needed <= stored.keys():
@@ -133,15 +133,15 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The value if JSON knows it, else its text; of a function its name, as its text says where it
-    lies in this process."""
+    """The value if JSON knows it, else its text; of a function its name, because its text has its
+    address in this process."""
     if isinstance(value, (bool, int, float, str, type(None))):
         return value
     return _plain_text(str(value))
 
 
 def _plain_text(value: Any) -> Any:
-    """A text without the places of functions; what is no text as it is."""
+    """A text without the addresses of functions; other values do not change."""
     if not isinstance(value, str):
         return value
     return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)

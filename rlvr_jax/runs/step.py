@@ -60,7 +60,7 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
         "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
     }
     metrics = dict(collected.metrics)
-    # A part of an objective must not pass for what was measured of the batch.
+    # A part of an objective must not pass for a measurement of the batch.
     taken = metrics.keys() & learned.keys()
     metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
     trained = batch.with_rollouts(old_logp=records["old_logp"])
@@ -72,8 +72,8 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
 
 
 def collect(run: Run, state: TrainState, step: int) -> Collected:
-    """The experience of one step, with numbers about all that was drawn, before any filter, and the
-    mean reward of what is trained on."""
+    """The experience of one step, with metrics of all sampled rollouts, before any filter, and the
+    mean reward of the trained ones."""
     params = run.sampler_params(state)
     version = step * run.config.updates_per_step()
     actor = RunActor(run.start.sampler, params, run.start.tables, version, run.scorer(state))
@@ -94,7 +94,7 @@ def collect(run: Run, state: TrainState, step: int) -> Collected:
 
 
 def _outcome_metrics(graded: Batch) -> dict[str, float]:
-    """Means over all rollouts drawn in a step, before any filter; of what is graded, answers."""
+    """Means over all rollouts sampled in a step, before any filter, and over graded ones."""
     length = graded.rollouts.length
     graded = graded.answers
     rollouts, decided = graded.rollouts, graded.decided
@@ -124,7 +124,7 @@ def _mean(values: np.ndarray) -> float:
 def sample_rows(
     run: Run, batch: Batch, records: Mapping[str, np.ndarray], step: int
 ) -> list[dict[str, Any]]:
-    """The kept responses of a step with their tokens: the first of as many groups as are kept."""
+    """The stored responses of a step with their tokens: the first one of each stored group."""
     rows = np.array([rows[0] for rows in batch.groups][: run.config.samples_kept], int)
     known = _known_records(batch, records)
     # What an answer goes on from in another row ends with no stop token.
@@ -151,7 +151,7 @@ def sample_rows(
 
 def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The records of a step with `entropy` and `logp` of tokens that it does not learn from, as
-    those of truncated responses: what the sampler recorded, NaN for a token that was not sampled.
+    those of truncated responses: the sampler's records, NaN for a token that was not sampled.
     """
     rollouts = batch.rollouts
     sampled = np.ones(rollouts.tokens.shape, bool)
@@ -167,7 +167,7 @@ def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:
-    """What is kept of a response beside the numbers of its tokens, as JSON values; with the turn
+    """Stored values of a response besides the numbers of its tokens, as JSON; with the turn
     and origin of each token where they are known."""
     grade = batch.grades[row]
     length = int(batch.rollouts.length[row])

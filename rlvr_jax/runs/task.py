@@ -1,4 +1,4 @@
-"""The task of a run: made as the command line says, less the prompts that are too long."""
+"""The task of a run: made from the command line, without prompts over the budget."""
 
 import json
 import warnings
@@ -19,7 +19,7 @@ Load = Callable[..., Task]
 def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     """The task that a run is about.
 
-    Messages that the settings put before prompts stand before those of the task.
+    Messages from the settings come before those of the task.
 
     With `drop_long_prompts` those of more than `prompt_tokens` tokens are left out of both splits,
     and a warning counts them.
@@ -63,13 +63,13 @@ def load_tokenizer(config: TrainConfig, path: str) -> Any:
 
 
 def _messages(config: TrainConfig) -> tuple[Mapping[str, str], ...]:
-    """What stands before every prompt."""
+    """Messages before every prompt."""
     first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
     if not config.few_shot:
         return first
     try:
         turns = json.loads(Path(config.few_shot).expanduser().read_text())
-        # What a prompt refuses is no message.
+        # `Prompt` refuses values that are not messages.
         return Prompt("", messages=(*first, *turns)).messages
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(

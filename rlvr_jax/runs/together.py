@@ -54,20 +54,20 @@ def train_together(
 
     A run that has come to its last step is not run again, and one that has begun goes on; either
     only with its own settings. Ctrl-C or SIGTERM stops all of them; each saves its state. A run
-    that fails ends alone, which is said when all others have ended.
+    that fails does not end the others, which is reported when all have ended.
 
     Args:
       configs: their `resume` is set here.
       jobs: runs at a time; 0: `default_jobs`.
-      work: (config, console, watch) -> summary, what each process does.
-      ended: told (config, summary, or what ended it) of every run as it ends, and first of those
+      work: (config, console, watch) -> summary, the function of each process.
+      ended: called with (config, summary or error) of every run as it ends, and first of those
         that have ended before; not of one that was stopped or killed from outside, or found the
         disk full, which says nothing about it.
     Returns:
       The summaries, in the order of the configurations.
     Raises:
       ValueError: jobs is negative, or a finished run had other settings.
-      Stopped: asked to by a signal.
+      Stopped: by a signal.
       RunsFailed: names the runs that failed, and why; a process that died without a word is one.
     """
     if jobs < 0:
@@ -96,7 +96,7 @@ def train_together(
             while waiting and len(running) < jobs and not asked:
                 run = _Run(*waiting.pop(), console, bar, work)
                 running[run.connection] = run
-                if asked:  # while it was started, when it was not yet among those to be told
+                if asked:  # while it was started, when it was not yet among those to be stopped
                     run.process.terminate()
             for connection in wait(list(running)):
                 run = running[connection]
@@ -123,8 +123,8 @@ def train_together(
 def check_together(configs: Sequence[TrainConfig]) -> None:
     """Makes the task, the recipe, the policy and the programs of each run; trains none.
 
-    In a process of its own, which gives the devices back. Runs that differ in seed and directory
-    alone are one.
+    In a process of its own, which gives the devices back. Runs that differ only in seed and
+    directory are one.
 
     Raises:
       ValueError: a line for each run that cannot begin, and why.
@@ -155,7 +155,7 @@ class _Killed(RuntimeError):
 
 
 def _from_outside(result: Any) -> bool:
-    """Whether a run was ended by what is no matter of its own."""
+    """Whether the cause of a run's end was outside of the run."""
     full = isinstance(result, OSError) and result.errno in (errno.ENOSPC, errno.EDQUOT)
     return full or isinstance(result, Stopped | _Killed)
 
@@ -181,7 +181,7 @@ class _Run:
         """Reads one message; returns the summary if it is the last one.
 
         Raises:
-          Exception: what ended the run.
+          Exception: the error that ended the run.
         """
         try:
             kind, *content = self.connection.recv()
@@ -211,7 +211,7 @@ class _Run:
 def _work(work, config: TrainConfig, connection: Connection, width: int) -> None:
     """What the process does: the run, with everything it shows sent to the parent."""
     keep_programs()
-    os.setpgrp()  # Ctrl-C goes to the parent alone, which asks every run to stop
+    os.setpgrp()  # Ctrl-C goes only to the parent, which requests every run to stop
     console = Console(file=_Sender(connection), width=width)
 
     def watch(*begin):
@@ -237,11 +237,11 @@ class _Sender:
             self._connection.send(("text", text))
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Does nothing: no output is buffered."""
 
 
 def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
-    """That of a finished run; None if it has not come to the steps that are asked."""
+    """The summary of a finished run; None if it has not taken the requested steps."""
     card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
     if not (card.is_file() and summary.is_file()):
         return None

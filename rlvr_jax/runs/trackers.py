@@ -14,7 +14,7 @@ _PACKAGES = ("trackio", "wandb")
 
 
 class Tracker(NamedTuple):
-    """What is told of every step.
+    """The receiver of every step's metrics.
 
     Fields:
       log: (metrics, step), the numbers of a line of metrics.jsonl that are numbers.
@@ -51,11 +51,11 @@ def make_trackers(
     names: Sequence[str], directory: Path, card: Mapping[str, Any], resumed: bool
 ) -> list[Tracker]:
     """Begins a run with each tracker; their own environment variables say where it goes
-    (`WANDB_MODE=offline` keeps it in the run directory).
+    (`WANDB_MODE=offline` stores it in the run directory).
 
     Args:
       names: checked.
-      directory: of the run; its name is the run's, and what trackers keep lies in it.
+      directory: of the run; its name is the run's, and it contains the files of trackers.
       card: of the run; its settings go with it.
       resumed: it goes on with one of that name, if there is one.
     """
@@ -90,6 +90,6 @@ def _called(run: Any) -> _Log:
 
 
 def _identity(directory: Path) -> str:
-    """The directory's path in letters that stand in an address."""
+    """The directory's path in letters that are valid in an address."""
     text = "-".join(directory.resolve().parts[-3:])
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)

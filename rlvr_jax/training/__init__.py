@@ -1,4 +1,4 @@
-"""Training: what is learned from a batch of rollouts, once it is there.
+"""Training: the updates from a batch of rollouts.
 
 `objective_gradient` is the three-step gradient of any objective, `update` one optimizer update of a
 `TrainState`; `learn` makes all updates of a step with compiled programs (`programs`), split by a

@@ -27,11 +27,11 @@ class Arrangement:
     """A batch made ready for its updates.
 
     Fields:
-      rollouts: the batch with empty rows behind it.
+      rollouts: the batch followed by empty rows.
       orders: the rows of each update in turn; those of the first `minibatches` are all rows once.
       plan: of these updates.
       count: rows of the batch.
-      left_out: rows of groups for which no update had room.
+      left_out: rows of groups that fit into no update.
     """
 
     rollouts: Rollouts
@@ -64,7 +64,7 @@ def arrange(
 
 
 def update_sizes(plan: BatchPlan, most: float, mesh: Mesh) -> list[int]:
-    """Rows of an update that it may be compiled for, in whole pieces of the plan's.
+    """Numbers of rows for which an update may be compiled, multiples of the plan's micro-batch.
 
     Args:
       most: as for `arrange`.
@@ -75,7 +75,7 @@ def update_sizes(plan: BatchPlan, most: float, mesh: Mesh) -> list[int]:
 
 
 def _piece(plan: BatchPlan, mesh: Mesh | None) -> int:
-    """Rows that the model sees at once, of which every device has its share."""
+    """Rows of a micro-batch, over all devices."""
     parts = 1 if mesh is None else int(np.prod([mesh.shape[axis] for axis in ROWS]))
     return -(-(plan.rows // plan.micro_batches) // parts) * parts
 
@@ -86,7 +86,7 @@ def _is_regular(plan: BatchPlan, rollouts: Rollouts) -> bool:
         return False
     groups = group.reshape(plan.prompts, plan.samples)
     whole = (groups == groups[:, :1]).all() and len(np.unique(groups[:, 0])) == plan.prompts
-    apart = np.sum(group < 0)  # rows without a verdict are groups of their own
+    apart = np.sum(group < 0)  # ungraded rows are groups of their own
     prompts = rollouts.prompt_tokens.reshape(plan.prompts, plan.samples, -1)
     lengths = rollouts.prompt_length.reshape(plan.prompts, plan.samples)
     alike = (prompts == prompts[:, :1]).all() and (lengths == lengths[:, :1]).all()
@@ -107,7 +107,7 @@ def _permutation(plan: BatchPlan, count: int, seed: int, step: int, epoch: int) 
 
 def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarray]:
     groups = plan.prompts // plan.minibatches
-    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
+    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of only them
     # are not pulled back.
     rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)
     equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
@@ -144,27 +144,27 @@ def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
             rows = np.concatenate([groups[g] for g in part]) if part else np.zeros(0, int)
             filling, free = free[: size - len(rows)], free[size - len(rows) :]
             orders.append(np.concatenate([rows, filling]))
-    # One row has one prompt of its own as far as the model is told.
+    # To the model one row has one prompt of its own.
     pieces = size // _piece(plan, mesh)
     own = replace(plan, prompts=number * size, samples=1, micro_batches=pieces)
     return Arrangement(_filled(rollouts, empty), orders, own, count, left_out)
 
 
 def _with_neighbours(group: np.ndarray) -> np.ndarray:
-    """Group numbers in which rows without a verdict, which have negative ones, stay where they
-    were drawn: with the rows before them."""
+    """Group numbers in which ungraded rows, which have negative ones, stay where they were
+    sampled: with the rows before them."""
     known = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
     return np.where(known >= 0, group[np.maximum(known, 0)], -1)
 
 
 def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]:
     """Groups dealt out in random order, each to the update with the fewest rows; those that find
-    no room are left out, unless they must be `kept`."""
+    no place are left out, unless they must be `kept`."""
     parts: list[list[int]] = [[] for _ in range(plan.minibatches)]
     rows = np.zeros(plan.minibatches, int)
     wanted = np.arange(len(groups)) if kept is None else np.array(kept)
     order = wanted[_permutation(plan, len(wanted), seed, step, epoch)]
-    # Large groups first where room is short: the order among equals stays random.
+    # Large groups first where space is short: the order among equals stays random.
     order = order[np.argsort([-len(groups[g]) for g in order], kind="stable")]
     for g in order.tolist():
         place = int(np.argmin(rows))
@@ -177,7 +177,7 @@ def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]
 
 
 def _filled(rollouts: Rollouts, empty: int) -> Rollouts:
-    """The rollouts with empty rows behind them, each a group of its own that nobody counts."""
+    """The rollouts followed by empty rows, each a group of its own that is not counted."""
     if not empty:
         return rollouts
 

@@ -30,7 +30,7 @@ from rlvr_jax.types import Rollouts, replace
 def critic_values(
     model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0
 ) -> Float[Array, "B T"]:
-    """V at each response token: the return expected before the token is drawn; 0 off the mask.
+    """V at each response token: the return expected before the token is sampled; 0 off the mask.
 
     Args:
       model: whose trunk it is: the policy, without its adapters where the critic has a network of
@@ -64,8 +64,8 @@ def fit_critic(
     Args:
       model: the policy.
       policy: its weights, where the critic reads its hidden states.
-      rollouts: with `values`, the estimates when the batch was drawn, and what the returns read.
-      micro_batches: pieces in which the critic sees the rows; changes nothing but memory and time.
+      rollouts: with `values`, the estimates when the batch was sampled, and inputs of the returns.
+      micro_batches: micro-batches of the critic; they change only memory and time.
       shared, opening: as for `policy.score`.
     Returns:
       The new state, and metrics: critic/loss, critic/gradient_norm, critic/value and critic/return
@@ -167,7 +167,7 @@ def jitted_critic(
     plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any]:
-    """The two programs, for global arrays; those of a `Scorer` give what it says.
+    """The two compiled functions, for global arrays; those of a `Scorer` return its values.
 
     Returns:
       values (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}; and fit (state,

@@ -7,7 +7,7 @@
 With M micro-batches, step 1 runs M times without residuals, step 2 once on all tokens, and step 3
 recomputes each micro-batch and pulls back its slice of dstats. An objective that takes no statistic
 of the current policy over the batch needs one pass: the cotangents of a micro-batch depend on its
-own statistics alone, so each micro-batch is pulled back as soon as it is scored. One whose
+own statistics only, so each micro-batch is pulled back as soon as it is scored. One whose
 cotangents are all 0 is not pulled back.
 """
 
@@ -31,7 +31,7 @@ from rlvr_jax.types.parts import check_each
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Gradient:
-    """What steps 1 to 3 give: loss and its gradient, and what was measured on the way."""
+    """Result of steps 1 to 3: loss and its gradient, metrics and statistics."""
 
     loss: Array
     grads: Any
@@ -47,7 +47,7 @@ def statistics_needed(objective: Objective) -> frozenset[str]:
 
 
 def old_statistics(objective: Objective) -> dict[str, str]:
-    """What is wanted of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
+    """Statistics of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
     wanted = {need: need.removeprefix("old_") for need in objective.reads if need[:4] == "old_"}
     alone = MEASURED - DIVERGENCES
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
@@ -65,30 +65,30 @@ def exact_gradient(
     micro_batches: int = 1,
     mesh: Mesh | None = None,
 ) -> Gradient:
-    """Loss and gradient of an objective over all rows of an update, for anybody's model.
+    """Loss and gradient of an objective over all rows of an update, for any model.
 
     The gradient is that of the objective of the whole batch, however many micro-batches it is
-    split into: what compares rows (groups, quantiles, counts of tokens) sees all of them. Averaging
+    split into: comparisons of rows (groups, quantiles, counts of tokens) see all of them. Averaging
     the losses of micro-batches is not that.
 
     Args:
       score: (params, rows) -> `TokenStats` [b, T] with the fields of `statistics_needed`,
         differentiable in `params`. A row's numbers depend on no other row: a model that couples
-        rows (batch statistics, experts with a capacity) gives another gradient for other pieces.
+        rows (batch statistics, experts with a capacity) has another gradient for other splits.
       objective: a loss, such as `rlvr_jax.methods.recipe("dapo").objective`.
       params: a pytree of arrays.
       rollouts: all rows of the update, as arrays of JAX or numpy.
       method_state: of `objective.init(Spec(prompts, B, T))`, then of the last call.
       key: of jax.random; a new one for each update.
-      fresh: `params` are the weights that sampled the rollouts, whatever was recorded: the old
+      fresh: `params` are the weights that sampled the rollouts, and records are ignored: the old
         statistics are then those of this very pass, and the ratio is exactly 1. False:
-        `rollouts.old_logp` (and what else the objective needs of the old policy) is read where it
-        is given; where it is not, it is that of this pass, too.
-      micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
-        A piece whose rows get no gradient (groups of equal rewards) costs a forward pass.
+        `rollouts.old_logp` (and other needed statistics of the old policy) is read where it is
+        given; where it is not, it is also that of this pass.
+      micro_batches: micro-batches of the model; they change only memory and time. One whose rows
+        get no gradient (groups of equal rewards) costs a forward pass.
       mesh: over which rows are spread, if they are.
     Raises:
-      ValueError: what is no objective; micro_batches does not divide the rows; a score that gives
+      ValueError: not an objective; micro_batches does not divide the rows; a score that returns
         no statistics, or lacks some that the objective reads.
     """
     if not isinstance(objective, Objective):
@@ -129,7 +129,7 @@ def exact_gradient(
     zeros = jax.tree.map(jnp.zeros_like, params)
 
     def added(grads, pull, dstats):
-        """`grads` and what `pull` makes of cotangents; if all are 0, it is not called."""
+        """`grads` plus `pull` of the cotangents; if all are 0, it is not called."""
         told = [jnp.any(x != 0) for x in jax.tree.leaves(dstats) if x.dtype != jax.dtypes.float0]
         return jax.lax.cond(
             jnp.any(jnp.stack(told)),
@@ -164,7 +164,7 @@ def exact_gradient(
         piece = jax.tree.map(lambda x: x[index], pieces)
         own, pullback = jax.vjp(lambda p: score(p, piece), params)
         stats = jax.tree.map(lambda whole, part: whole.at[index].set(part), stats, own)
-        # The other rows' statistics are placeholders: this piece's cotangents do not read them.
+        # The other rows' statistics are placeholders: these cotangents do not read them.
         _, dstats = method(joined(stats, mesh))
         return (added(grads, pullback, piece_of(dstats, index)), stats), None
 
@@ -179,7 +179,7 @@ def exact_gradient(
 def with_old_statistics(
     objective: Objective, rollouts: Rollouts, stats: TokenStats, fresh: Bool[Array, ""] | bool
 ) -> Rollouts:
-    """The rollouts with what the objective needs of the weights that sampled them.
+    """The rollouts with the statistics of the weights that sampled them.
 
     Args:
       stats: of the current weights; where they are those that sampled (`fresh`) or nothing was

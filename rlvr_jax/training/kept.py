@@ -1,4 +1,4 @@
-"""Programs that the runs of a process share, where what they are made of is alike."""
+"""Compiled functions that the runs of a process share if their inputs are equal."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def kept(make: Callable[P, T]) -> Callable[P, T]:
-    """Makes a function give what it gave for arguments that are equal, the last few of them.
+    """Caches the last few results of a function, by equal arguments.
 
     `jit` compiles anew for every new function, so two runs with equal arguments would compile the
     same programs. A function for parts that hold a custom function (`Part.lasting`) is made anew

@@ -1,4 +1,4 @@
-"""Where the arrays of a run lie: its meshes, and the shardings of what is trained."""
+"""Placement of a run's arrays: its meshes, and the shardings of the trained parameters."""
 
 import time
 from collections.abc import Callable
@@ -45,11 +45,11 @@ def make_meshes(mesh: str, sample_mesh: str) -> tuple[Mesh, Mesh]:
 
 
 def sampling_mesh(sampler: Model, prompts: int) -> Mesh:
-    """The mesh to sample on where none was asked for: one CPU device per core; else the sampler's
+    """The default mesh to sample on: one CPU device per core; else the sampler's
     own.
 
-    A CPU draws from a small model faster with one device per core, each with a part of the prompts:
-    threads that share a row of small products wait for each other most of the time.
+    A CPU samples from a small model faster with one device per core, each with a part of the
+    prompts: threads that share a row of small products wait for each other most of the time.
 
     Args:
       prompts: of a call of the sampler; the devices divide them.
@@ -61,7 +61,7 @@ def sampling_mesh(sampler: Model, prompts: int) -> Mesh:
 
 
 def evaluation_mesh(sampler: Model) -> Mesh:
-    """The mesh to draw many rows on where none was asked for: one CPU device per core, if they can
+    """The default mesh to sample many rows on: one CPU device per core, if they can
     all read the weights that are trained; else that of the sampler.
 
     Two cores drew 24 to 27 answers of SmolLM2-135M a second as two devices with 64 rows each, and
@@ -77,7 +77,7 @@ def _on_cpu_alone(sampler: Model) -> bool:
 
 
 def trained_shapes(model: Model) -> Params:
-    """Shapes, dtypes and shardings of what is trained: adapters if the model has them, else all."""
+    """Shapes, dtypes and shardings of trained parameters: adapters if there are any, else all."""
     if model.config.lora:
         shapes = jax.eval_shape(partial(lora.init, model), jax.random.key(0))
         shardings = adapter_shardings(model.config, model.mesh)
@@ -96,7 +96,7 @@ def state_shardings(model: Model, optimizer: optax.GradientTransformation) -> Tr
 
 
 def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params) -> Any:
-    """What the optimizer keeps lies with the parameter it is kept for; the rest is everywhere."""
+    """The optimizer's state of a parameter is sharded like it; the rest is on every device."""
     shardings = jax.tree.map(lambda x: x.sharding, params)
     whole = replicated(jax.tree.leaves(shardings)[0].mesh)
     return optax.tree.map_params(
@@ -110,7 +110,7 @@ def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params)
 
 @kept
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
-    """A function that makes of a policy's parameters what the sampler reads.
+    """A function from a policy's parameters to those of the sampler.
 
     On a CPU that is the layers of the parameters where they lie: drop it before an update, which
     cannot write over weights that somebody reads. In bfloat16, or on another mesh, it is a copy;
@@ -146,7 +146,7 @@ def views_weights(model: Model, sampler: Model) -> bool:
 
 def _views(model: Model, params: Params) -> Params:
     """Parameters on every device of the model's mesh, stacked and layer by layer, without a copy:
-    a layer is contiguous in its stack, and an array of the host's memory is taken as it lies there.
+    a layer is contiguous in its stack, and an array of the host's memory is taken as it is.
 
     Many tokens at once take the stack: a loop over it is compiled faster than layer after layer.
     """
@@ -202,7 +202,7 @@ def describe_layout(
     Args:
       mesh, sample_mesh: as for `make_meshes`.
       params: all weights of the policy.
-      prompts: that one call of the sampler draws from.
+      prompts: of one sampling batch.
     """
     said = f"mesh {mesh}: on each device {_mebibytes(params)} of weights and"
     said += f" {_mebibytes(state.optimizer_state)} of optimizer state"

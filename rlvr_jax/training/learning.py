@@ -1,4 +1,4 @@
-"""All updates of one step: what is measured before them, what is decided once, the updates."""
+"""All updates of one step: measurements before them, decisions once per batch, the updates."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,7 +163,7 @@ def _learned(
 ) -> tuple[TrainState, Metrics, Records]:
     """The updates of a batch that is dealt out to them."""
     parts = orders[: learner.plan.minibatches]
-    # The policy's update is compiled for a state without a critic, which it would leave alone.
+    # The policy's update is compiled for a state without a critic, which it does not change.
     critic, aside = state.critic, _aside(state)
     other = _second_policy(learner, state)
     state = replace(state, critic=None, **dict.fromkeys(aside))
@@ -199,7 +199,7 @@ def _of_an_update(rollouts: Rollouts, rows: int) -> list[Rollouts]:
 def _learned_further(
     learner: Learner, state: TrainState, rollouts: Rollouts, step: int, number: int
 ) -> tuple[TrainState, Metrics]:
-    """One update on rows that bring what was decided about them."""
+    """One update on rows that carry the batch's decisions."""
     plan = replace(learner.plan, minibatches=1, epochs=1, prompts=learner.plan.rows, samples=1)
     made = arrange(plan, rollouts, False, learner.mesh, learner.seed, step, 1.0)
     programs = learner.programs_of(made.plan)
@@ -247,7 +247,7 @@ def _measured(
     teacher: Params | None = None,
     reference: Params | None = None,
 ) -> Rollouts:
-    """The rollouts with what the objective reads of the critic, the reference, the old policy.
+    """The rollouts with the objective's inputs from the critic, the reference, the old policy.
 
     The old statistics of the first part are left at 0, for its update is the first one and has them
     in its own pass; unless something is decided once (`once`) that compares them with the others.
@@ -262,7 +262,7 @@ def _measured(
     if "reference_logp" in objective.reads | learner.scorer_needs:
         known["reference_logp"] = over(parts, programs.score, reference)["old_logp"]
     if critic is not None:
-        # A scorer may read what was measured before.
+        # A scorer may read earlier measurements.
         whole = critic_params(critic.params, policy)
         known |= _scored(parts, programs.values, whole, replace(rollouts, **known))
     if "teacher_logp" in objective.reads and teacher is not None:
@@ -284,7 +284,7 @@ def _measured(
     old |= over(parts if compared else parts[1:], programs.score, policy)
     shown = rollouts.shown_length
     if shown is not None and shown.any():
-        # Of the context that a row was drawn in; the update trains it in another.
+        # In the context in which a row was sampled; the update trains it in another.
         drawn = replace(rollouts, prompt_tokens=rollouts.shown_tokens, prompt_length=shown)
         drawn = prompts_where(shown > 0, drawn, rollouts)
         found = _scored(parts, programs.measures[""], policy, drawn)
@@ -303,7 +303,7 @@ def _measured(
 
 
 def _scored(parts, program, params, rollouts: Rollouts) -> Records:
-    """What a program tells of all rows, part by part."""
+    """Results of a compiled function for all rows, part by part."""
     found = ((rows, fetch(program(params, rows_of(rollouts, rows)))) for rows in parts)
     return joined_records(len(rollouts.group), found)
 

@@ -45,7 +45,7 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
 def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
     """How far sampler and scorer are apart at the same weights, r = exp(old_logp - behaviour_logp).
 
-    Rows that another policy wrote, or that were drawn in an earlier step, do not count, nor do
+    Rows that another policy wrote, or that were sampled in an earlier step, do not count, nor do
     tokens that somebody else wrote or that were given.
 
     Metrics: sampler_ratio/min and /max over the response tokens, 1 but for rounding if both have

@@ -1,4 +1,4 @@
-"""Rows of an update in pieces: micro-batches of which every device holds its share."""
+"""Rows of an update in micro-batches, of which every device holds a part."""
 
 import math
 from typing import Any
@@ -12,20 +12,20 @@ from rlvr_jax.policy.layout import ROWS, constrain
 from rlvr_jax.training.plan import BatchPlan
 
 CPU_TOKENS = 2304
-"""Tokens of a piece whose activations stay in a CPU's caches (measured: docs/speed.md)."""
+"""Tokens of a micro-batch with activations that fit a CPU's caches (measured: docs/speed.md)."""
 
 
 def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
     """Arrays of B rows as arrays [pieces, B / pieces, …].
 
-    A piece has the next rows of each device, so that no row moves; on one device they are the next
-    rows of the batch. Pieces of the batch's own order would lie on one device each, and every
+    One has the next rows of each device, so that no row moves; on one device they are the next
+    rows of the batch. Those of the batch's own order would be on one device each, and every
     micro-batch would be sent to all the others.
     """
     parts = _parts(mesh)
 
     def split(x):
-        # Rows are counted, as an array may have no columns (prompts that nobody knows).
+        # Rows are counted, as an array may have no columns (unknown prompts).
         rows = x.shape[0] // (parts * pieces)
         x = x.reshape(parts, pieces, rows, *x.shape[1:]).swapaxes(0, 1)
         x = x.reshape(pieces, parts * rows, *x.shape[3:])
@@ -36,7 +36,7 @@ def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
 
 
 def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
-    """Groups in such an order that the first of them are in the first pieces of every device.
+    """Groups in such an order that the first ones are in the first micro-batches of every device.
 
     As they are where they cannot be shared out evenly.
     """
@@ -45,7 +45,7 @@ def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
 
 
 def joined(tree: Any, mesh: Mesh | None) -> Any:
-    """The rows of all pieces in the order that they had before `in_pieces`."""
+    """The rows of all micro-batches in the order that they had before `in_pieces`."""
     parts = _parts(mesh)
 
     def join(x):
@@ -59,7 +59,7 @@ def joined(tree: Any, mesh: Mesh | None) -> Any:
 def usual_pieces(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
     """Micro-batches of an update where their number is left open.
 
-    On a CPU the fewest pieces of whole groups with at most `CPU_TOKENS` tokens on each device;
+    On a CPU the fewest ones of whole groups with at most `CPU_TOKENS` tokens on each device;
     elsewhere one.
     """
     parts, groups = _parts(mesh), plan.prompts // plan.minibatches
@@ -71,7 +71,7 @@ def usual_pieces(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
 
 
 def shared_rows(plan: BatchPlan, mesh: Mesh | None) -> int:
-    """How many rows that follow one another have one prompt, in every piece of every device."""
+    """Number of adjacent rows with one prompt, in every micro-batch of every device."""
     return math.gcd(plan.samples, plan.rows // (_parts(mesh) * plan.micro_batches))
 
 

@@ -1,4 +1,4 @@
-"""How a batch of rollouts is split: into updates, and these into what the model sees at once."""
+"""The split of a batch of rollouts into updates, and of these into micro-batches."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ class BatchPlan:
       prompts, samples: of a batch: groups, and rollouts of each.
       minibatches: updates per pass over the batch, of whole groups; they divide the prompts.
       epochs: passes over the batch.
-      micro_batches: pieces in which the model sees an update; they change nothing but memory and
+      micro_batches: micro-batches of an update; they change only memory and
         time.
       critic_epochs: passes of the critic.
     """

@@ -1,4 +1,4 @@
-"""The compiled programs of a run: the scorer, what is decided once per batch, the updates."""
+"""The compiled functions of a run: the scorer, the decisions once per batch, the updates."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ LARGE = ("all_logp", "mean_hidden", "max_id", "verdict_logp")
 class Programs:
     """The compiled programs of a run, each compiled once.
 
-    They take rollouts from host memory, the same on every process, and leave what they give on the
+    They take rollouts from host memory, the same on every process, and leave their results on the
     devices.
 
     Fields:
-      score: (params, rollouts of one update) -> what the objective needs of the weights that
+      score: (params, rollouts of one update) -> statistics of the weights that
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each, or
         [B, T, K].
-      measures: programs by what they measure besides "logp" and "entropy" [B, T], of the same
+      measures: functions by their statistic besides "logp" and "entropy" [B, T], of the same
         arguments; prompts of rows may differ. "": nothing; "all_logp" [B, T, V] of the whole
         vocabulary; "mean_hidden" [B, D], the mean over the tokens on the mask of the last hidden
         states that they are predicted from; "max_id", int [B, T], the likeliest token;
@@ -52,7 +52,7 @@ class Programs:
       fit_critic: (critic's state, the same rollouts with these estimates and all that the returns
         read, the policy's weights if the critic reads its hidden states) -> (state, metrics), or
         None.
-      reshard, reshard_evaluator: parameters as they are trained -> as the sampler wants them, and
+      reshard, reshard_evaluator: parameters as they are trained -> as the sampler needs them, and
         that of evaluations.
     """
 

@@ -1,4 +1,4 @@
-"""What is measured of rows, by name: taken apart, joined, written into rollouts."""
+"""Measurements of rows, by name: split, merged, written into rollouts."""
 
 from collections.abc import Iterable, Mapping
 
@@ -32,7 +32,7 @@ def rows_of(rollouts: Rollouts, rows: np.ndarray) -> Rollouts:
 def joined_records(
     count: int, found: Iterable[tuple[np.ndarray, Mapping[str, np.ndarray]]]
 ) -> Records:
-    """One array of `count` rows by name, from rows and what was measured of them."""
+    """One array of `count` rows by name, from rows and their measurements."""
     whole: Records = {}
     for rows, values in found:
         for name, value in values.items():

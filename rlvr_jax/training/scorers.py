@@ -92,11 +92,11 @@ def fit_scorer(
       model: of the trunk.
       policy: its weights, where the scorer sees its states.
       rollouts: with the records that the scorer reads.
-      micro_batches: pieces in which the rows are seen; changes nothing but memory and time.
+      micro_batches: micro-batches of the rows; they change only memory and time.
       shared, opening: as for `policy.score`.
     Returns:
       The new state, and metrics: critic/loss, critic/gradient_norm, critic/score (mean over the
-      tokens, or over the rows' critics, when the batch was drawn).
+      tokens, or over the rows' critics, when the batch was sampled).
     """
 
     def losses(params, rows):

@@ -1,4 +1,4 @@
-"""Token statistics of an update: what is measured of which rows, in which context, beside whom."""
+"""Token statistics of an update: kinds, rows, contexts and micro-batches."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -83,13 +83,13 @@ def statistics(
 
 
 def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
-    """`TokenStats.verdict_logp`, by a pass of its own over prompt, response and what is asked."""
+    """`TokenStats.verdict_logp`, by a pass of its own over prompt, response and question."""
     response, asked = rollouts.length, rollouts.asked_length
     width = rollouts.tokens.shape[1] + rollouts.asked_tokens.shape[1] + 1
     places = jnp.arange(width, dtype=response.dtype)[None]
 
     def at(tokens, places):
-        # A column more, for what is asked may be nothing.
+        # A column more, because the question may be empty.
         padded = jnp.pad(tokens, ((0, 0), (0, 1)))
         inside = jnp.clip(places, 0, tokens.shape[1])
         return jnp.take_along_axis(padded, inside, axis=1)
@@ -115,7 +115,7 @@ def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "
 
 
 def after_second_prompt(rollouts: Rollouts) -> Rollouts:
-    """The rows behind their second prompts; those that have none behind their own."""
+    """The rows after their second prompts; those that have none after their own."""
     there = rollouts.second_length > 0
     one, two = rollouts.prompt_tokens, rollouts.second_tokens
     width = max(one.shape[1], two.shape[1])

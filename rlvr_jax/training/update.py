@@ -33,11 +33,11 @@ class TrainState:
       params, optimizer_state: of the policy.
       method_state: of the objective, by the names of its parts.
       updates: how many the policy has had.
-      critic: a `CriticState`, which an update of the policy leaves alone; None: there is none.
+      critic: a `CriticState`, which an update of the policy does not change; None: there is none.
       teacher: the exponential average of `params`, where a recipe has it for a teacher.
       reference: trained weights of the reference of a KL, where a run makes new ones; None: it is
         the policy that the run began with.
-      drawn: tokens that the run has drawn so far; None where updates are compiled.
+      drawn: tokens that the run has generated so far; None where updates are compiled.
       data: of the experience's parts by name, numpy arrays of the host; None where updates are
         compiled.
     """
@@ -54,7 +54,7 @@ class TrainState:
 
 
 def scoring_options(objective: Objective) -> tuple[tuple[str, Any], ...]:
-    """With what `policy.score` measures what an objective needs."""
+    """Options with which `policy.score` measures the statistics of an objective."""
     temperatures = dict(objective.records).get("old_tempered_logp", ())
     return (*objective.options, ("temperatures", temperatures))
 
@@ -78,7 +78,7 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
 def check_needs(
     recipe: Recipe, method: str, updates_per_step: int, given: Collection[str] = ()
 ) -> None:
-    """Refuses an objective that reads what nobody here measures or records.
+    """Refuses an objective with inputs that are neither measured nor recorded here.
 
     Args:
       given: records of rollouts that the run's experience fills.
@@ -137,15 +137,15 @@ def objective_gradient(
 
     Args:
       fresh, micro_batches: as for `exact_gradient`.
-      shared: of each so many rows of a piece that follow one another the prompt is computed once
+      shared: number of adjacent rows of a micro-batch whose common prompt is computed once
         (`policy.score`).
-      opening: so many first tokens of all prompts are the same and computed once for a piece.
+      opening: number of first tokens that all prompts share, computed once per micro-batch.
       base: frozen weights to which `params` are the adapters; None: `params` are all weights.
       other: all weights of the second policy of divergences.
     Raises:
       ValueError: micro_batches does not divide the rows.
     """
-    # Entropy is recorded, whatever the objective reads.
+    # Entropy is always recorded.
     needs = statistics_needed(objective) | {"entropy"}
     options = scoring_options(objective)
 
@@ -181,14 +181,14 @@ def update(
 
     A gradient that is zero everywhere (no group with mixed rewards, nothing on the mask) or not
     finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
-    was told nothing. The method's state is kept only where something is not finite. A loss may be
+    got no gradient. The method's state is kept only where something is not finite. A loss may be
     infinite where its gradient is not, as a divergence from a policy that has run away: it counts.
 
     Args:
       fresh: as for `objective_gradient`, whose other options `how` may hold.
     Returns:
-      The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and what else
-      was needed of the old policy) as it was used, `logp`, `entropy`,
+      The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and others that
+      were needed of the old policy) as it was used, `logp`, `entropy`,
       `advantage`, `ratio`, `chosen` (`is_chosen`), `clipped`.
     """
     arguments = state.params, rollouts, state.method_state, key

@@ -225,7 +225,7 @@ def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_large
     assert code == 1
     assert "8 prompts x 8 responses, 5 + 24 tokens; the run's options:\n" in out
     assert "  --mesh data=2,fsdp=4 --sample-mesh data=2,fsdp=4 --sample-waves 2 --micro" in out
-    assert "  2 waves of 8 prompts x 4 responses" in out
+    assert "  2 sampling batches of 8 prompts x 4 responses" in out
     for part in ("sampling: ", "update: ", "parameters", "optimizer", "cache"):
         assert part in out
     assert "scoring" not in out  # Clip-Cov has no reference

@@ -1,7 +1,7 @@
 """What a policy can reach: pass@k, base against trained policy, support, unsolved problems.
 
-Everything is about problems with a number of right samples each; two policies are compared problem
-by problem, and what a second draw of the same policy would show stands beside it.
+Everything is about problems with a number of correct samples each. Two policies are compared by
+problem, together with the noise floor of a second draw of the same policy.
 
   `pass_at_k`: the estimators. `paired_problems`: exact tests and intervals on two policies.
   `base_vs_rl`: curves, their crossing, solvable sets. `support_shrinkage`: what is kept, found and

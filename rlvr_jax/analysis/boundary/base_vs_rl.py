@@ -1,4 +1,4 @@
-"""The base policy against the trained one: does training widen what is reachable, or sharpen it?
+"""The base policy against the trained one: does training widen the solvable set, or sharpen it?
 
 Yue et al. 2025, "Does Reinforcement Learning Really Incentivize Reasoning Capacity in LLMs Beyond
 the Base Model?", https://arxiv.org/abs/2504.13837. Both are sampled n times per problem, with one
@@ -6,7 +6,7 @@ prompt, temperature and token limit:
 
     crossing k             smallest k at which the base's pass@k reaches RL's, if RL leads at k = 1
     efficiency gap Δ_SE    base pass@K - RL pass@1: 0 if all that is reachable became a first try
-    solvable sets          problems with a right sample: both, RL only, base only, neither
+    solvable sets          problems with a correct sample: both, RL only, base only, neither
 
 A crossing that is read off few samples is noise: near k = n the curves hang on single problems.
 Equal temperature is not equal entropy; the paper also raises RL's temperature until both agree.
@@ -30,7 +30,7 @@ class BaseVsRL(NamedTuple):
       crossing_k: see `crossing_k`; 0 if there is none.
       efficiency_gap: base pass@n - RL pass@1.
       solvable: counts of problems; "first" is the base, "second" RL.
-      subset_share: share of RL's solvable problems that the base solves, too.
+      subset_share: fraction of RL's solvable problems that the base also solves.
       histogram_base, histogram_rl: int [bins], problems by solve rate on [0, 1], the last bin with
         its upper edge.
     """
@@ -46,7 +46,7 @@ class BaseVsRL(NamedTuple):
 
 
 def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int = 5) -> BaseVsRL:
-    """Compares two policies by right samples per problem.
+    """Compares two policies by correct samples per problem.
 
     Args:
       base_correct, rl_correct: int [G], right ones of n samples.
@@ -84,12 +84,12 @@ def crossing_k(curve_base: ArrayLike, curve_rl: ArrayLike) -> int:
 
 
 class Crossing(NamedTuple):
-    """A crossing with what a bootstrap over problems says of it.
+    """A crossing with its bootstrap over problems.
 
     Fields:
       k: of all problems; 0 for none.
       low, high: 2.5 % and 97.5 % quantiles of the crossing k in the draws that cross; NaN if none.
-      share: of the draws that cross.
+      share: fraction of the draws that cross.
     """
 
     k: int

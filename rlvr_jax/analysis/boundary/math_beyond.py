@@ -1,11 +1,11 @@
 """Problems that the base cannot solve, and how many of them training brings within reach.
 
 Mayilvahanan et al. 2025, "MATH-Beyond", https://arxiv.org/abs/2510.11653: on the problems that a
-base got right in none of n = 1024 samples,
+base solved in none of n = 1024 samples,
 
-    expansion rate = share of them with a right answer among n samples of the trained policy
+    expansion rate = fraction of them with a correct answer among n samples of the trained policy
 
-"None of n" is itself a draw: drawn again, the base solves some, and that share is the noise floor
+"None of n" is itself random: sampled again, the base solves some; that fraction is the noise floor
 under every expansion rate. Verifier errors are the whole signal here: read every new solution.
 """
 
@@ -21,7 +21,7 @@ _SOLID = 0.5  # solve rate from which a preserved problem counts as consolidated
 
 
 class Expansion(NamedTuple):
-    """What training did to what is reachable.
+    """Effect of training on the reachable problems.
 
     Fields:
       counts: problems preserved, expanded, shrunk, out.
@@ -37,12 +37,12 @@ class Expansion(NamedTuple):
 
 
 def reachable(correct: ArrayLike) -> np.ndarray:
-    """Whether a problem has a right answer among its samples: bool [G] of [G, n]."""
+    """Whether a problem has a correct answer among its samples: bool [G] of [G, n]."""
     return np.any(np.asarray(correct, bool), axis=1)
 
 
 def expansion(base: ArrayLike, trained: ArrayLike, base_again: ArrayLike) -> Expansion:
-    """Accounts for what became reachable.
+    """Accounts for the problems that became reachable.
 
     Args:
       base, trained, base_again: bool [G], `reachable` of as many samples each; the last is
@@ -62,7 +62,7 @@ def consolidated(base: ArrayLike, trained_rate: ArrayLike) -> int:
 
     Args:
       base: bool [G], `reachable`.
-      trained_rate: [G], share of right samples.
+      trained_rate: [G], fraction of correct samples.
     """
     return int(np.sum(np.asarray(base, bool) & (np.asarray(trained_rate) >= _SOLID)))
 
@@ -73,7 +73,7 @@ def upper_bound(n: int, chance: float = 0.05) -> float:
 
 
 def unsolved(correct: ArrayLike, n: int) -> np.ndarray:
-    """Numbers of the problems with no right one among the first n samples.
+    """Numbers of the problems with no correct one among the first n samples.
 
     Args:
       correct: bool [G, samples].

@@ -1,4 +1,4 @@
-"""Two policies on the same problems: who solves what, and whether chance explains the difference.
+"""Two policies on the same problems: solved sets, and whether chance explains their difference.
 
 Both are exact: the sign test of McNemar on the problems that one policy solves and the other does
 not (under the null each falls to either side with chance ½), and Fisher's test on the right samples
@@ -72,7 +72,7 @@ def changed_problems(
     Not corrected; `holm` does that.
 
     Args:
-      first_correct, second_correct: [G], right samples.
+      first_correct, second_correct: [G], correct samples.
       first_samples, second_samples: samples per problem, one number or [G].
     Returns:
       float64 [G].

@@ -1,14 +1,14 @@
-"""pass@k and its relatives: what k samples of a problem are worth, estimated from n of them.
+"""pass@k and its relatives: success with k samples of a problem, estimated from n of them.
 
 A problem was sampled n times, independently and from one policy at one temperature, and c samples
-were right. With k of the n drawn without replacement:
+were correct. With k of the n drawn without replacement:
 
-    pass@k = 1 - C(n - c, k) / C(n, k)      one of the k is right
-    pass^k = C(c, k) / C(n, k)              all k are right
+    pass@k = 1 - C(n - c, k) / C(n, k)      one of the k is correct
+    pass^k = C(c, k) / C(n, k)              all k are correct
 
 Both are unbiased for 1 - (1 - p)^k and p^k. The plug-in 1 - (1 - c / n)^k is not: it is too low by
 Jensen's inequality. At k = n the estimate of a problem is just "c > 0"; n ≥ 2 k keeps its variance
-in bounds, so every result here carries n beside k.
+in bounds, so every result here carries n with k.
 
 Source: Chen et al. 2021 (the estimator), https://arxiv.org/abs/2107.03374; Yue et al. 2025 (up to
 k = 1024, remarks on variance), https://arxiv.org/abs/2504.13837.
@@ -27,14 +27,14 @@ _LARGEST_MAJORITY = 1000
 
 
 def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
-    """Gives the unbiased estimate of the chance that one of k samples is right.
+    """Unbiased estimate of the chance that one of k samples is correct.
 
     pass@k = 1 - C(n - c, k) / C(n, k), as a product of min(k, c) ratios: no factorials, so n may be
     thousands.
 
     Args:
       num_samples: n, samples per problem; the three arguments broadcast.
-      num_correct: c, how many of them are right, 0 ≤ c ≤ n.
+      num_correct: c, how many of them are correct, 0 ≤ c ≤ n.
       k: 1 ≤ k ≤ n.
     Returns:
       float64 of the broadcast shape, in [0, 1].
@@ -46,7 +46,7 @@ def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> n
 
 
 def all_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
-    """Gives the unbiased estimate of the chance that all of k samples are right ("pass^k").
+    """Unbiased estimate of the chance that all of k samples are correct ("pass^k").
 
     pass^k = C(c, k) / C(n, k). Arguments and errors as for `pass_at_k`.
     """
@@ -55,9 +55,9 @@ def all_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np
 
 
 def plug_in_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
-    """Gives 1 - (1 - c / n)^k, which other code reports: too low where c is small and k large.
+    """1 - (1 - c / n)^k, which other code reports: too low where c is small and k large.
 
-    For comparison with published numbers alone. Arguments and errors as for `pass_at_k`.
+    Only for comparison with published numbers. Arguments and errors as for `pass_at_k`.
     """
     n, c, k = _counts("plug_in_pass_at_k", num_samples, num_correct, k)
     return 1.0 - (1.0 - c / n) ** k
@@ -83,7 +83,7 @@ def pass_at_k_variance(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayL
 def majority_at_k(
     answers: Sequence[Hashable], right: Hashable, k: int, unparsed: Hashable = None
 ) -> float:
-    """Gives the exact chance that the plurality answer of k of the n samples is right ("maj@k").
+    """Exact chance that the plurality answer of k of the n samples is correct ("maj@k").
 
     The mean over all C(n, k) subsets. A tie shares the credit evenly, which is the expectation of
     a random tie-break; other code takes the first answer seen. Unparsed answers do not vote. The
@@ -92,9 +92,9 @@ def majority_at_k(
 
     Args:
       answers: [n], the extracted answers of one problem.
-      right: the answer that is right.
+      right: the correct answer.
       k: 1 ≤ k ≤ n ≤ 1000; k = n is the usual cons@n.
-      unparsed: the value that stands for "no answer found".
+      unparsed: the value for "no answer found".
     Raises:
       ValueError: k or n out of range.
     """
@@ -132,7 +132,7 @@ def majority_answer(answers: Sequence[int]) -> int:
 
 
 def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
-    """Gives the exact chance that the best-scored of k of the n samples is right.
+    """Exact chance that the best-scored of k of the n samples is correct.
 
     With the samples sorted by falling score: Σ_j correct_(j) C(n - j, k - 1) / C(n, k), j = 1 … n.
     Samples of equal score share their places, the expectation of a random tie-break.
@@ -166,7 +166,7 @@ def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
 
 @dataclass(frozen=True)
 class PassAtK:
-    """Mean pass@k over problems, with what it rests on.
+    """Mean pass@k over problems, with the counts it rests on.
 
     Fields:
       mean: mean of the per-problem estimates.

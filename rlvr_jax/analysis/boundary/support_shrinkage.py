@@ -1,19 +1,19 @@
-"""Support: the problems a policy can solve at all; which of them training keeps, finds, loses.
+"""Support: the problems a policy can solve at all; which of them training preserves, finds, loses.
 
 Wu et al. 2025, "The Invisible Leash", https://arxiv.org/abs/2507.14843. A problem is in a policy's
-support at k samples if one of them is right (or, for completions, if its log-probability is above a
+support at k samples if one is correct (or, for completions, if its log-probability is above a
 threshold). With P preserved, E expanded (trained policy only), S shrunk (base only), O out:
 
     retention SRR = P / (P + S)        discovery NDR = E / (P + E)
     score SDS = 2 SRR NDR / (SRR + NDR)        net change NSCR = (E - S) / (P + E + S)
 
 An empty denominator gives 0. All k draws miss a mass p with chance (1 - p)^k ≥ ζ as long as
-p < ε = -ln ζ / k: what is rarer is not seen.
+p < ε = -ln ζ / k: rarer events are not seen.
 
 Part of every E and S is chance. `noise_floor` says how much, from one set of n samples: two
 disjoint draws of k ≤ n / 2 of them, on average over all ways to choose these,
 
-    both: 2 pass@k - pass@2k      one alone, each side: pass@2k - pass@k      neither: 1 - pass@2k
+    both: 2 pass@k - pass@2k      only one, each side: pass@2k - pass@k      neither: 1 - pass@2k
 
 (pass@k here as the unbiased estimate); `expected_support` gives the same average for two policies.
 That floor is ours: the paper compares single draws.
@@ -42,12 +42,12 @@ class Support(NamedTuple):
 
     @property
     def retention(self) -> float:
-        """SRR: share of the base's support that is kept."""
+        """SRR: fraction of the base's support that is preserved."""
         return share(self.preserved, self.preserved + self.shrunk)
 
     @property
     def discovery(self) -> float:
-        """NDR: share of the trained policy's support that the base does not have."""
+        """NDR: fraction of the trained policy's support that the base does not have."""
         return share(self.expanded, self.preserved + self.expanded)
 
     @property
@@ -88,7 +88,7 @@ def expected_support(
     """The counts at k samples, on average over all ways to take k of either policy's n.
 
     Args:
-      base_correct, trained_correct: [G], right ones of n samples.
+      base_correct, trained_correct: [G], correct ones of n samples.
       n: samples per problem, one number or [G].
       k: 1 ≤ k ≤ n; at k = n this is the one draw that was made.
     """
@@ -98,10 +98,10 @@ def expected_support(
 
 
 def noise_floor(correct: ArrayLike, n: ArrayLike, k: int) -> Support:
-    """What two independent draws of k samples of the same policy would show as change.
+    """Noise floor: the change between two independent draws of k samples of one policy.
 
     Args:
-      correct: [G], right ones of n samples of one policy.
+      correct: [G], correct ones of n samples of one policy.
       n: samples per problem, one number or [G].
       k: at most n / 2, so that the two draws share no sample.
     """
@@ -130,7 +130,7 @@ def answer_entropy(answers: ArrayLike) -> np.ndarray:
     """Entropy (nats) of the answers of each problem, [G]: it may fall while token entropy rises.
 
     Args:
-      answers: int [G, N], ids of extracted answers; an id for "none" is an answer, too.
+      answers: int [G, N], ids of extracted answers; an id for "none" is also an answer.
     """
     rows = np.asarray(answers)
     return np.array([histogram_entropy(np.unique(row, return_counts=True)[1]) for row in rows])

@@ -1,4 +1,4 @@
-"""The topics of a diagnosis: what can be said of policies, in sentences first.
+"""The topics of a diagnosis: conclusions about policies, in sentences first.
 
 Hands out `diagnose_run` (a run directory), `diagnose_answers` with its `Answers` (arrays of two
 policies), and `write_page` and `as_json` for what they say.

@@ -1,4 +1,4 @@
-"""Answers of one policy to some problems, as arrays: what two policies are compared by."""
+"""Answers of one policy to some problems, as arrays: the input of a comparison."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Answers:
       branching, other_branching: [B, T], number of the likeliest tokens that hold 95 % of the mass
         under either policy (`entropy_patterns.branching`); None: not known.
       words: text of each token id; None: tokens have no classes.
-      vocabulary: name of what the tokens are of. Answers in other tokens are compared by their
-        verdicts and by how different they are, and not by token. None: that of the others.
+      vocabulary: name of the vocabulary. Answers in other tokens are compared by their
+        grades and by how different they are, and not by token. None: that of the others.
     Raises:
       ValueError: no row, no tokens, shapes that differ, or problems that were not answered equally
         often.

@@ -5,9 +5,9 @@ Per response, of rows o that a policy drew itself:
     KL(after ‖ before) = E Σ log π_after(o_t) - log π_before(o_t)     over rows of after
     KL(before ‖ after) likewise over rows of before
 
-Both are unbiased over whole responses. The second one sees what was forgotten, the first what is
-new. A right response is out of reach of the other policy here if it holds a token that this gives
-less than 1 %: the bound is ours.
+Both are unbiased over whole responses. The second one sees forgotten responses, the first new
+ones. A correct response is out of reach of the other policy if one of its tokens there has
+a probability of less than 1 %: the bound is ours.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ _PARTS = 10
 
 
 def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
-    """Compares two policies by what both say about each other's responses."""
+    """Compares two policies by their log-probs of each other's responses."""
     topic = Topic("Same tokens")
     if before.vocabulary != after.vocabulary:
         topic.missing.append(
@@ -67,7 +67,7 @@ def _distance(own: Answers) -> tuple[PromptInterval, float]:
 
 
 def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Right responses with a token that the other policy hardly ever draws."""
+    """Correct responses with a token that the other policy hardly ever samples."""
     told = []
     for own, name, other in ((before, *names), (after, *reversed(names))):
         rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)

@@ -25,7 +25,7 @@ def diagnose_run(
       weights: whether weights are compared, where both folders are there; a model of 135 million
         parameters takes minutes.
     Raises:
-      ValueError: a directory that is no run, or `against` that is neither.
+      ValueError: a directory that is not a run, or `against` that is neither.
     """
     own = load_run(run)
     other = _other_run(against)

@@ -22,7 +22,7 @@ _SAMPLES_INTRO = (
 
 
 def as_json(topics: Sequence[Topic]) -> dict[str, Any]:
-    """Every topic's sentences, numbers and what is missing, as JSON values."""
+    """Every topic's sentences, numbers and missing data, as JSON values."""
     return {
         topic.title: {
             "sentences": topic.sentences,
@@ -44,7 +44,7 @@ def write_page(
 
     Args:
       policies: the two that are compared, for the legend.
-      rows: responses of either policy to show token by token, as a run keeps them, with
+      rows: responses of either policy to show token by token, as a run stores them, with
         `prob_delta` and `entropy_delta`, the second policy less the first, where both have the
         same tokens. Empty: none.
     Returns:

@@ -1,4 +1,4 @@
-"""Two policies by their answers to the same problems, from arrays alone."""
+"""Two policies by their answers to the same problems, only from arrays."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ def diagnose_answers(
 
     Args:
       before, after: of two policies, the same number of answers to the same problems. With
-        `other_logp` and `other_entropy` both are compared on the same tokens, too.
+        `other_logp` and `other_entropy` both are also compared on the same tokens.
       again: a second draw of the first policy, with other random numbers: its difference from
-        `before` is what chance alone makes of every number. None: half of the samples stand in for
+        `before` is the noise floor of every number. None: half of the samples replace
         it where they can.
       names: of the two policies, as sentences call them.
     Returns:

@@ -67,7 +67,7 @@ _SHOWN = (
     "control_overlap",
     "low_overlap",
 )
-_ALIKE = 0.02  # of overlaps that are not told apart in words
+_ALIKE = 0.02  # difference of overlaps that count as equal in sentences
 
 
 def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:
@@ -87,7 +87,7 @@ def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:
 
 
 def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
-    """How far each layer moved, by the module its matrices stand in."""
+    """How far each layer moved, by the module of its matrices."""
     parts: dict[str, dict[int, list[float]]] = {}
     for change in changes:
         if change.layer is not None and change.relative_norm is not None:

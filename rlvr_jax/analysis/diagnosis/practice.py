@@ -1,4 +1,4 @@
-"""Training prompts: what came of them over a run, visit by visit."""
+"""Training prompts: their outcomes over a run, each time they were sampled."""
 
 import numpy as np
 
@@ -75,12 +75,12 @@ def _visits(topic: Topic, run: Run) -> None:
 
 
 def _judged(outcomes: list[float | None]) -> bool:
-    """Whether a group has a verdict."""
+    """Whether a group is graded."""
     return any(outcome is not None for outcome in outcomes)
 
 
 def _kinds(line: dict) -> tuple[float, float, float]:
-    """Shares of the step's groups that are all wrong, mixed and all right."""
+    """Fractions of the step's groups that are all incorrect, mixed and all correct."""
     rates = [
         float(np.mean(known))
         for outcomes in line["outcome"]

@@ -1,8 +1,8 @@
-"""Held-out problems: did training widen what the policy can solve, or sharpen what it could?
+"""Held-out problems: did training widen the set of solvable problems, or sharpen the policy?
 
 Two evaluations of the same problems with n samples each. Differences of pass@k carry a bootstrap
-over problems; what was found and lost is counted at k = n / 2, where the same n samples also say
-what two draws of the first policy would differ by. A floor at a larger k needs 2k samples: with a
+over problems; found and lost problems are counted at k = n / 2, where the same n samples also show
+the difference of two draws of the first policy. A floor at a larger k needs 2k samples: with a
 second draw of the first policy it is counted at k = n.
 """
 
@@ -151,7 +151,7 @@ def _crossing(topic: Topic, before, after, n: int, names: tuple[str, str]) -> No
 def _support(
     topic: Topic, before, after, n: int, k: int, names: tuple[str, str], pool: tuple
 ) -> None:
-    """Counts at k samples; `pool` holds right samples of the first policy, 2k or more, and n."""
+    """Counts at k samples; `pool` holds correct samples of the first policy, 2k or more, and n."""
     drawn, size = pool
     counts, floor = expected_support(before, after, n, k), noise_floor(drawn, size, k)
     once, other = pass_at_k(n, before, k), pass_at_k(n, after, k)
@@ -210,7 +210,7 @@ def _changed(topic: Topic, before, after, n: int) -> None:
 
 
 def _unsolved(topic: Topic, before, after, again, n: int, names: tuple[str, str]) -> None:
-    """Problems that are solved in none of n samples; `again` are right ones of a second draw."""
+    """Problems that are solved in none of n samples; `again`: correct ones of a second draw."""
     table = paired_table(before > 0, after > 0)
     number, reached = int(np.sum(before == 0)), table.second_only
     never, always = (int(np.sum(after == count)) for count in (0, n))

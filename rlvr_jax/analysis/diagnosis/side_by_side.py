@@ -1,7 +1,7 @@
-"""Numbers of two policies side by side, with what a second draw of the first one would differ by.
+"""Numbers of two policies side by side, with the noise floor of a second draw of the first one.
 
 A number of each problem has a paired bootstrap over problems. The floor is the same difference
-between two independent draws of the first policy: what is not above it is the dice.
+between two independent draws of the first policy: a difference not above it is chance.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
 from rlvr_jax.analysis.texts.diversity_metrics import answer_diversity
 
 _BINS = 10
-_FEWEST_ROWS = 20  # right and wrong answers together, for a calibration that is worth a sentence
+_FEWEST_ROWS = 20  # correct and incorrect answers together, for a sentence about calibration
 _MOST_WANTED = 1e6
 
 
@@ -76,7 +76,7 @@ def side_by_side(
 
 
 def _measures(drawn: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.ndarray]]:
-    """Numbers of each problem by name, of what all draws know."""
+    """Numbers of each problem by name, for quantities that all draws have."""
     found = {
         "right": lambda answers: answers.right[answers.rows].mean(axis=1),
         "different responses": lambda answers: _different(answers, False),
@@ -103,7 +103,7 @@ def _one_vocabulary(drawn: Sequence[Answers]) -> bool:
 
 
 def _different(answers: Answers, right: bool) -> np.ndarray:
-    """Different responses to each problem, or different right ones, [P]."""
+    """Different responses to each problem, or different correct ones, [P]."""
     wanted = answers.right if right else np.ones(len(answers.right), bool)
     return np.array(
         [len({answers.texts(row) for row in rows if wanted[row]}) for rows in answers.rows], float
@@ -138,7 +138,7 @@ def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) ->
 
 
 def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
-    """Whether likelier responses are right more often."""
+    """Whether likelier responses are correct more often."""
     drawn = {names[0]: before, names[1]: after}
     if again is not None:
         drawn[f"{names[0]} again"] = again

@@ -2,7 +2,7 @@
 
 All on the first policy's own responses, seen by both. On a plateau of training more than 99 % of
 the tokens hardly change their probability (Deng et al. 2025, https://arxiv.org/abs/2508.07534);
-what "hardly" is, less than .01 here, is ours.
+the threshold of "hardly", 0.01, is ours.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _HARDLY = 0.01  # of probability
 
 
 def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
-    """Adds to a topic what changed token by token; log-probs and entropies of both must be there.
+    """Adds to a topic the changes of tokens; log-probs and entropies of both must be there.
 
     Args:
       before, after: with a token each.

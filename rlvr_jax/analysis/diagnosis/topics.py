@@ -1,4 +1,4 @@
-"""One subject of a diagnosis: sentences, the numbers behind them, a table and plots."""
+"""One subject of a diagnosis: sentences, their numbers, a table and plots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ class Topic:
 
     Fields:
       title: heading.
-      sentences: verdicts, most important first; each carries its numbers and intervals.
+      sentences: conclusions, most important first; each carries its numbers and intervals.
       numbers: the same as JSON values, by name.
-      missing: what could not be said, and what it would take.
+      missing: missing conclusions, and the data that they require.
       charts: specifications as `charts.js` reads them.
       tables: (heading, head, rows).
     """
@@ -78,7 +78,7 @@ def signed_number(value: float) -> str:
 
 
 def direction(found: PromptInterval) -> int:
-    """1 if the interval lies above 0, -1 if below, else 0; 0 with fewer than FEWEST_PROBLEMS."""
+    """1 if the interval is above 0, -1 if below, else 0; 0 with fewer than FEWEST_PROBLEMS."""
     if found.prompts < FEWEST_PROBLEMS:
         return 0
     return int(found.low > 0) - int(found.high < 0)

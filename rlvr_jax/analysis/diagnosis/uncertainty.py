@@ -1,4 +1,4 @@
-"""Entropy over a run: how much was spent, how early, and what it bought."""
+"""Entropy over a run: how much was spent, how early, and for which gain."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     word = "grown" if left > 1 / _KEPT else word
     drop = first.mean() - last.mean()
     early = entropy[: max(1, round(FIRST_SHARE * len(steps)))][-window:].mean()
-    # Of what is hardly a drop every share can be had.
+    # A fraction of a tiny drop can have any value.
     share = (first.mean() - early) / drop if left < _KEPT else None
     topic.numbers |= {
         "first": float(first.mean()),
@@ -83,7 +83,7 @@ def _mean(values: np.ndarray) -> str:
 
 
 def _by_outcome(topic: Topic, run: Run, steps: np.ndarray) -> None:
-    """Where the entropy sits in the last tenth of the steps: in right or in wrong responses."""
+    """Entropy of correct and of incorrect responses in the last tenth of the steps."""
     begin = steps[-max(1, round(_TENTH * len(steps)))]
     found = []
     for name in ("right", "wrong"):

@@ -1,8 +1,8 @@
-"""The responses that a run kept: entropy by place and word, confidence, diversity of words.
+"""The stored responses of a run: entropy by place and word, confidence, diversity of words.
 
-Of the first and the last step that kept responses, the tokens that the policy drew: what a tool or
-a teacher wrote is left out. They are few and answer other prompts, so what is said here is about
-these texts; the held-out numbers are what a verdict rests on.
+Data are the policy's tokens in the first and the last step with stored responses, without tokens of
+a tool or a teacher. They are few and answer other prompts, so the sentences are about these texts;
+conclusions rest on the held-out numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class _Rows(NamedTuple):
 
 
 def writing(run: Run, against_start: bool = True) -> Topic:
-    """What the kept responses say.
+    """Topic of the stored responses.
 
     Args:
       against_start: the first colour of the page is that of the run's start; else both steps have
@@ -168,7 +168,7 @@ def _sentence(kept: Sequence[_Rows], told: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
-    """Whether likelier responses are right more often, where there are enough of either kind."""
+    """Whether likelier responses are correct more often, where there are enough of either kind."""
     if rows.logp is None:
         return []
     known = np.isin(rows.outcome, (0, 1))

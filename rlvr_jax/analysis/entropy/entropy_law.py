@@ -24,7 +24,7 @@ class EntropyLaw:
 
     Fields:
       a, b: in units of the score; both grow with the model and depend on the data.
-      r_squared: share of the variance of R that the fit explains; NaN if R is constant.
+      r_squared: fraction of the variance of R that the fit explains; NaN if R is constant.
       rmse: root of the mean squared residual, in units of the score.
       num_points: how many points were fitted.
     """
@@ -37,7 +37,7 @@ class EntropyLaw:
 
     @property
     def ceiling(self) -> float:
-        """The score at H = 0: what is left to gain when all entropy has been spent."""
+        """The score at H = 0: the ceiling when all entropy has been spent."""
         return self.b - self.a
 
     def predict(self, entropy: ArrayLike) -> np.ndarray:
@@ -90,7 +90,7 @@ def _rounding(values: np.ndarray) -> float:
 
 
 def token_covariance(logp: ArrayLike, advantage: ArrayLike, mask: ArrayLike) -> np.ndarray:
-    """Gives each token's share of the covariance of advantage and log-prob.
+    """Each token's term of the covariance of advantage and log-prob.
 
     (A - mean A)(log π - mean log π), means over all tokens of the mask. Its mean over the mask
     estimates the covariance above: where it is positive, an update lowers the entropy.
@@ -129,5 +129,5 @@ def entropy_change(log_probs: ArrayLike, advantage: ArrayLike) -> np.ndarray:
     log_probs, advantage = np.asarray(log_probs, float), np.asarray(advantage, float)
     probs = np.exp(log_probs)
     centred = advantage - np.sum(probs * advantage, axis=-1, keepdims=True)
-    # Tokens that a cut has ruled out have no part in it: 0 · log 0 is 0.
+    # Tokens that a cut has ruled out do not count: 0 · log 0 is 0.
     return -np.sum(special.xlogy(probs, probs) * centred, axis=-1)

@@ -9,7 +9,7 @@ untruncated distribution; samplers often report the tempered one.
 
 Base and current policy are compared on the SAME tokens, scored by both: each on its own rollouts
 would compare nothing. In float32 a token within rounding of the threshold may change sides; compare
-masks by the share in which they differ.
+masks by the fraction in which they differ.
 """
 
 from collections import defaultdict
@@ -72,7 +72,7 @@ def change_by_percentile(
     """Mean change of entropy of tokens by their entropy under the base, [bins] nats.
 
     Edges are quantiles of the base's entropy, 0, 1/K, … 1; bin k holds edge_k ≤ H < edge_k+1, the
-    last one its upper edge, too. Equal edges leave bins empty: 0.
+    last one also its upper edge. Equal edges leave bins empty: 0.
 
     Args:
       base_entropy, entropy: [B, T] nats, of the same tokens. mask: bool [B, T]. bins: K.
@@ -98,7 +98,7 @@ def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.
 def entropy_by_outcome(
     entropy: ArrayLike, mask: ArrayLike, right: ArrayLike
 ) -> tuple[float, float]:
-    """Mean entropy over the tokens of right and of wrong rollouts (bool [B]); 0 if none."""
+    """Mean entropy over the tokens of correct and incorrect rollouts (bool [B]); 0 if none."""
     mask, right = np.asarray(mask, bool), np.asarray(right, bool)[:, None]
     return masked_mean(entropy, mask & right), masked_mean(entropy, mask & ~right)
 

@@ -1,4 +1,4 @@
-"""The entropy law as a forecast: what the first fifth of a run says about its end.
+"""The entropy law as a forecast: the end of a run predicted from its first fifth.
 
     python -m rlvr_jax.analysis.entropy.law_prediction RUN [RUN …]
 
@@ -57,11 +57,11 @@ class Forecast(NamedTuple):
 def forecast(
     steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, share: float = FIRST_SHARE
 ) -> Forecast:
-    """Fits the first points and asks them about the last one.
+    """Fits the first points and predicts the last one.
 
     Args:
       steps: [N], rising. entropy: H, [N] nats. score: R, [N].
-      share: points up to this share of the last step are fitted.
+      share: points up to this fraction of the last step are fitted.
     """
     steps, entropy, score = (np.asarray(x, float) for x in (steps, entropy, score))
     if not steps.shape == entropy.shape == score.shape:

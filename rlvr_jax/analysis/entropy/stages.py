@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 _LEVEL = 0.01
 _SHUFFLES = 999
-_KEY = 20_250_814  # a run's stages are the same whenever they are asked for
+_KEY = 20_250_814  # a run's stages are the same in every call
 _FEWEST = 3
 
 
@@ -27,7 +27,7 @@ class Stages(NamedTuple):
       end: the last step of the rise, τ; that of the run if it rises still, None if no rise can be
         told at `_LEVEL`.
       rise: s (τ - first step), of the best fit, in units of the reward; 0 if no fit rises.
-      p_value: share of shuffled orders of the steps that fit a rise as well.
+      p_value: fraction of shuffled orders of the steps that fit a rise as well.
     """
 
     end: float | None
@@ -73,7 +73,7 @@ class OutcomeEntropy(NamedTuple):
     """Entropy of a pool of rollouts by outcome.
 
     Fields:
-      wrong_share: share of the tokens that stand in wrong rollouts.
+      wrong_share: fraction of the tokens that are in incorrect rollouts.
       wrong, right: mean entropy of those and of the others, nats a token; None without any.
     """
 
@@ -120,7 +120,7 @@ class OutcomeParts(NamedTuple):
 
     Fields:
       wrong, right: of tokens of wrong and of right rollouts, by their share in the mean of both.
-      shares: because more tokens stand in one kind than before.
+      shares: because more tokens are in one kind than before.
     """
 
     wrong: float
@@ -134,7 +134,7 @@ class OutcomeParts(NamedTuple):
 
 
 def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeParts:
-    """Parts a change of entropy by outcome (Kitagawa 1955): with w the share of wrong tokens and
+    """Parts a change of entropy by outcome (Kitagawa 1955): with w the fraction of wrong tokens and
     bars for the mean of before and after,
 
         ΔH = w̄ ΔH_wrong + (1 - w̄) ΔH_right + Δw (H̄_wrong - H̄_right).

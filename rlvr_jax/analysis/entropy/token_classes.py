@@ -36,7 +36,7 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": " "})
 def token_class(text: str) -> str:
     """The class of a token by its text; case, spaces and punctuation around a word do not count.
 
-    Brackets are formal, other punctuation alone is semantic, and so is an empty text.
+    Brackets are formal, other pure punctuation is semantic, and so is an empty text.
     """
     text = text.translate(_MARKS).strip()
     if _FORMAL.fullmatch(text):
@@ -48,7 +48,7 @@ def token_class(text: str) -> str:
 
 
 class ClassMean(NamedTuple):
-    """One class: its tokens, their mean value, and their share of the sum; 0 without tokens or
+    """One class: its tokens, their mean value, and their fraction of the sum; 0 without tokens or
     where the sum is 0."""
 
     name: str
@@ -58,7 +58,7 @@ class ClassMean(NamedTuple):
 
 
 def mean_by_class(words: Sequence[str], values: ArrayLike) -> list[ClassMean]:
-    """Means and shares of a number of each token, by class, in the order of `TOKEN_CLASSES`.
+    """Means and fractions of a number of each token, by class, in the order of `TOKEN_CLASSES`.
 
     Args:
       words: texts of the tokens, [N].

@@ -1,4 +1,4 @@
-"""Every token of a rollout by itself: what an update did to it, as columns and as JSON lines.
+"""Every token of a rollout by itself: the effect of an update on it, as columns and JSON lines.
 
 With o the sampled token, R = exp(log π - log π_old), A the advantage, r = log π_ref - log π:
 
@@ -8,7 +8,7 @@ With o the sampled token, R = exp(log π - log π_old), A the advantage, r = log
     surrogate min(R A, clip(R) A)              gradient weight R A where not clipped, else 0
 
 Mismatch KL and probability change are prime-rl's, https://github.com/PrimeIntellect-ai/prime-rl.
-A sampler's log-prob is not the recomputed one: both are kept, under their own names. Rows hold test
+A sampler's log-prob is not the recomputed one: both are stored under their names. Rows hold test
 items and gold answers where a run held them: `held_out` marks them.
 """
 
@@ -139,7 +139,7 @@ def write_traces(
     Args:
       path: such as `traces/step_000010.jsonl`; its folder is made.
       trace: the columns. mask: bool [B, T]; tokens off it are left out.
-      rows: what else is known of each rollout, in order: tokens, rewards by name, ids, answers.
+      rows: other values of each rollout, in order: tokens, rewards by name, ids, answers.
       held_out: whether these are test items.
     """
     path, mask = Path(path), np.asarray(mask, bool)

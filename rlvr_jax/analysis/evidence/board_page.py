@@ -1,4 +1,4 @@
-"""The page of the leaderboard: a table and a picture for each board, from its lines alone."""
+"""The page of the leaderboard: a table and a picture for each board, only from its lines."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -46,13 +46,13 @@ def write_board(
     main: str = "pass@32",
     behind: Sequence[str] = (),
 ) -> None:
-    """Writes one board as a Markdown page beside its picture, `<stem>.png`.
+    """Writes one board as a Markdown page next to its picture, `<stem>.png`.
 
     Args:
-      budget: what every run was given, a sentence.
+      budget: the budget of every run, a sentence.
       rows: its lines; the failed ones are named.
       baseline: the entry that all are compared with.
-      notes: what a reader of an entry's line has to know, by entry.
+      notes: remarks for readers of an entry's line, by entry.
       main: the number by which they are ranked and compared.
       behind: further lines of the page.
     """
@@ -184,7 +184,7 @@ def _counted(names: Sequence[str]) -> str:
 
 
 def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
-    """A sentence about runs that the baseline has none beside."""
+    """A sentence about runs without a paired run of the baseline."""
     own = [each for each in found if each.entry != baseline]
     alone = sum(len(each.values.values) - each.pairs for each in own)
     if not alone:
@@ -239,7 +239,7 @@ def _line(
 
 
 def _kind(rows: Sequence[Mapping[str, Any]], main: str) -> str:
-    """What training did to what is solved at the first try and with many."""
+    """Effect of training on pass@1 and pass@k."""
     signs = []
     for number in ("pass@1", main):
         risen = mean_interval([row["end"][number] - row["start"][number] for row in rows])
@@ -250,7 +250,7 @@ def _kind(rows: Sequence[Mapping[str, Any]], main: str) -> str:
 
 
 def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
-    """What survives the correction, and nothing else; what has too few seeds to be spoken of."""
+    """Differences that survive the correction, and entries with too few seeds to compare."""
     above = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean > 0]
     below = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean < 0]
     early = [f"`{each.entry}`" for each in found if each.looks_apart and not each.is_apart]

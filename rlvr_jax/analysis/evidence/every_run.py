@@ -1,4 +1,4 @@
-"""Every run of a board: what it came to, and from when on its entropy or its pass@1 was low."""
+"""Every run of a board: its results, and from when on its entropy or its pass@1 was low."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]
     Args:
       curves: lines of `curves.jsonl` of one board. Older ones have no entropy of held-out answers,
         and dashes in its place.
-      main: pass@k that stands beside pass@1.
+      main: pass@k that is shown next to pass@1.
     """
     names = list(dict.fromkeys(curve["entry"] for curve in curves))
     head = ["method", "seed", "best pass@1, at step", "pass@1 at the end", f"{main} at the end"]

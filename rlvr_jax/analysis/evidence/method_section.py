@@ -1,4 +1,4 @@
-"""What the leaderboard has of one method: a table, and its curve beside the baseline's."""
+"""The leaderboard's section of one method: a table, and its curve with the baseline's."""
 
 import math
 from collections.abc import Mapping, Sequence

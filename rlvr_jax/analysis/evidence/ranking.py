@@ -1,7 +1,7 @@
-"""What a board tells: differences to a baseline paired by seed, and ranks as ranges.
+"""Conclusions of a board: differences to a baseline paired by seed, and ranks as ranges.
 
-Two corrections stand beside the plain interval: Holm's for asking of many methods at once, and
-ranks as ranges, as the order of means says little where intervals overlap. A run is set beside the
+Two corrections accompany the plain interval: Holm's for testing many methods at once, and
+ranks as ranges, as an order of means shows little where intervals overlap. A run is paired with the
 baseline's of its seed, commit, processor and version of JAX, or it is in no difference and no
 rank: prompts and draws are the same there, and elsewhere numbers round differently from the first
 step on.
@@ -50,12 +50,12 @@ class Standing:
 
     @property
     def pairs(self) -> int:
-        """Runs that have one of the baseline beside them; of the baseline, none."""
+        """Runs that are paired with one of the baseline; of the baseline, none."""
         return len(self.difference.values)
 
     @property
     def looks_apart(self) -> bool:
-        """Whether the difference is told from 0 after the correction."""
+        """Whether the difference is significant after the correction."""
         return self.holm < 0.05
 
     @property
@@ -65,7 +65,7 @@ class Standing:
 
 
 def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> list[Standing]:
-    """Where each entry of a board stands, best mean first; runs that failed have no number.
+    """Ranks of a board's entries, best mean first; runs that failed have no number.
 
     Args:
       rows: lines of `results.jsonl`, of one board.
@@ -152,7 +152,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def rank_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int, int]]:
     """Ranks of means under resampled seeds, 1 being the highest.
 
-    Seeds are drawn with replacement, the same for all entries, as they share prompts and draws.
+    Seeds are resampled with replacement, the same for all entries, as they share prompts and draws.
 
     Args:
       values: by entry and seed. Entries that lack a seed that most have are left out.
@@ -201,7 +201,7 @@ def _alike(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
 
 
 def _paired_p(differences: Sequence[float]) -> float:
-    # Equal but for the rounding of a subtraction, too.
+    # Equal also up to the rounding of a subtraction.
     if len(differences) < 2 or np.ptp(differences) < 1e-9:
         return float("nan")
     return float(stats.ttest_1samp(differences, 0.0).pvalue)

@@ -1,4 +1,4 @@
-"""A run as one line of `results.jsonl`: what it was, what it came to, and how to find it again."""
+"""A run as one line of `results.jsonl`: its settings, its results, and its origin."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
       commit: of the code that ran.
     Returns:
       `start` and `end` with the held-out numbers of the first and the last evaluation and the
-      entropy (nats per token) of the rollouts drawn at the first and the last step; `parts` with
+      entropy (nats per token) of the rollouts sampled at the first and the last step; `parts` with
       means over steps of the curves of its experience; tokens in all; `metrics_sha256` of
       `metrics.jsonl`.
     """
@@ -80,7 +80,7 @@ def failed_row(
 
 
 def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without where a model lies on this machine."""
+    """Settings without the path of a model on this machine."""
     model = settings.get("model")
     return {**settings, "model": Path(model).name} if model else dict(settings)
 
@@ -93,7 +93,7 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     drawn = np.cumsum([row.get("drawn_tokens", 0) for row in run.metrics])
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
     curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
-    # Before the first step nothing was drawn; what was evaluated then has an entropy all the same.
+    # Before the first step nothing was sampled, but its evaluation has an entropy.
     # A step that trained on no token has none.
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
     curves["entropy"] = [_rounded(value) for value in entropy]

@@ -1,6 +1,6 @@
 """What is written: how diverse, in which format, how sure, and how consistently it is graded.
 
-`diversity_metrics`: n-grams, self-BLEU, Vendi score, answers. `echo_chamber`: shares of formats.
+`diversity_metrics`: n-grams, self-BLEU, Vendi score, answers. `echo_chamber`: format fractions.
 `calibration`: confidence against outcome. `reward_consistency`: a reward on pairs of similar
   prompts. `se_bench`: documents in the sampling prompt alone, renamed packages.
 """

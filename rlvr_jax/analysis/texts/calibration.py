@@ -1,4 +1,4 @@
-"""Calibration: whether a rollout's confidence is its chance to be right.
+"""Calibration: whether a rollout's confidence is its chance to be correct.
 
 With confidences c, outcomes o in {0, 1}, and K bins with count n_k, mean outcome acc_k and mean
 confidence conf_k:
@@ -6,12 +6,12 @@ confidence conf_k:
     ECE = Σ n_k / B |acc_k - conf_k|        MCE = max |acc_k - conf_k| over bins that are not empty
     adaptive ECE: mean of |acc - conf| over K parts of (nearly) equal size, sorted by confidence
     Brier = mean (c - o)²        NLL = -mean log-likelihood, c clipped to [ε, 1 - ε]
-    AUROC = P(c of a right one > c of a wrong one) + ½ P(equal); ½ without both kinds
+    AUROC = P(c of a correct one > c of an incorrect one) + ½ P(equal); ½ without both kinds
     overconfidence = mean c - mean o
 
-ECE is biased upward where bins hold few rollouts: state B and K. AUROC sees the ranking alone. A
-geometric mean of token probabilities is near 1 for long texts whatever they say: compare it at
-similar lengths. A vote share counts the rollout itself and is never below 1 / N.
+ECE is biased upward where bins hold few rollouts: state B and K. AUROC sees only the ranking. A
+geometric mean of token probabilities is near 1 for all long texts: compare it at
+similar lengths. A vote fraction counts the rollout itself and is never below 1 / N.
 Textbook definitions; ties of the adaptive form keep the order of the rows.
 """
 
@@ -56,7 +56,7 @@ class Votes(NamedTuple):
 
     @property
     def confidence(self) -> np.ndarray:
-        """The share, [B]."""
+        """The fraction, [B]."""
         return self.count / self.size
 
     def bins(self, number: int) -> np.ndarray:

@@ -6,10 +6,10 @@
                     number of different rollouts; of order q: exp(ln Σ λ^q / (1 - q))
     set distance    mean Jaccard distance of sets (of bigrams, equations, called tools)
     answers         different ones, entropy of their histogram, Simpson's 1 - Σ f²
-    right ones      different texts among right rollouts: what pass@k wants to keep
+    right ones      different texts among correct rollouts, which pass@k should preserve
 
 distinct-n falls with length: compare at equal numbers of tokens. Mean hidden states have cosines
-near 1 whatever the text: centre them before a Vendi score is believed.
+near 1 for any text: centre them before a Vendi score is believed.
 
 Source of the Vendi score: Friedman & Dieng 2022, https://arxiv.org/abs/2210.02410. Details of
 self-BLEU differ between codes; ours: orders as far as the text has them, uniform weights, above
@@ -116,7 +116,7 @@ def answer_diversity(answers: Sequence[Hashable], unparsed: Hashable = None) -> 
 def different_beginnings(texts: Sequence[_Text], length: int = 3) -> int:
     """Number of texts that differ within their first tokens: a crude count of ways to solve.
 
-    Give it the right rollouts alone; diversity of wrong answers is no virtue. The rule is ours.
+    Give it only the correct rollouts; diversity of incorrect answers is useless. The rule is ours.
     """
     return len({tuple(text[:length]) for text in texts})
 

@@ -30,7 +30,7 @@ class FormatShift(NamedTuple):
       dominant, dominance: the most used format afterwards (the first of equal ones), its share.
       same_winner: whether it was the most used before.
       best_format_won: whether it had the best score before.
-      between_formats: gain of accuracy by the change of shares alone.
+      between_formats: gain of accuracy only by the change of fractions.
     """
 
     share_before: np.ndarray

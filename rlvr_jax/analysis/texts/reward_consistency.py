@@ -1,4 +1,4 @@
-"""Consistency of a reward: does it tell the right answer of one prompt from that of a similar one?
+"""Consistency of a reward: does it separate a prompt's correct answer from that of a similar one?
 
 Shen et al. 2023, "The Trickle-down Impact of Reward (In-)consistency on RLHF",
 https://arxiv.org/abs/2309.16155. Pairs of similar prompts x₀, x₁ with different right answers y₀,

@@ -1,4 +1,4 @@
-"""Closed books: sample with a document in the prompt, learn without it, and find what was retained.
+"""Closed books: sample with a document in the prompt, learn without it, and measure retention.
 
 Yuan et al. 2026, "SE-Bench", https://arxiv.org/abs/2602.04811, https://github.com/thunlp/SE-Bench.
 A package is renamed into random identifiers, with its documentation: trivial with the documents,
@@ -25,7 +25,7 @@ _LENGTH = 6  # of a name; 3e8 of them
 
 
 def splice(rollouts: Rollouts, prompt_tokens: ArrayLike, prompt_length: ArrayLike) -> Rollouts:
-    """Puts responses behind other prompts, as if they had been drawn there.
+    """Puts responses after other prompts, as if they had been sampled there.
 
     Responses, masks, groups and grades stay. Old log-probs are dropped, for the scorer to give
     those of the new prompt; `behaviour_logp` stays as the record of the sampling prompt.
@@ -79,7 +79,7 @@ def renamed_text(text: str, names: Mapping[str, str]) -> str:
 
 
 def renamed_module(module: object, names: Mapping[str, str], name: str) -> types.ModuleType:
-    """A module called `name` that hands out the same functions under their new names alone."""
+    """A module called `name` that has the same functions only under their new names."""
     missing = sorted(original for original in names if not hasattr(module, original))
     if missing:
         raise ValueError(f"renamed_module: names must be of {module!r}, got {', '.join(missing)}")

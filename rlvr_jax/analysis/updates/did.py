@@ -1,4 +1,4 @@
-"""Differential information: what Bayes' rule must multiply the reference by to give the policy.
+"""Differential information: the factor of Bayes' rule from the reference to the policy.
 
 Won et al. 2025, "Differential Information", https://arxiv.org/abs/2505.23761 (a reconstruction from
 the abstract). For an update from π_ref to π and a response y
@@ -36,7 +36,7 @@ def differential_information(logp: ArrayLike, reference_logp: ArrayLike) -> np.n
 
 
 def set_entropy(log_q: ArrayLike) -> np.ndarray:
-    """Entropy of q over the responses that were drawn, [...] nats."""
+    """Entropy of q over the sampled responses, [...] nats."""
     return np.sum(special.entr(np.exp(np.asarray(log_q, float))), axis=-1)
 
 

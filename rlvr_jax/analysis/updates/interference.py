@@ -1,4 +1,4 @@
-"""Interference: what an update on one problem does to the right answers of the others.
+"""Interference: the effect of an update on one problem on the correct answers of the others.
 
 Nguyen et al. 2025, "The Reasoning Boundary Paradox", https://arxiv.org/abs/2510.02230. After one
 step on a rollout (x, y) with advantage A, a right answer y' of x' changes to first order by
@@ -8,7 +8,7 @@ step on a rollout (x, y) with advantage A, a right answer y' of x' changes to fi
     K_ij = η ⟨g_i, h_j⟩     g_i = 1/N Σ_n A_n ∇ mean-token-log π(y_n)
                             h_j the mean of that gradient over j's right rollouts
 
-Here with gradients by the last layer alone, logits = hidden · W, so that no backward pass is
+Here with gradients only by the last layer, logits = hidden · W, so that no backward pass is
 needed: ∇_W log π(y_t) = hidden_t (onehot_t - p_t)ᵀ. A proxy: signs mostly agree with the full
 kernel's, magnitudes do not, and what an optimizer with momentum does is another thing. Token means,
 not sums: with sums long answers would rule. Common first words make all K positive; mask them if
@@ -32,7 +32,7 @@ class Interference(NamedTuple):
     Fields:
       influence: [G, G], K_ij: of training on i on the right answers of j; 0 where i has no
         advantage or j no right rollout.
-      negative_share: share of pairs i ≠ j with K_ij < 0, among those with an advantage in i and a
+      negative_share: fraction of pairs i ≠ j with K_ij < 0, of those with an advantage in i and a
         right rollout in j; 0 if there are none.
       mean_off_diagonal: mean K_ij of these pairs.
       self_influence: [G], the diagonal.
@@ -49,10 +49,10 @@ def row_gradients(
 ) -> np.ndarray:
     """Gradient of each row's mean token log-prob by the last layer, [B, D, V].
 
-    B·D·V numbers: for a real vocabulary pass a group at a time, or the candidates' columns alone.
+    B·D·V numbers: for a real vocabulary pass a group at a time, or only the candidates' columns.
 
     Args:
-      hidden: [B, T, D], what the last layer reads.
+      hidden: [B, T, D], the input of the last layer.
       logits: [B, T, V]. tokens: int [B, T]. mask: bool [B, T].
     """
     error = -np.exp(log_softmax(logits))
@@ -69,7 +69,7 @@ def row_gradients(
 def interference(
     gradients: ArrayLike, advantage: ArrayLike, right: ArrayLike, group: ArrayLike, rate: float = 1
 ) -> Interference:
-    """Sets the step on each problem against the right answers of every problem.
+    """Compares the step on each problem with the correct answers of every problem.
 
     Args:
       gradients: [B, …], of each row's mean token log-prob.
@@ -97,7 +97,7 @@ def interference(
 def right_answer_logp(
     logp: ArrayLike, mask: ArrayLike, right: ArrayLike, group: ArrayLike
 ) -> np.ndarray:
-    """Mean over a problem's right rollouts of their mean token log-prob, [G] nats; 0 without any.
+    """Mean over a problem's correct rollouts of their mean token log-prob, [G] nats; 0 without any.
 
     Args:
       logp: [B, T] nats. mask: bool [B, T]. right: bool [B]. group: int [B], 0 … G - 1.

@@ -1,4 +1,4 @@
-"""The mass balance: what one policy gradient step does to the probability of right tokens.
+"""The mass balance: the effect of one policy gradient step on the mass of correct tokens.
 
 Hu et al. 2025, "BroRL", https://arxiv.org/abs/2510.01180: one state, a softmax over tokens with
 probabilities p, N samples, reward R_c for right and R_w for wrong tokens, 0 for those that were not
@@ -49,7 +49,7 @@ def mass_balance(
     wrong_reward: float = -1.0,
     learning_rate: float = 1.0,
 ) -> MassBalance:
-    """What one step does to the probability of right tokens.
+    """Effect of one step on the probability of correct tokens.
 
     Args:
       probability: p, [..., V], summing to 1.

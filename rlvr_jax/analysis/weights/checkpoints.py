@@ -1,6 +1,6 @@
 """Two policy folders, matrix by matrix: streamed from safetensors, compared in float64.
 
-Each tensor is read alone and dropped again, so memory is a few matrices, whatever the model's size.
+Each tensor is read by itself and dropped, so memory is a few matrices for any model size.
 What storage hid is told by the dtype that the folder holds: its equal entries are counted to the
 bit, and for float32 folders those of a bfloat16 copy beside them.
 """
@@ -73,8 +73,8 @@ class TensorChange(NamedTuple):
 
     Fields:
       name, kind, layer, shape, dtype: which one it is.
-      relative_norm: ‖D‖ / ‖W₀‖, 0 where both are 0, None where W₀ alone is.
-      unchanged: share of the entries that are equal as stored.
+      relative_norm: ‖D‖ / ‖W₀‖, 0 where both are 0, None where only W₀ is.
+      unchanged: fraction of the entries that are equal as stored.
       unchanged_bfloat16: the same of bfloat16 copies of both.
       spectral_shift: ‖σ₁ - σ₀‖ / ‖σ₀‖.
       angle: the largest principal angle of the top subspaces, degrees, of both sides.
@@ -236,7 +236,7 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def _read(file: Path, name: str) -> tuple[np.ndarray, str]:
-    """One tensor as float64, and the dtype in which it lies."""
+    """One tensor as float64, and the dtype in which it is stored."""
     with _opened(file) as opened:
         stored = opened.get_slice(name)
         dtype = stored.get_dtype()

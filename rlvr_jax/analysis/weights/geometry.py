@@ -95,13 +95,13 @@ def changed_entries(before: ArrayLike, after: ArrayLike, tolerance: float = 0.0)
 
 
 def inside(mask: ArrayLike, weights: ArrayLike) -> float:
-    """Share of the weights (changed entries, squared changes) that lies on a mask; 0 of nothing."""
+    """Fraction of the weights (changed entries, squared changes) on a mask; 0 of nothing."""
     weights = np.asarray(weights, float)
     return ratio(weights[np.asarray(mask, bool)].sum(), weights.sum())
 
 
 def effective_rank(values: ArrayLike) -> float:
-    """exp of the entropy of the squared singular values' shares; 0 of a matrix of zeros."""
+    """exp of the entropy of the normalized squared singular values; 0 of a matrix of zeros."""
     energy = np.asarray(values, float) ** 2
     return math.exp(histogram_entropy(energy)) if energy.any() else 0.0
 

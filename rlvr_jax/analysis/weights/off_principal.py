@@ -96,7 +96,7 @@ def off_principal(
 
 
 def random_update(before: ArrayLike, after: ArrayLike, seed: int) -> np.ndarray:
-    """W₀ plus a Gaussian update of the same norm: the control for what arithmetic does by itself.
+    """W₀ plus a Gaussian update of the same norm: the control for the effect of arithmetic.
 
     Store it in the dtype of the checkpoint before it is compared.
     """

@@ -35,7 +35,7 @@ def check_computed_with(
     """Refuses to go on with other values than those that the run began with.
 
     Args:
-      stored: of the run; what its version did not write is not compared.
+      stored: of the run; entries that its version did not write are not compared.
     """
     for role, before in stored.items():
         after = now.get(role, before)

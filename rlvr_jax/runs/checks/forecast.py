@@ -1,4 +1,4 @@
-"""Memory of a run: what is known of it before the first step, and sentences where it runs out."""
+"""Memory of a run: the bytes known before the first step, and messages if it is too little."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _CACHE = "sampler's cache"
 
 
 def check_forecast(run: Run) -> str:
-    """Compares what is known of a run's memory with what there is; a warning if it is near.
+    """Compares the known memory of a run with the available memory; a warning if it is near.
 
     Gradient and cache are not allocated at the same time. Devices of a CPU share the host's memory.
     """
@@ -63,7 +63,7 @@ def _smaller(run: Run, devices: int, room: int) -> str:
 
     Args:
       devices: whose caches lie in one memory.
-      room: bytes that there are for it; 0: any smaller cache is meant.
+      room: bytes available for it; 0: any smaller cache.
     """
     sampler, width = run.start.sampler, run.start.train_table.tokens.shape[1]
     now = devices * cache_bytes(sampler, width)
@@ -92,7 +92,7 @@ def _smaller(run: Run, devices: int, room: int) -> str:
 
 
 def _waves(config: TrainConfig, samples: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The values that `--sample-waves` may have beyond that of the run, and the wave of each."""
+    """Values of `--sample-waves` above that of the run, and the sampling batch of each."""
     rows = config.prompts_per_step * samples
     for number in range(max(config.sample_waves, 1) + 1, rows + 1):
         if rows % number == 0:

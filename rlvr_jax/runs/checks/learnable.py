@@ -35,7 +35,7 @@ def check_known_answers(check: SelfCheck) -> None:
 
 def check_first_step(task: str, batch: Batch) -> None:
     """Refuses to go on from a first step in which almost no response has a grade. A judge without a
-    verdict is a warning: it may be back in the next step.
+    grade is a warning: it may be back in the next step.
 
     Args:
       batch: that is trained on, with grades.

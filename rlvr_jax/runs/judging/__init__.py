@@ -1,7 +1,7 @@
 """The judge of a run, as its settings name it.
 
-`judge_of` makes it, of who is asked (`calls`) and of what and how (`named`); `judging` makes the
-stage of a run that asks it; `checks` refuse what cannot work before the first step.
+`judge_of` makes it from its model (`calls`) and its prompt and options (`named`); `judging` makes
+the stage of a run that calls it; `checks` refuse invalid settings before the first step.
 """
 
 from rlvr_jax.runs.judging.checks import check_asked, check_criteria

@@ -1,4 +1,4 @@
-"""Who is asked: the policy itself, another folder, a server, or a function of one's own."""
+"""The model of a judge: the policy itself, another folder, a server, or a custom function."""
 
 import functools
 from pathlib import Path
@@ -39,7 +39,7 @@ def options_of_call(judge: str) -> tuple[str, ...]:
 
 
 def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, Any]) -> Call | None:
-    """Who is asked; None for the policy itself.
+    """The model of the judge; None for the policy itself.
 
     Args:
       options: `judge_options`, all of them.
@@ -59,7 +59,7 @@ def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, An
 
 
 def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:
-    """Another policy in this process, loaded when it is asked first."""
+    """Another policy in this process, loaded at its first request."""
     if not Path(path).is_dir():
         raise ValueError(f"judge: folder must be a policy folder, got {path!r}")
     key = named_key(config.seed, "judge", 0)

@@ -14,8 +14,8 @@ from rlvr_jax.runs.loading import LoadedPolicy
 def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -> None:
     """Refuses a rubric whose criteria are others than the method combines.
 
-    The method says what weight a criterion has, and which are vetoes or factual; where the file
-    says it, too, it must say the same. The judge's points come as shares of what they can be most.
+    The method defines the weight of a criterion, and which are vetoes or factual; values that the
+    file also has must be equal. The judge's points come as fractions of their maximum.
 
     Args:
       path: of the rubric; "": none.
@@ -47,10 +47,10 @@ def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -
 
 
 def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
-    """Refuses a policy as its own judge that has no tokens for what it would be asked, or no room.
+    """Refuses a policy as its own judge if it lacks tokens or positions for the judge's prompt.
 
     Raises:
-      ValueError: about no answer to any prompt it could be asked.
+      ValueError: it can judge no answer to any prompt.
     """
     if config.judge != "policy" or config.judge_prompt == AGAIN:
         return
@@ -64,7 +64,7 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
 
     unknown = getattr(table.tokenizer, "unk_token_id", None)
     for text in question_of(""):
-        # Of the text alone: what begins a prompt may be the same special token.
+        # Only of the text: a prompt may begin with the same special token.
         if unknown is not None and unknown in encode_text(table.tokenizer, text):
             raise ValueError(
                 "TrainConfig: judge must be a policy with tokens for what it is asked, got"

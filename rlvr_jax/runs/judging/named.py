@@ -1,4 +1,4 @@
-"""The judge that settings name: what it is asked, how it is read, what it may cost."""
+"""The judge that settings name: its prompt, the reading of its replies, its budget."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +33,7 @@ _PAIRS = "pairs"
 """The `judge_prompt` with which a judge is shown two answers at a time."""
 
 _CONSTRAINTS = "constraints"
-"""The `judge_prompt` with which a judge is asked about the soft constraints of a prompt."""
+"""The `judge_prompt` with which a judge grades the soft constraints of a prompt."""
 
 TWO = ["first", "second"]
 """Names of the numbers of a judge that compares."""
@@ -43,7 +43,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     """The judge that settings name, and how the policy is sampled where it is the judge.
 
     Args:
-      replies: file of what it said; None: nothing is kept.
+      replies: file of its replies; None: they are not stored.
     Raises:
       ValueError: a judge that cannot be made, or settings of one where there is none.
     """
@@ -72,7 +72,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
     elif config.judge_prompt == _CONSTRAINTS:
-        # As the hard ones, soft constraints are those of what follows the thinking.
+        # Like the hard ones, soft constraints are those of the text after the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
     elif config.judge_prompt:
@@ -101,7 +101,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
 
 
 def asked_by_files(config: TrainConfig) -> dict[str, str]:
-    """The texts of the files that say what a judge is asked, by the setting that names them."""
+    """The texts of the files with a judge's prompt, by the setting that names them."""
     named = {name: getattr(config, name) for name in ("judge_rubric", "judge_prompt")}
     return {
         name: _text(Path(path))

@@ -1,4 +1,4 @@
-"""The stage of a run that asks its judge."""
+"""The stage of a run that calls its judge."""
 
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging.checks import check_again
 from rlvr_jax.runs.judging.named import AGAIN, TWO, judge_of
 
-"""File of a run directory with what judges said."""
+"""File of a run directory with the replies of judges."""
 
 
 def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
-    """The stage that asks the judge of a run, none without one; or, of a judge that is shown two
-    answers, what compares them.
+    """The stage that calls the judge of a run, none without one; or, of a judge that is shown two
+    answers, the function that compares them.
 
     Raises:
       ValueError: as `judge_of`.
@@ -33,7 +33,7 @@ def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
 
 
 def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]]:
-    """The judge that settings name, asked about one answer by itself; see `judge_of`.
+    """The judge that settings name, for one answer by itself; see `judge_of`.
 
     Raises:
       ValueError: no judge, one that compares two answers, or one that gives answers again.

@@ -342,7 +342,7 @@ def test_curves_split_the_entropy_by_outcome():
     rollouts = batch("float32")
     _, metrics, record = step(moved(), rollouts)
     entropy, mask = np.asarray(record["entropy"], float), np.asarray(rollouts.mask)
-    right = REWARD >= 0.5
+    right = REWARD > 0.5
     values = {
         "entropy": entropy[mask].mean(),
         "entropy/right": entropy[right][mask[right]].mean(),

@@ -34,7 +34,7 @@ UNKNOWN = "?"
 """Replaces every other character, such as those of an error of the calculator."""
 PADDING = "<pad>"
 VOCABULARY = (*"0123456789+*=[];.", UNKNOWN, PADDING)
-BASE_MODEL = str(Path(__file__).parent / "base_models" / "calculations")
+BASE_MODEL = str(Path(__file__).parents[1] / "base_models" / "calculations")
 NUMBERS = range(10, 100)
 KINDS = {"sum": "+", "product": "*"}
 # A call, its reply and an answer with its end, of the largest product, and one call more.

@@ -25,7 +25,7 @@ from rlvr_jax.experience import experience, replies_read, shape
 from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import clamped_token_ratio, critic_of, generalized_advantage, whitened
 from rlvr_jax.objectives.compositions import clipped_objective
-from rlvr_jax.types import Function, Method, Recipe, part, replace
+from rlvr_jax.types import Function, Method, Recipe, is_correct, part, replace
 from rlvr_jax.types.hyperparameters import (
     Bound,
     ClipHigh,
@@ -50,7 +50,7 @@ def tool_use_reward(bonus: Finite = 0.1, ceiling: Finite = -0.6) -> Function:
     def reward(rollouts):
         calls = replies_read(rollouts)
         failed = jnp.minimum(-1 + bonus * calls, ceiling) if bonus else jnp.full_like(calls, -1.0)
-        return jnp.where(jnp.asarray(rollouts.outcome) >= 0.5, 1.0, failed)
+        return jnp.where(is_correct(rollouts.outcome), 1.0, failed)
 
     return reward
 

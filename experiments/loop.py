@@ -25,7 +25,7 @@ import orbax.checkpoint as ocp
 from rlvr_jax import methods, policy
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.experience import held_out_indices
-from rlvr_jax.objectives import Spec
+from rlvr_jax.objectives import Objective, Spec
 from rlvr_jax.rollout import Sampling, named_key, sample
 from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, preset
 from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of, load
@@ -57,7 +57,14 @@ class Actor:
     task: Task
     options: Mapping[str, Any]
 
-    def answer(self, params, split: Sequence[Prompt], numbers, key, samples: int) -> Rollouts:
+    def answer(
+        self,
+        params: policy.Params,
+        split: Sequence[Prompt],
+        numbers: np.ndarray,
+        key: jax.Array,
+        samples: int,
+    ) -> Rollouts:
         """Graded rollouts, `samples` for each prompt of the split that has one of the numbers."""
         prompts = [split[number] for number in numbers]
         ids = self.tokenizer([prompt.text for prompt in prompts])["input_ids"]
@@ -109,7 +116,15 @@ def update(model, objective, optimizer, state, rollouts, key, fresh, samples, mi
     return moved | {"method": gradient.method_state}, gradient.loss, norm
 
 
-def take_step(config, actor, objective, optimizer, state, numbers, step):
+def take_step(
+    config: TrainConfig,
+    actor: Actor,
+    objective: Objective,
+    optimizer: optax.GradientTransformation,
+    state: dict[str, Any],
+    numbers: np.ndarray,
+    step: int,
+) -> dict[str, Any]:
     """One step: rollouts of the given prompts, their advantages, and updates of whole groups."""
     seed, size = config.seed, config.samples_per_prompt
     key = named_key(seed, "sampler", step, 0)
@@ -133,7 +148,9 @@ def take_step(config, actor, objective, optimizer, state, numbers, step):
     return state
 
 
-def evaluate(config: TrainConfig, actor: Actor, params: policy.Params, step: int) -> dict:
+def evaluate(
+    config: TrainConfig, actor: Actor, params: policy.Params, step: int
+) -> dict[str, float]:
     """Held-out pass@1, pass@k and entropy (nats per token)."""
     numbers = held_out_indices(actor.task, config.evaluation_prompts)
     n, key = config.evaluation_samples, named_key(config.seed, "evaluation", step)

@@ -45,8 +45,12 @@ class Generated:
         seeded: str = "",
         **fields: Any,
     ):
-        self.draw, self.classes, self.worked = draw, classes, worked
-        self.name, self.seeded, self.fields = name, seeded, fields
+        self.draw: Draw = draw
+        self.classes: Sequence[Any] = classes
+        self.worked: bool = worked
+        self.name: str = name
+        self.seeded: str = seeded
+        self.fields: dict[str, Any] = fields
 
 
 def generated(

@@ -67,7 +67,7 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Ver
 
 
 def from_trl(
-    reward: Callable[..., Sequence[float | None]] | Sequence[Callable],
+    reward: Callable[..., Sequence[float | None]] | Sequence[Callable[..., Any]],
     conversational: bool = False,
     weights: Sequence[float] | None = None,
 ) -> Verify:

@@ -31,7 +31,12 @@ HeldOutFraction = Annotated[OpenUnit, "fraction of the questions in test, by a h
 Instruction = Annotated[str, "added to a question; not a second request for a form of the answer"]
 DropContradictions = Annotated[bool, "drop questions with different answers, an error otherwise"]
 
-KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+}
 
 
 class Kind(NamedTuple):

@@ -147,4 +147,5 @@ class Stepped:
         return reply.text or "", reply.reward or 0.0, reply.done, info
 
 
-episode, stepped = Episode, Stepped
+episode = Episode
+stepped = Stepped

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import jax
 import numpy as np
@@ -15,8 +15,10 @@ Rows = Float[Array, "B"]
 RowMask = Bool[Array, "B"]
 Ids = Int[Array, "B"]
 
+Registered = TypeVar("Registered", bound=type)
 
-def pytree(cls):
+
+def pytree(cls: Registered) -> Registered:
     """Registers a dataclass as a pytree whose fields are all children."""
     names = [f.name for f in dataclasses.fields(cls)]
     return jax.tree_util.register_dataclass(cls, data_fields=names, meta_fields=[])

@@ -34,7 +34,8 @@ class Half:
         answers: Sequence[tuple[SampleRequest, int]],
         rows: np.ndarray,
     ):
-        self.how, self.rows = how, rows
+        self.how: Driver = how
+        self.rows: np.ndarray = rows
         self.answers: list[tuple[SampleRequest, int]] = [answers[row] for row in rows]
         self.pauses: int = 0
         batch = self._draw(asks)

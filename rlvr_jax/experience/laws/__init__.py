@@ -12,7 +12,7 @@ tests/experience/test_contract.py.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class Case:
         return self.make()
 
     @functools.cached_property
-    def _walked(self) -> tuple[list, list[int]]:
+    def _walked(self) -> tuple[list[numpy_actor.Walked], list[int]]:
         sampled: list[int] = []
 
         class Counting(numpy_actor.NumpyActor):
@@ -61,7 +61,7 @@ class Case:
         return self.walk(self.chain, steps=STEPS, actor=Counting()), sampled
 
     @property
-    def steps(self) -> list[tuple[Collected, Mapping[str, Any], dict[str, Any]]]:
+    def steps(self) -> list[numpy_actor.Walked]:
         """Collected batch, metrics of `observe` and next state of each step."""
         return self._walked[0]
 
@@ -70,7 +70,9 @@ class Case:
         """Tokens that the actor sampled in each of its calls."""
         return self._walked[1]
 
-    def walk(self, chain: Experience, steps: int = 1, seed: int = 0, **options: Any) -> list:
+    def walk(
+        self, chain: Experience, steps: int = 1, seed: int = 0, **options: Any
+    ) -> list[numpy_actor.Walked]:
         """Steps of a chain on the task."""
         own = numpy_actor.setting(chain, self.task, seed=seed)
         return numpy_actor.walk(chain, steps=steps, own=own, **options)

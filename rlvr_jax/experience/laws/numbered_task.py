@@ -9,7 +9,7 @@ from rlvr_jax.tasks import Prompt, StepScore, Task
 from rlvr_jax.tasks.worlds.triplets import Triplet, World
 
 
-def words_of(prompt, text):
+def words_of(prompt: Prompt, text: str) -> list[StepScore]:
     """Every second word ends a step, which is correct if the word ends with an even digit."""
     words = text.split()
     ends = np.cumsum([len(word) + 1 for word in words]) - 1
@@ -19,7 +19,7 @@ def words_of(prompt, text):
     ]
 
 
-def second_word(prompt, text):
+def second_word(prompt: Prompt, text: str) -> Prompt | None:
     """The problem of a text with at least two words: its second one."""
     words = text.split()
     return replace(prompt, text=f"about {words[1]}?", solution=()) if len(words) > 1 else None

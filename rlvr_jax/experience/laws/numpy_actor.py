@@ -5,27 +5,31 @@ prompt request's round and number, and the number of the sample.
 """
 
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Batch, RunInfo, SampleRequest
+from rlvr_jax.experience import Batch, Collected, Experience, RunInfo, SampleRequest
 from rlvr_jax.experience.given import behind_given, rows_of_responses
 from rlvr_jax.experience.laws.numbered_task import ONE_WORD, numbered_task
-from rlvr_jax.experience.parts import Written
+from rlvr_jax.experience.parts import Actor, Written
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.tasks import Grade, Prompt
+from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.tasks.worlds.triplets import is_proposal, proposal_in
 from rlvr_jax.types import Rollouts
+
+Walked = tuple[Collected, Mapping[str, Any], dict[str, Any]]
+"""Collected batch, metrics of `observe` and next state of a step."""
 
 WORDS = 12
 STOP = 0
 WORD = ["<stop>", *(f"word{number}" for number in range(1, WORDS - 1)), "x"]
 
 
-class Words:
+class _Words:
     """The functions of a tokenizer that parts call."""
 
     all_special_ids = (STOP,)
@@ -34,10 +38,10 @@ class Words:
         return WORDS
 
     def __hash__(self):
-        return hash(Words)
+        return hash(_Words)
 
     def __eq__(self, other):
-        return isinstance(other, Words)
+        return isinstance(other, _Words)
 
     def batch_decode(self, rows, **options):
         del options
@@ -51,9 +55,15 @@ class NumpyActor:
     response_tokens: int = 8
     prompt_tokens: int = 6
     chance: Any = None
-    tokenizer: Any = field(default_factory=Words)
+    tokenizer: Any = field(default_factory=_Words)
 
-    def draw(self, asks, key, sampling=None, constants=None):
+    def draw(
+        self,
+        asks: Sequence[SampleRequest],
+        key: jax.Array,
+        sampling: Mapping[str, Any] | None = None,
+        constants: Any = None,
+    ) -> Batch:
         del constants
         # A second request for a prompt has other responses.
         known = {}
@@ -105,13 +115,13 @@ class NumpyActor:
             drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
         return Batch(drawn, of_row, (), self.tokenizer)
 
-    def prompts(self, asks):
+    def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
         tokens = np.zeros((len(asks), self.prompt_tokens), np.int32)
         tokens[:, 0] = [ask.number % WORDS for ask in asks]
         tokens[:, 1] = [1 + zlib.crc32(ask.view.label.encode()) % (WORDS - 1) for ask in asks]
         return tokens, np.full(len(asks), 2, np.int32)
 
-    def written(self, asks, responses):
+    def written(self, asks: Sequence[SampleRequest], responses: Sequence[Sequence[int]]) -> Batch:
         of_row = [ask for ask in asks for _ in range(ask.samples)]
         group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
         heat = np.array([ask.temperature or 1.0 for ask in of_row], np.float32)
@@ -120,7 +130,13 @@ class NumpyActor:
         )
         return Batch(rows, of_row, (), self.tokenizer)
 
-    def write(self, chats, key, attempts, sampling=None):
+    def write(
+        self,
+        chats: Sequence[Sequence[Mapping[str, str]]],
+        key: jax.Array,
+        attempts: Sequence[int],
+        sampling: Mapping[str, Any] | None = None,
+    ) -> list[Written | None]:
         asks = [
             SampleRequest(
                 Prompt(chat[-1]["content"]), zlib.crc32(str(chat).encode()), 1, first_sample=tries
@@ -163,7 +179,7 @@ class NumpyActor:
     def _logp(tokens, policy):
         return -0.1 - 0.2 * ((tokens * 7 + 3 * policy) % 11)
 
-    def grade(self, batch):
+    def grade(self, batch: Batch) -> Batch:
         rollouts = batch.rollouts
         grades = []
         for row, ask in enumerate(batch.asks):
@@ -181,7 +197,7 @@ class NumpyActor:
         graded = batch.with_rollouts(outcome=outcome, reward=outcome)
         return replace(graded, grades=grades)
 
-    def score(self, batch, needs, of="current"):
+    def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
         rollouts = batch.rollouts
         policy = ("current", "start", "teacher").index(of)
         logp = np.where(rollouts.mask, self._logp(rollouts.tokens, policy), 0)
@@ -204,16 +220,16 @@ class NumpyActor:
             known["verdict_logp"] = known["verdict_logp"].astype(np.float32)
         return {name: known[name] for name in needs}
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         return [1 + ord(letter) % (WORDS - 1) for letter in text][:3]
 
-    def embeddings(self):
+    def embeddings(self) -> np.ndarray:
         return np.cos(np.outer(1 + np.arange(WORDS), 1 + np.arange(4)))
 
-    def stop_token(self):
+    def stop_token(self) -> int:
         return STOP
 
-    def token_texts(self):
+    def token_texts(self) -> list[str]:
         return WORD
 
 
@@ -240,14 +256,28 @@ def _likeliest(drawn, number):
     }
 
 
-def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
+def setting(
+    chain: Experience,
+    task: Task | None = None,
+    prompts: int = 4,
+    samples: int = 4,
+    seed: int = 0,
+    steps: int = 10,
+) -> RunInfo:
     """The run context that parts of a chain get in a run of `NumpyActor`."""
     drawn = chain.drawn_samples(samples)
     task = chain.graded(task or numbered_task())
     return RunInfo(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
-def walk(chain, actor=None, steps=4, first=0, state=None, own=None):
+def walk(
+    chain: Experience,
+    actor: Actor | None = None,
+    steps: int = 4,
+    first: int = 0,
+    state: dict[str, Any] | None = None,
+    own: RunInfo | None = None,
+) -> list[Walked]:
     """Runs steps of a chain without updates; returns batch, metrics and next state of each."""
     actor = actor or NumpyActor()
     own = own or setting(chain)

@@ -1,9 +1,10 @@
 """Rewards made of rewards: sums, bounds, columns of the task's rewards."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from rlvr_jax.experience.rewards.outcomes import Reward
 from rlvr_jax.experience.rewards.parts import Shaping, as_shaping, judged_mean, shaping
@@ -69,7 +70,7 @@ def column(number: NonNegativeInt) -> Shaping:
     return shaping(lambda rollouts: rollouts.component_rewards[:, number], columns=number + 1)
 
 
-def combined(parts: Mapping[str, Part], combine) -> Shaping:
+def combined(parts: Mapping[str, Part], combine: Callable[[list[Array]], Array]) -> Shaping:
     """Several shapings as one, each with its part of the state and its own key."""
     own = [as_shaping(one) for one in parts.values()]
 

@@ -130,5 +130,5 @@ def by_rubric(rubric: Sequence[Criterion], combine: Combine = share_of_rubric) -
     return shaping(reward, columns=len(rubric))
 
 
-def criteria_of_kind(rubric, kind):
+def criteria_of_kind(rubric: Sequence[Criterion], kind: str) -> list[int]:
     return [number for number, criterion in enumerate(rubric) if criterion.kind == kind]

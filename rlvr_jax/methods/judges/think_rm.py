@@ -45,7 +45,7 @@ def difference_advantage(table: Float[np.ndarray, "N N"], epsilon: float = 1e-6)
     return table.mean(axis=1) / np.sqrt(spread + epsilon)
 
 
-def mean_difference(players, rounds):
+def mean_difference(players: int, rounds: Rounds) -> Scores:
     """(1/N) Σ_j d_ij of each response."""
     return difference_table(players, rounds).mean(axis=1)
 

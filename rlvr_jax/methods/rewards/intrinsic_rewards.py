@@ -69,25 +69,25 @@ def _mean(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array,
     return masked_mean(values, mask, axis=1)
 
 
-certainty_of_distribution = Certainty(
+certainty_of_distribution: Certainty = Certainty(
     "certainty_of_distribution",
     frozenset({"old_logsumexp", "old_mean_logit"}),
     lambda own, _, mask: _mean(self_certainty(own.old_logsumexp, own.old_mean_logit), mask),
 )
-certainty_of_entropy = Certainty(
+certainty_of_entropy: Certainty = Certainty(
     "certainty_of_entropy",
     frozenset({"sampled_entropy"}),
     lambda own, _, mask: -_mean(own.entropy, mask),
 )
-certainty_of_response = Certainty(
+certainty_of_response: Certainty = Certainty(
     "certainty_of_response", frozenset({"logp"}), lambda _, old_logp, mask: _mean(old_logp, mask)
 )
-certainty_of_probability = Certainty(
+certainty_of_probability: Certainty = Certainty(
     "certainty_of_probability",
     frozenset({"logp"}),
     lambda _, old, mask: jnp.where(has_tokens(mask), jnp.exp(masked_sum(old, mask, axis=1)), 0),
 )
-certainty_of_margin = Certainty(
+certainty_of_margin: Certainty = Certainty(
     "certainty_of_margin",
     frozenset({"topk_ids", "old_topk_logp"}),
     lambda own, _, mask: _mean(
@@ -98,7 +98,7 @@ certainty_of_margin = Certainty(
 """In training for one update per batch only: the likeliest tokens are known in an update's own
 pass."""
 
-majority_vote = agreement(vote=True)
+majority_vote: Shaping = agreement(vote=True)
 
 
 @part(writes={"advantage"})

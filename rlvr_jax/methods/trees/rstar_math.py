@@ -470,7 +470,9 @@ def sibling_pairs(
     ]
 
 
-def pair_gradient(weights: np.ndarray, better: np.ndarray, worse: np.ndarray, share: np.ndarray):
+def pair_gradient(
+    weights: np.ndarray, better: np.ndarray, worse: np.ndarray, share: np.ndarray
+) -> np.ndarray:
     """The gradient of Σ share · -log σ(s⁺ - s⁻) by w and b of s = w · h + b, [D + 1].
 
     Args:

@@ -41,7 +41,13 @@ class Case:
         """The step on the whole batch."""
         return self.step()
 
-    def step(self, stats=None, rollouts=None, state=None, seed=0) -> "Step":
+    def step(
+        self,
+        stats: TokenStats | None = None,
+        rollouts: Rollouts | None = None,
+        state: dict[str, Any] | None = None,
+        seed: int = 0,
+    ) -> "Step":
         """The step with some inputs replaced."""
         stats = self.stats if stats is None else stats
         return step(
@@ -59,8 +65,8 @@ class Step(NamedTuple):
 
     loss: jax.Array
     dstats: TokenStats
-    state: dict
-    metrics: dict
+    state: dict[str, Any]
+    metrics: dict[str, jax.Array]
     signals: Signals
     token_loss: jax.Array
 
@@ -69,7 +75,7 @@ def step(
     objective: Objective,
     stats: TokenStats,
     rollouts: Rollouts,
-    state: dict | None = None,
+    state: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> Step:
     """Evaluates an objective on statistics, with its gradient; compiled once per shape."""

@@ -127,7 +127,7 @@ def structure(case: Case) -> None:
         require(np.shape(value) == (), f"metric {name} is not a scalar: {np.shape(value)}")
 
 
-def signature(tree: Any) -> tuple:
+def signature(tree: Any) -> tuple[Any, list[Any]]:
     """Structure, shapes and dtypes of a pytree."""
     leaves, structure = jax.tree.flatten(tree)
     return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]

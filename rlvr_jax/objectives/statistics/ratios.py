@@ -67,9 +67,13 @@ def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
     return signals.mask & (clipped > -signals.advantage * signals.ratio)
 
 
-@jax.custom_vjp
-def guarded_exp(x):
+def guarded_exp(x: Array) -> Array:
     """exp(x) with gradient 0 where that of the result is 0: 0 times an overflow would be NaN."""
+    return _guarded_exp(x)
+
+
+@jax.custom_vjp
+def _guarded_exp(x):
     return jnp.exp(x)
 
 
@@ -82,4 +86,4 @@ def _exp_backward(value, slope):
     return (jnp.where(slope == 0, 0, slope * value),)
 
 
-guarded_exp.defvjp(_exp_forward, _exp_backward)
+_guarded_exp.defvjp(_exp_forward, _exp_backward)

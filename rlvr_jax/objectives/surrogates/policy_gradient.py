@@ -6,7 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.algebra.parts import Context, Surrogate, at_one_update, no_remark
+from rlvr_jax.objectives.algebra.parts import (
+    Context,
+    Surrogate,
+    UpdatePlan,
+    at_one_update,
+    no_remark,
+)
 from rlvr_jax.objectives.statistics.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import Signals, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, DualClip
@@ -143,6 +149,6 @@ def fixed_ratio(logp: Array, old_logp: Array, mask: Array) -> Array:
     return jax.lax.stop_gradient(token_ratio(logp, old_logp, mask))
 
 
-never_holds_back = at_one_update(
+never_holds_back: Callable[[UpdatePlan], str | None] = at_one_update(
     "holds nothing back: with one update per batch the ratio is exactly 1."
 )

@@ -13,11 +13,11 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _MAX_DEPTH = 50  # brackets and signs inside each other; people write a handful
 NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

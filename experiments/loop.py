@@ -25,7 +25,7 @@ import orbax.checkpoint as ocp
 from rlvr_jax import methods, policy
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.experience import held_out_indices
-from rlvr_jax.objectives import Objective, Spec
+from rlvr_jax.objectives import Spec
 from rlvr_jax.rollout import Sampling, named_key, sample
 from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, preset
 from rlvr_jax.tasks import Batches, Prompt, Response, Task, grades_of, load
@@ -49,7 +49,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Actor:
+class _Actor:
     """A model that answers prompts of a task; `options` are further arguments of `sample`."""
 
     model: policy.Model
@@ -58,12 +58,7 @@ class Actor:
     options: Mapping[str, Any]
 
     def answer(
-        self,
-        params: policy.Params,
-        split: Sequence[Prompt],
-        numbers: np.ndarray,
-        key: jax.Array,
-        samples: int,
+        self, params: Any, split: Sequence[Prompt], numbers: np.ndarray, key: Any, samples: int
     ) -> Rollouts:
         """Graded rollouts, `samples` for each prompt of the split that has one of the numbers."""
         prompts = [split[number] for number in numbers]
@@ -116,15 +111,7 @@ def update(model, objective, optimizer, state, rollouts, key, fresh, samples, mi
     return moved | {"method": gradient.method_state}, gradient.loss, norm
 
 
-def take_step(
-    config: TrainConfig,
-    actor: Actor,
-    objective: Objective,
-    optimizer: optax.GradientTransformation,
-    state: dict[str, Any],
-    numbers: np.ndarray,
-    step: int,
-) -> dict[str, Any]:
+def _take_step(config, actor, objective, optimizer, state, numbers, step):
     """One step: rollouts of the given prompts, their advantages, and updates of whole groups."""
     seed, size = config.seed, config.samples_per_prompt
     key = named_key(seed, "sampler", step, 0)
@@ -148,9 +135,7 @@ def take_step(
     return state
 
 
-def evaluate(
-    config: TrainConfig, actor: Actor, params: policy.Params, step: int
-) -> dict[str, float]:
+def evaluate(config: TrainConfig, actor: _Actor, params: Any, step: int) -> dict[str, float]:
     """Held-out pass@1, pass@k and entropy (nats per token)."""
     numbers = held_out_indices(actor.task, config.evaluation_prompts)
     n, key = config.evaluation_samples, named_key(config.seed, "evaluation", step)
@@ -206,7 +191,7 @@ def train(config: TrainConfig) -> dict[str, float]:
         stop_tokens={tokenizer.eos_token_id, *model.stop_tokens},
         at_once=config.prompts_per_step * size,
     )
-    actor = Actor(model, tokenizer, task, options)
+    actor = _Actor(model, tokenizer, task, options)
     order = Batches(task, config.prompts_per_step, config.seed)
 
     rate, warmup = config.rate(), config.warmup_updates
@@ -236,7 +221,7 @@ def train(config: TrainConfig) -> dict[str, float]:
             checkpoints.save(step, args=ocp.args.StandardSave(jax.tree.leaves(state)))
         if not last:
             numbers = order.indices(step)
-            state = take_step(config, actor, objective, optimizer, state, numbers, step)
+            state = _take_step(config, actor, objective, optimizer, state, numbers, step)
     policy.save(config.run_dir / "policy", model, state["params"], tokenizer)
     (config.run_dir / "summary.json").write_text(json.dumps(found))
     return found

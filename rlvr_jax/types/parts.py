@@ -321,7 +321,7 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         raise ValueError(f"{function}: {name} must be one of {wanted}, got {value!r}")
     if isinstance(hint, type) and issubclass(hint, Part):
         return _of_kind(function, name, value, hint)
-    if type(value) in (list, tuple):
+    if type(value) is list or type(value) is tuple:
         kinds = get_args(hint)
         if origin in (Sequence, Iterable) or (origin is tuple and kinds[1:] == (Ellipsis,)):
             return tuple(checked(function, f"each of {name}", one, kinds[0]) for one in value)
@@ -454,7 +454,9 @@ def _key_of(value: Any) -> Hashable:
 
 def _is_same(value: Any, default: Any) -> bool:
     """Whether an argument is the default, which need not be of the annotated type."""
-    if isinstance(value, float | tuple) and isinstance(default, int | list):
+    if isinstance(value, float) and isinstance(default, int):
+        default = type(value)(default)
+    if isinstance(value, tuple) and isinstance(default, list):
         default = type(value)(default)
     return _key_of(value) == _key_of(default)
 

@@ -314,14 +314,16 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         return value
     if origin in (Union, types.UnionType):
         return _of_union(function, name, value, get_args(hint))
-    if origin is Callable and not callable(value):
+    if origin is Callable:
+        if callable(value):
+            return value
         raise ValueError(f"{function}: {name} must be a function, got {value!r}")
     if origin is Literal and value not in get_args(hint):
         wanted = ", ".join(map(repr, get_args(hint)))
         raise ValueError(f"{function}: {name} must be one of {wanted}, got {value!r}")
     if isinstance(hint, type) and issubclass(hint, Part):
         return _of_kind(function, name, value, hint)
-    if type(value) is list or type(value) is tuple:
+    if type(value) in (list, tuple):
         kinds = get_args(hint)
         if origin in (Sequence, Iterable) or (origin is tuple and kinds[1:] == (Ellipsis,)):
             return tuple(checked(function, f"each of {name}", one, kinds[0]) for one in value)

@@ -92,7 +92,7 @@ class Judge:
         numbers[[not own for own in messages]] = self.without
         words = [""] * len(texts)
         open_ = [place for place, own in enumerate(messages) if own]
-        metrics = dict.fromkeys(("judge_calls", "judge_tokens", "judge_unreadable"), 0)
+        metrics = {"judge_calls": 0, "judge_tokens": 0, "judge_unreadable": 0}
         metrics["judge_asked"] = len(open_)
         failures: Counter[str] = Counter()
         for attempt in range(self.tries):

@@ -213,7 +213,7 @@ def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
 def share_visited(config: ModelConfig, tokens: float) -> float:
     """Fraction of a layer's experts with one of so many tokens, on average, if each expert is
     as likely as another; of the MLP of a dense model, all."""
-    if not config.num_experts:
+    if not config.num_experts or not config.experts_per_token:
         return 1.0
     return 1 - (1 - config.experts_per_token / config.num_experts) ** tokens
 

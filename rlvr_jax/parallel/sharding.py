@@ -65,7 +65,7 @@ def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
 
 def _of_outputs(
     axes: tuple[str, ...], sizes: Mapping[str, int], mesh: Mesh
-) -> list[tuple[str, ...]]:
+) -> list[tuple[str | None, ...]]:
     """Mesh axes of each axis of outputs, over fsdp by the first one that is divided.
 
     What a TPU gathers by the last axis it copies into another order where the parts are narrow: of
@@ -73,7 +73,8 @@ def _of_outputs(
     inner axis it copies parts that are no whole tiles, as 768 / 64 rows of an expert.
     """
     fsdp = LOGICAL_TO_MESH["embed"]
-    own = [(LOGICAL_TO_MESH[axis],) if LOGICAL_TO_MESH[axis] else () for axis in axes]
+    over = [LOGICAL_TO_MESH[axis] for axis in axes]
+    own: list[tuple[str | None, ...]] = [(name,) if name else () for name in over]
     own[-1] = ()
     for place, axis in enumerate(axes):
         names = (*own[place], fsdp)

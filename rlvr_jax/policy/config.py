@@ -217,7 +217,7 @@ def _check_numbers(config: Any) -> None:
         if kind not in _NUMBERS or (value is None and type(None) in get_args(kind)):
             continue
         words, wanted = _NUMBERS[kind]
-        if not isinstance(value, wanted):
+        if value is None or not isinstance(value, wanted):
             raise ValueError(
                 f"{type(config).__name__}: {field.name} must be {words}, got {value!r}"
             )

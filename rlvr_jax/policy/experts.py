@@ -114,9 +114,13 @@ class _Sort(NamedTuple):
     here: Array
 
 
+def _with_gradient(function):
+    return jax.custom_vjp(function, nondiff_argnums=(2, 3, 4))
+
+
 # Each is the other's gradient. JAX would add up rows one by one, and two arrays of them in a pass
 # of its own, which a TPU's compiler expects to take longer than to fetch both.
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
+@_with_gradient
 def _sent(
     x: Float[Array, "n D"], sort: _Sort, tokens: int, uses: int, tpu: bool
 ) -> tuple[Array, ...]:
@@ -125,7 +129,7 @@ def _sent(
     return (x[sort.order % tokens],) * uses
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
+@_with_gradient
 def _summed(
     given: tuple[Array, ...], sort: _Sort, tokens: int, uses: int, tpu: bool
 ) -> Float[Array, "n D"]:

@@ -63,7 +63,7 @@ def _checksum(tensor: StoredTensor) -> int:
     others = tuple(slice(0, size) for size in tensor.shape[1:])
     for start in range(0, tensor.shape[0], rows):
         part = tensor.read((slice(start, min(start + rows, tensor.shape[0])), *others))
-        found = zlib.crc32(np.ascontiguousarray(part, "<f4"), found)
+        found = zlib.crc32(np.ascontiguousarray(part, "<f4").data, found)
     return found
 
 

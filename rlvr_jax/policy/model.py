@@ -172,8 +172,8 @@ class Model:
     def empty_caches(self, rows: int, slots: int) -> tuple[LayerCache, ...]:
         """Zeroed caches of all layers for `rows` sequences of at most `slots` tokens."""
         config = self.config
-        alone = self.mesh is None or self.mesh.size == 1
-        heads = cached_heads(config, 1 if alone else self.mesh.shape["tensor"])
+        parts = 1 if self.mesh is None or self.mesh.size == 1 else self.mesh.shape["tensor"]
+        heads = cached_heads(config, parts)
 
         def zeros(*shape):
             empty = jnp.zeros((rows, heads, *shape), config.compute_dtype)

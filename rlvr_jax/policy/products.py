@@ -68,7 +68,7 @@ def ragged_dot(
         all matrices in another order first, 11 to 29 % of its estimate of qwen3-30b-a3b's update.
     """
     precision = _precision(rows, matrices)
-    narrow = precision is None and not jax.config.jax_enable_x64  # the kernel counts in 32 bits
+    narrow = precision is None and not jax.enable_x64.value  # the kernel counts in 32 bits
     if tpu and narrow and _tile_of(rows.shape[0]):
         return _ragged_dot(rows, matrices, sizes)
     own = sizes[: matrices.shape[0]]

@@ -218,7 +218,7 @@ def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
     count = len(prompts)
     changes = np.flatnonzero((prompts[1:] != prompts[:-1]).any(axis=1)) + 1
     # The last chunk goes on with the first rows.
-    return int(np.gcd.reduce([at_once, count, *changes]))
+    return int(np.gcd.reduce([at_once, count, *changes.tolist()]))
 
 
 def run_in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = PIECE) -> Any:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
+from inspect import unwrap
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, Key
 
@@ -123,7 +125,7 @@ def sample(
     check_opening(opening, width)
     options = products.compiler_options(model.config.compute_dtype)
     # Whatever is computed within a program is traced, also where all that is given is known.
-    nested = options and isinstance(jnp.zeros(()), jax.core.Tracer)
+    nested = options and isinstance(jnp.zeros(()), Tracer)
     draw = _drawing(tuple(options.items())) if options and not nested else draw_groups
     return draw(
         model,
@@ -236,7 +238,7 @@ def draw_groups(
 @cache
 def _drawing(options: tuple[tuple[str, Any], ...]) -> Any:
     """`draw_groups` as a program of its own, with options of the compiler."""
-    function = draw_groups.__wrapped__
+    function = unwrap(draw_groups)
     return jax.jit(function, static_argnames=_STATIC, compiler_options=dict(options))
 
 

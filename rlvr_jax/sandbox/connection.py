@@ -87,7 +87,7 @@ class Server:
             finally:
                 for handle in handles:
                     os.close(handle)
-            reply = self._follow(outputs, limits) or {"error": "it did not answer"}
+            reply: dict[str, Any] = self._follow(outputs, limits) or {"error": "it did not answer"}
         except OSError as failure:
             reply = {"error": str(failure)}
         except BaseException:

@@ -87,7 +87,7 @@ def brackets(
         tuple(
             prompt
             for members in chosen
-            for triple in sorted(set(itertools.permutations(members)))
+            for triple in sorted(set(itertools.permutations(members, 3)))
             for prompt in _prompts(triple)
         )
         for chosen in held_apart(triples, held_out)

@@ -83,9 +83,9 @@ def generated(
         def make(*values: Any) -> Task:
             settings = dict(zip((p.name for p in parameters), values, strict=True))
             found = maker(**{name: settings[name] for name in taken})
-            name, (*sizes, seed, budget) = found.name or maker.__name__, values[-len(shared) :]
+            name, (size, tests, seed, budget) = found.name or maker.__name__, values[-len(shared) :]
             seeded = found.seeded or name
-            train, test = splits(seeded, found.draw, found.classes, *sizes, seed, found.worked)
+            train, test = splits(seeded, found.draw, found.classes, size, tests, seed, found.worked)
             return Task(name, train, test, response_tokens=budget, **found.fields)
 
         make.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

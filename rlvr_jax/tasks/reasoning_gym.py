@@ -163,7 +163,9 @@ def reasoning_gym(
                     answer=_as_json(item) if equal is None else item["answer"],
                     kind=name,
                     gold=gold,
-                    solution=[*worked(name, item["metadata"]), gold] if name in WORKED else (),
+                    solution=[*worked(name, item["metadata"]), gold]
+                    if gold and name in WORKED
+                    else (),
                 )
             )
             if len(found) == count:

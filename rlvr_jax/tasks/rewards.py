@@ -95,11 +95,10 @@ def from_trl(
     Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
     """
     several = isinstance(reward, list | tuple)
-    functions: list[Callable] = list(reward) if several else [reward]
-    if not functions:
+    given = list(reward) if several else [reward]
+    if not given:
         raise ValueError("from_trl: reward must have at least one function, got none")
-    for function in functions:
-        _check_function("from_trl", "reward", function)
+    functions = [_check_function("from_trl", "reward", function) for function in given]
     factors = _weights(functions, weights)
     names = _different([_name(function) for function in functions])
 
@@ -238,9 +237,10 @@ def _grade(
     return Grade(outcome, reward, info=info or {}, answer=answer)
 
 
-def _check_function(wrapper: str, name: str, function: Any) -> None:
+def _check_function(wrapper: str, name: str, function: Any) -> Callable:
     if not callable(function):
         raise ValueError(f"{wrapper}: {name} must be one function, got {function!r}")
+    return function
 
 
 def _called(function: Callable, columns: Mapping[str, Any]) -> Any:

@@ -58,7 +58,7 @@ class Kind(NamedTuple):
 
 def kind_of(annotation: Any) -> Kind:
     """Reads an annotation."""
-    extras: tuple[Any, ...] = ()
+    extras: list[Any] = []
     if get_origin(annotation) is Annotated:
         annotation, *extras = get_args(annotation)
     members = [annotation]

@@ -99,6 +99,6 @@ def traces(path: str, response_tokens: int = 0) -> Task:
 def _solutions(row: Mapping[str, Any], place: int, path: Path) -> list[list[str]]:
     """All solutions of a row, each as its steps; the one to be shown first."""
     steps = wanted_list(row, "solution", place, path, str)
-    others = wanted_list({"solutions": []} | row, "solutions", place, path, list)
+    others = wanted_list({"solutions": [], **row}, "solutions", place, path, list)
     others = [wanted_list({"solutions": each}, "solutions", place, path, str) for each in others]
     return [steps, *(each for each in others if each != steps)]

@@ -71,7 +71,9 @@ class Clock:
 
     def elapsed(self) -> int:
         """Nanoseconds since the first call began."""
-        return self.read() - self.start
+        now = self.read()
+        assert self.start is not None
+        return now - self.start
 
     def sleep(self, seconds: float) -> None:
         """Sleeps, unless the call is run again."""
@@ -91,7 +93,7 @@ def repeat_random(seed: str) -> None:
         return stream.randbytes(size)
 
     os.urandom = os.getrandom = urandom
-    vars(random)["_urandom"] = urandom  # of `SystemRandom`, which `secrets` reads
+    random.__dict__["_urandom"] = urandom  # of `SystemRandom`, which `secrets` reads
     random.Random.seed = seeded
     random.seed = types.MethodType(seeded, random.seed.__self__)
     random.seed()
@@ -144,7 +146,7 @@ class _Today:
         return f"datetime.{text}" if type(self).__module__ == "datetime" else text
 
     @classmethod
-    def today(cls) -> Any:
+    def today(cls: type[Any]) -> Any:
         return cls.fromtimestamp(time.time())
 
 
@@ -152,11 +154,11 @@ class _Now(_Today):
     """The methods of `datetime` that read the clock."""
 
     @classmethod
-    def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+    def now(cls: type[Any], tz: datetime.tzinfo | None = None) -> Any:
         return cls.fromtimestamp(time.time(), tz)
 
     @classmethod
-    def utcnow(cls) -> Any:
+    def utcnow(cls: type[Any]) -> Any:
         return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
 
 
@@ -210,7 +212,8 @@ class Session:
     def _flush(self) -> None:
         for stream in (sys.stdout, sys.__stdout__, sys.stderr, sys.__stderr__):
             with contextlib.suppress(Exception):
-                stream.flush()
+                if stream is not None:
+                    stream.flush()
 
     def _now(self, source: str) -> int:
         """Runs a call, which shows the value of its last expression as a notebook does; the exit
@@ -220,7 +223,8 @@ class Session:
             tree = ast.parse(source, "<call>")
             last = None
             if tree.body and isinstance(tree.body[-1], ast.Expr):
-                last = ast.Expression(tree.body.pop().value)
+                last = ast.Expression(tree.body[-1].value)
+                tree.body.pop()
             exec(compile(tree, "<call>", "exec"), names)
             if last is not None:
                 value = eval(compile(last, "<call>", "eval"), names)

@@ -314,7 +314,9 @@ def checked(function: str, name: str, value: Any, hint: Any) -> Any:
         return value
     if origin in (Union, types.UnionType):
         return _of_union(function, name, value, get_args(hint))
-    if origin is Callable and not callable(value):
+    if origin is Callable:
+        if callable(value):
+            return value
         raise ValueError(f"{function}: {name} must be a function, got {value!r}")
     if origin is Literal and value not in get_args(hint):
         wanted = ", ".join(map(repr, get_args(hint)))
@@ -454,7 +456,9 @@ def _key_of(value: Any) -> Hashable:
 
 def _is_same(value: Any, default: Any) -> bool:
     """Whether an argument is the default, which need not be of the annotated type."""
-    if isinstance(value, float | tuple) and isinstance(default, int | list):
+    if isinstance(value, float) and isinstance(default, int):
+        default = type(value)(default)
+    if isinstance(value, tuple) and isinstance(default, list):
         default = type(value)(default)
     return _key_of(value) == _key_of(default)
 

@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rlvr_jax.tasks.answer_form import BOXED, instructed
 from rlvr_jax.tasks.base import Task, Verify
@@ -156,11 +156,12 @@ def from_rows(
             " answers itself"
         )
     if isinstance(rows, Mapping):
-        if "train" not in rows:
-            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(rows)}")
+        splits = cast(Mapping[str, Iterable[Mapping[str, Any]]], rows)
+        if "train" not in splits:
+            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(splits)}")
         if test_rows is None:
-            test_rows = rows.get("test", rows.get("validation"))
-        rows = rows["train"]
+            test_rows = splits.get("test", splits.get("validation"))
+        rows = splits["train"]
     reading = _Reading(name, named_columns(columns), answer_after, verify is None)
     test = None if test_rows is None else reading.rows(test_rows, f"{name}, test")
     train = reading.rows(rows, name)

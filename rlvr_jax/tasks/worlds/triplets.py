@@ -130,8 +130,8 @@ def proposal_in(
 def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
     """The triplet that a response proposes, as its verifier found it; None for one that proposes
     none, or answers something."""
-    valid = is_proposal(prompt) and grade.outcome and grade.answer is not None
-    return Triplet.of(grade.answer) if valid else None
+    text = grade.answer if is_proposal(prompt) and grade.outcome else None
+    return None if text is None else Triplet.of(text)
 
 
 def verify_in(world: World) -> Verify:
@@ -148,8 +148,8 @@ def verify_in(world: World) -> Verify:
         cut = [responses[k].truncated for k in asked]
         found = proposal_in(world, [prompts[k] for k in asked], texts)
         for place, triplet, short in zip(asked, found, cut, strict=True):
-            valid = triplet is not None and not short
-            told = triplet.text() if valid else None
+            told = None if triplet is None or short else triplet.text()
+            valid = told is not None
             grades[place] = Grade(float(valid), info={"readable": float(valid)}, answer=told)
         waiting: list[tuple[int, str, Sequence[Any], Triplet]] = []
         for place, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):

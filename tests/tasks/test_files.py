@@ -409,7 +409,7 @@ def test_questions_that_ask_for_a_last_line_are_paid_for_it(tmp_path):
 
 def test_an_option_that_does_not_read_what_is_asked_for_is_said(tmp_path):
     path = write(tmp_path / "a.jsonl", schema("DAPO-Math"))
-    with pytest.warns(UserWarning, match="ask for their answer on a line .* answer_line = false"):
+    with pytest.warns(UserWarning, match="request their answer on a line .* answer_line = false"):
         load(f"jsonl:{path}", answer_line=False)
 
 

@@ -7,7 +7,10 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.entropy_dynamics import entropy_discriminator, expected_discriminator
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_std
 
-LEFT_OUT = {"dH_per_step": "a product of advantages and discriminators, which are compared"}
+LEFT_OUT = dict.fromkeys(
+    ("dH_per_step", "dH_per_step_soft"),
+    "a product of advantages and discriminators, which are compared",
+)
 
 
 @both

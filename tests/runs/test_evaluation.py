@@ -117,7 +117,7 @@ def test_prompts_of_kinds_without_a_share_are_refused_before_any_is_drawn(model,
     task = training_runs.sums()
     task = dataclasses.replace(task, mixture={task.train[0].kind: 1.0})
     others = [i for i, p in enumerate(task.test) if p.kind != task.train[0].kind]
-    with pytest.raises(ValueError, match=r"evaluate: mixture must .* a positive fraction .* \(large\)"):
+    with pytest.raises(ValueError, match=r"mixture must .* a positive fraction .* \(large\)"):
         evaluated(model, task, np.array(others), samples=4)
 
 

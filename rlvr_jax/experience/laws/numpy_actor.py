@@ -29,22 +29,21 @@ STOP = 0
 WORD = ["<stop>", *(f"word{number}" for number in range(1, WORDS - 1)), "x"]
 
 
-class _Words:
+class Words:
     """The functions of a tokenizer that parts call."""
 
-    all_special_ids = (STOP,)
+    all_special_ids: tuple[int, ...] = (STOP,)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return WORDS
 
-    def __hash__(self):
-        return hash(_Words)
+    def __hash__(self) -> int:
+        return hash(Words)
 
-    def __eq__(self, other):
-        return isinstance(other, _Words)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words)
 
-    def batch_decode(self, rows, **options):
-        del options
+    def batch_decode(self, rows: Iterable[Iterable[int]], **options: Any) -> list[str]:
         return [" ".join(WORD[id] for id in row) for row in rows]
 
 
@@ -55,7 +54,7 @@ class NumpyActor:
     response_tokens: int = 8
     prompt_tokens: int = 6
     chance: Any = None
-    tokenizer: Any = field(default_factory=_Words)
+    tokenizer: Any = field(default_factory=Words)
 
     def draw(
         self,

@@ -2,8 +2,8 @@
 
 Puzzles have one solution, proved by enumeration. An answer states "NAME is a ROLE" of each person.
 
-Source: https://github.com/Unakar/Logic-RL, whose reward adds the format to the answer. Here the
-grade is 0 or 1 for the answer only, and the format is another verifier.
+Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`; here the
+grade is the answer alone, in 0 and 1, and the format is a verifier of its own.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.tags import tags
 
 _NAMES = "Ann Bob Carla David Emma Felix Grace Henry Irene Jack Kate Liam"
 # None begins like another or is a word of the prompt.
@@ -65,6 +66,18 @@ def check(answer: str, gold: Mapping[str, str]) -> Finding:
     roles = read_roles(answer, list(gold))
     said = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
     return Finding(float(roles == gold), said, "unread" if roles is None else "roles")
+
+
+def logic_rl(response: str, gold: Mapping[str, str]) -> float:
+    """The released total: 1 or -1 for the format, and 2, -1.5 or -2 for the answer.
+
+    The format is good if each of the four tags stands there once and in order; without it, as with
+    an answer that cannot be read, the second part is -2.
+    """
+    if not tags(response).exact:
+        return -3.0
+    roles = read_roles(in_tag(response) or "", list(gold))
+    return -1.0 if roles is None else (3.0 if roles == gold else -0.5)
 
 
 def generate(random: Random, people: int) -> Instance:

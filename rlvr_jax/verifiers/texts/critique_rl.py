@@ -3,8 +3,8 @@ r"""Critiques: a verdict \conclusion{True} or \conclusion{False} against the res
 The text of the critique is not graded. With as many correct as incorrect solutions a constant
 verdict earns a half.
 
-Source: https://github.com/TIGER-AI-Lab/Critique-Coder. There any T in the last conclusion is a yes
-("NOT SURE" is), and true in small letters is none.
+Source: https://github.com/TIGER-AI-Lab/Critique-Coder, whose rule is `released`: any T in the last
+conclusion is a yes ("NOT SURE" is), true in small letters is none.
 """
 
 import re
@@ -35,3 +35,16 @@ def extract(response: str) -> str | None:
 def check(answer: str, gold: bool) -> float:
     """1 if the verdict is the label: does the solution pass?"""
     return float((answer == "true") == gold)
+
+
+def released(response: str, label: bool) -> float:
+    """The published reward: a T, or else an F, in the last \\conclusion{…} of a line."""
+    verdict = None
+    for line in response.split("\n"):
+        start = line.find(_COMMAND)
+        while start >= 0 and (end := line.find("}", start)) >= 0:
+            verdict = line[start + len(_COMMAND) : end]
+            start = line.find(_COMMAND, end)
+    if verdict is None or not {"T", "F"} & set(verdict):
+        return 0.0
+    return float(("T" in verdict) == label)

@@ -1,4 +1,5 @@
 from rlvr_jax.verifiers import Check, examine
+from rlvr_jax.verifiers.puzzles import knights
 
 ROOM = "rlvr_jax.verifiers.puzzles"
 
@@ -9,4 +10,4 @@ def verdict(response, gold):
     found = examine(check, response, gold)
     if puzzle == "zebra":
         return {"cells": found.info["cells"], "exact": found.value}
-    return {"ours": found.value}
+    return {"logic_rl": knights.logic_rl(response, gold), "ours": found.value}

@@ -104,4 +104,4 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     tasks = (tmp_path / "site/tasks/index.html").read_text()
     assert "How a response becomes a reward" in tasks and "arithmetic:hard" in tasks
     parts = (tmp_path / "site/api/objectives/index.html").read_text()
-    assert "ppo_clip" in parts and "group_normalized" in parts
+    assert "ppo_clip" in parts and "half-width of the trust region" in parts

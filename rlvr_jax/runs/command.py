@@ -207,7 +207,7 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
 def run_card(
     config: TrainConfig, load: Load = tasks.load_as_written
 ) -> tuple[dict[str, Any], Task, Recipe]:
-    """What `config.json` of a run says, with its task and its method."""
+    """Content of a run's `config.json`, with its task and its method."""
     task = load_task(config, load)
     model = config.model or task.base_model
     if not model:

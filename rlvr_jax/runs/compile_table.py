@@ -130,7 +130,7 @@ def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compiled(row: Row) -> dict[str, Any]:
-    """What the command says of a row, as far as the page needs it."""
+    """Fields of a compiled row that the page needs."""
     if row.method == _PAPER:
         module, given = f"experiments.papers.{row.model}", ["--compile", row.topology]
     else:

@@ -25,9 +25,9 @@ from rlvr_jax.types import Rollouts, replace
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class CriticState:
-    """What the fit of a critic, or of a learned scorer in its place, changes.
+    """State of a critic, or of a learned scorer in its place.
 
-    The parameters are a head and, where there is one, a trunk, as of the policy.
+    The parameters are a head and, if the scorer has one, a trunk of the policy's shape.
     """
 
     params: dict[str, Any]
@@ -57,7 +57,7 @@ def initial_head(model: Model, scorer: Scorer, dtype: Any) -> Any:
 def seen_by(
     model: Model, scorer: Scorer, trunk: Params, rollouts: Rollouts, shared: int, opening: int
 ) -> Array:
-    """What a scorer sees of rows; see `Scorer.trunk`.
+    """Inputs of a scorer for each row; see `Scorer.trunk`.
 
     Args:
       model: of the trunk.

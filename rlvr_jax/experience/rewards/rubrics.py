@@ -131,4 +131,5 @@ def by_rubric(rubric: Sequence[Criterion], combine: Combine = share_of_rubric) -
 
 
 def criteria_of_kind(rubric: Sequence[Criterion], kind: str) -> list[int]:
+    """Numbers of the criteria of a kind, from 0."""
     return [number for number, criterion in enumerate(rubric) if criterion.kind == kind]

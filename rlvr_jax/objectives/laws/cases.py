@@ -85,6 +85,7 @@ def step(
 
 @functools.partial(jax.jit, static_argnums=0)
 def evaluated(own, stats, rollouts, state, key):
+    """The compiled function of `step`; its cache says whether a call compiled."""
     gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(stats, rollouts, state, key)
 
@@ -132,6 +133,7 @@ def agree(name: str, found: Any, wanted: Any, tolerance: float = FLOAT64) -> Non
 
 
 def same_step(found: Step, wanted: Step, gradient: Any) -> None:
+    """Requires loss, metrics and gradient of two steps to agree."""
     agree("the loss", found.loss, wanted.loss)
     for name, values in wanted.metrics.items():
         agree(f"metric {name}", found.metrics[name], values)
@@ -139,6 +141,7 @@ def same_step(found: Step, wanted: Step, gradient: Any) -> None:
 
 
 def require_finite(found: Step) -> None:
+    """Requires loss, gradient, metrics and state to be finite."""
     for name in ("loss", "dstats", "metrics", "state"):
         for leaf in jax.tree.leaves(getattr(found, name)):
             require(bool(np.isfinite(leaf).all()), f"{name} has values that are not finite")

@@ -30,6 +30,7 @@ _ROUNDING = 1e-9
 
 
 def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
+    """Whether two ratios a : b : … have equal quotients; a number is the ratio to 1."""
     pair = []
     for value in (gold, answer):
         items = value.items if isinstance(value, Ratio) else (value, Number(Fraction(1)))
@@ -113,6 +114,7 @@ def _relation(value: Value) -> tuple[str, str, str] | None:
 
 
 def has_symbols(value: Value) -> bool:
+    """Whether a value is a formula with free letters."""
     node = read_formula(value.tex) if isinstance(value, Expression) else None
     return node is not None and bool(free_symbols(node))
 

@@ -39,6 +39,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Infinity:
+    """∞, or -∞."""
+
     negative: bool = False
 
 

@@ -78,7 +78,7 @@ class Judge:
         return self._decode(answer.get("value"))
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Values of functions and iterators that a test passed to the program, which asks back."""
+        """Answers a program that requests the value of a function or iterator of the test."""
         try:
             given = self._values.given(question["handle"])
             if question["do"] == "next":

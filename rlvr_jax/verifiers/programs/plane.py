@@ -14,6 +14,8 @@ class Degenerate(ValueError):
 
 
 class Point(NamedTuple):
+    """A point of the plane."""
+
     x: float
     y: float
 
@@ -26,6 +28,8 @@ class Line(NamedTuple):
 
 
 class Circle(NamedTuple):
+    """A circle by its centre and radius."""
+
     centre: Point
     radius: float
 

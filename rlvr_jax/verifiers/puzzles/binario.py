@@ -25,6 +25,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side, num_open = LEVELS[level - 1]
     solution = _filled(random, side, [])
     grid: list[list[int | None]] = [list(row) for row in solution]

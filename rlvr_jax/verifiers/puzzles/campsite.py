@@ -38,6 +38,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side, most = LEVELS[level - 1]
     tents: set[Cell] = set()
     trees: set[Cell] = set()

@@ -21,6 +21,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side = LEVELS[level - 1]
     grid = [[0] * side for _ in range(side)]
     for cell in random.sample(range(side * side), random.randint(side, side * side - side)):

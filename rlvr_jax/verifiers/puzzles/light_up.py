@@ -38,6 +38,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side, num_walls, num_digits = LEVELS[level - 1]
     cells = list(itertools.product(range(side), repeat=2))
     walls = random.sample(cells, num_walls)

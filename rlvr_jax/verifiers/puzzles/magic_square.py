@@ -28,6 +28,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side, least, most = LEVELS[level - 1]
     solution = _three(random) if side == 3 else _four(random)
     grid = [list(row) for row in solution]

@@ -33,6 +33,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side, number, covered = LEVELS[level - 1]
     cells = random.sample([*itertools.product(range(side), repeat=2)], side * side)
     mines = set(cells[:number])

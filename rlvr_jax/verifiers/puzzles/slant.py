@@ -39,6 +39,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     side, shown = LEVELS[level - 1]
     roots: dict[Cell, Cell] = {}
     grid = [[""] * side for _ in range(side)]

@@ -30,6 +30,7 @@ def check(answer: str, gold: dict[str, Any]) -> bool:
 
 
 def generate(random: Random, level: int, box: Box = (2, 2)) -> Puzzle:
+    """A random puzzle of a level, counted from 1, with boxes of `box` cells."""
     cells = None
     while cells is None:
         solution = _filled(random, box)

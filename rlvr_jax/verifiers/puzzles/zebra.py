@@ -73,6 +73,7 @@ def check(answer: str, gold: Sequence[Sequence[Any]] | Mapping[str, Any]) -> Fin
 
 
 def generate(random: Random, level: int) -> Puzzle:
+    """A random puzzle of a level, counted from 1."""
     houses, width = LEVELS[level - 1]
     names = random.sample(sorted(_VALUES), width)
     values = [random.sample(_VALUES[name], houses) for name in names]

@@ -191,7 +191,7 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
             scored = rollouts
             if not fresh:
                 old = run.programs.score(run.policy_params(state), rollouts)
-                scored = dataclasses.replace(rollouts, **jax.device_get(old))
+                scored = rollouts.replace(**jax.device_get(old))
             state, metrics, _ = run.programs.update(state, scored, key, fresh)
             jax.block_until_ready(metrics)
 

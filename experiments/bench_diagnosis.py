@@ -29,7 +29,7 @@ from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.kept_pair import load_answers
 from rlvr_jax.runs.policy_pair import score_answers, score_branching
-from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types import Rollouts, TokenStats
 
 VOCABULARY, PROMPT = 49_152, 4
 SHAPE = policy.ModelConfig(
@@ -128,8 +128,7 @@ def _store(folder: Path, problems: int, vocabulary: int, config: Config) -> int:
             group=np.repeat(np.arange(problems, dtype=np.int32), config.samples),
             reward=(random.uniform(size=rows) < 0.3).astype(np.float32),
         )
-        rollouts = replace(
-            rollouts,
+        rollouts = rollouts.replace(
             prompt_tokens=np.zeros((rows, PROMPT), np.int32),
             prompt_length=np.full(rows, PROMPT, np.int32),
             behaviour_logp=logp,

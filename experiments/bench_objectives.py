@@ -17,10 +17,11 @@ import numpy as np
 
 from rlvr_jax.methods import names, recipe
 from rlvr_jax.objectives.algebra.core import Objective
-from rlvr_jax.objectives.algebra.inputs import RECORDS, STATISTICS
+from rlvr_jax.objectives.algebra.inputs import STATISTICS
 from rlvr_jax.objectives.algebra.parts import Spec
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import RECORDS, Rollouts, TokenStats
 from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.rollouts import kind_and_axes
 
 __all__ = ["main", "random_batch"]
 
@@ -43,8 +44,7 @@ def random_batch(
     sizes = {"B": rows, "T": tokens, "P": PROMPT, "k": int(options.get("top_k", OTHER))}
     sizes["K"] = sizes["k"]
 
-    def values(cls, name):
-        kind, axes = axes_of(cls)[name]
+    def values(name, kind, axes):
         axes = ("B", "T", *axes[1:]) if axes[0] == "..." else axes
         shape = tuple(sizes.get(axis, OTHER) for axis in axes)
         if kind == "Bool":
@@ -55,8 +55,10 @@ def random_batch(
             return -random.exponential(1.0, shape).astype(np.float32)
         return random.random(shape, np.float32)
 
-    stats = {name: values(TokenStats, name) for name in objective.needs & set(STATISTICS)}
-    records = {name: values(Rollouts, name) for name in objective.needs & set(RECORDS)}
+    kinds = axes_of(TokenStats)
+    stats = {name: values(name, *kinds[name]) for name in objective.reads & set(STATISTICS)}
+    names = objective.reads & {*RECORDS, "reference_logp"}
+    records = {name: values(name, *kind_and_axes(name)) for name in names}
     for name in {"step", "turn"} & records.keys():
         records[name] = np.broadcast_to(np.arange(tokens, dtype=np.int32) // 64, (rows, tokens))
     batch = Rollouts.of_responses(

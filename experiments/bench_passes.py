@@ -160,13 +160,12 @@ def _probes(config: Config, model: Model, params: Params, batch: Rollouts) -> Ta
     rows = len(batch.tokens)
     question = jnp.ones((rows, ASKED), jnp.int32)
     count = jnp.full(rows, ASKED, jnp.int32)
-    asked = replace(
-        batch,
+    asked = batch.replace(
         asked_tokens=question,
         asked_length=count,
         verdict_ids=jnp.tile(jnp.arange(2, dtype=jnp.int32), (rows, 1)),
     )
-    wider = replace(batch, tokens=jnp.pad(batch.tokens, ((0, 0), (0, ASKED + 1))))
+    wider = batch.replace(tokens=jnp.pad(batch.tokens, ((0, 0), (0, ASKED + 1))))
     # Prompts of this piece of work are of one length, and so are responses.
     whole = jnp.concatenate([batch.prompt_tokens, batch.tokens], axis=1)
     pool = empty(model, rows, whole.shape[1] + ASKED + 1)

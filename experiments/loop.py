@@ -12,7 +12,7 @@ import logging
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -79,7 +79,7 @@ class _Actor:
             raise ValueError("loop: responses must all be graded; experiments.train masks others")
         outcome = np.array([grade.outcome for grade in grades], rollouts.outcome.dtype)
         reward = np.array([grade.reward for grade in grades], rollouts.reward.dtype)
-        return replace(rollouts, outcome=outcome, reward=reward)
+        return rollouts.replace(outcome=outcome, reward=reward)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
@@ -89,7 +89,7 @@ def decide(model, objective, state, rollouts, key, samples):
     # The likeliest tokens are known in the pass of the update, which is then the first and only.
     needs = (old | {"logp"}) - {"topk_logp"}
     stats = policy.score(model, state["params"], rollouts, needs, objective.options, samples)
-    rollouts = replace(rollouts, **{f"old_{name}": getattr(stats, name) for name in needs})
+    rollouts = rollouts.replace(**{f"old_{name}": getattr(stats, name) for name in needs})
     if objective.decide_once is None:
         return rollouts, state
     rollouts, method, _ = objective.decide_once(rollouts, state["method"], key)
@@ -117,7 +117,7 @@ def _take_step(config, actor, objective, optimizer, state, numbers, step):
     key = named_key(seed, "sampler", step, 0)
     rollouts = actor.answer(state["params"], actor.task.train, numbers, key, size)
     if config.mask_truncated:
-        rollouts = replace(rollouts, mask=rollouts.mask & ~rollouts.truncated[:, None])
+        rollouts = rollouts.replace(mask=rollouts.mask & ~rollouts.truncated[:, None])
     key = named_key(seed, "decide_once", step)
     rollouts, state = decide(actor.model, objective, state, rollouts, key, size)
     parts = []

@@ -23,7 +23,6 @@ from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
-from rlvr_jax.types import replace
 
 STATISTICS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
 
@@ -73,7 +72,7 @@ def main(arguments: Sequence[str]) -> None:
     batch = collect(run, state, step=0).batch
     state, _, records = learn(run.learner, state, batch.rollouts, step=0)
 
-    rollouts = replace(batch.rollouts, old_logp=records["old_logp"])
+    rollouts = batch.rollouts.replace(old_logp=records["old_logp"])
     stats = policy.score(run.start.model, state.params, rollouts, STATISTICS)
     texts = {
         "prompt": [prompt.text for prompt in batch.prompts],

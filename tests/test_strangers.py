@@ -17,7 +17,7 @@ from rlvr_jax.experience.laws import numpy_actor
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import Spec
 from rlvr_jax.types import Rollouts, TokenStats
-from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.rollouts import kind_and_axes
 
 VOCABULARY, ROWS, WIDTH = 7, 16, 3
 
@@ -122,7 +122,7 @@ def some_rollouts(score, params):
     group = jnp.arange(ROWS, dtype=jnp.int32) // 4
     made = Rollouts.of_responses(tokens, mask, reward, group)
     then = score(params, made).logp + jnp.asarray(random.normal(0, 0.2, mask.shape))
-    return dataclasses.replace(made, old_logp=jnp.where(mask, then, 0))
+    return made.replace(old_logp=jnp.where(mask, then, 0))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_recorded_log_probs_are_read_and_rollouts_may_be_of_numpy():
     np.testing.assert_allclose(found.loss, wanted, rtol=ROUNDING)
     # Where they are not those of these weights, only who says so gets a ratio of 1.
     fresh = exact_gradient(score, own, params, rollouts, *rest, fresh=True)
-    unknown = dataclasses.replace(rollouts, old_logp=None)
+    unknown = rollouts.replace(old_logp=None)
     same = exact_gradient(score, own, params, unknown, *rest)
     assert float(fresh.loss) == float(same.loss) != float(found.loss)
     stored = jax.tree.map(np.asarray, rollouts)
@@ -202,7 +202,7 @@ def test_a_record_of_responses_is_checked_and_may_be_completed():
     assert made.length.tolist() == [2, 3] and made.truncated.tolist() == [True, False]
     assert made.outcome.tolist() == [0.0, 1.0] and made.old_logp[0, 0] == -1
     made = Rollouts.of_responses(**arguments, component_rewards=np.zeros((2, 5)))
-    assert made.component_rewards.shape == (2, 5)
+    assert made.records["component_rewards"].shape == (2, 5)
     with pytest.raises(TypeError, match="oldlogp"):
         Rollouts.of_responses(**arguments, oldlogp=mask)
 
@@ -234,9 +234,9 @@ def test_rewards_that_are_no_floats_become_floats(kind):
         process_reward=np.ones((3, 2), kind),
     )
     assert made.outcome.tolist() == made.reward.tolist() == [0.0, 1.0, 1.0]
-    for name, (wanted, _) in axes_of(Rollouts).items():
-        if wanted == "Float" and getattr(made, name) is not None:
-            assert getattr(made, name).dtype == jnp.float32, name
+    for name, array in made.arrays.items():
+        if kind_and_axes(name)[0] == "Float":
+            assert array.dtype == jnp.float32, name
 
 
 def tunix_loss(objective):
@@ -337,7 +337,7 @@ def test_the_gradient_of_a_tunix_model_is_that_of_the_whole_batch(made, toleranc
     own = methods.recipe("clip_cov", fraction=0.2).objective
     rollouts = some_rollouts(score, params)
     # Ids 0 and 1 are Tunix's padding and its end.
-    rollouts = dataclasses.replace(rollouts, tokens=jnp.maximum(rollouts.tokens, 2))
+    rollouts = rollouts.replace(tokens=jnp.maximum(rollouts.tokens, 2))
     state, key = own.init(Spec(4, ROWS, WIDTH)), jax.random.key(5)
 
     def loss(params):

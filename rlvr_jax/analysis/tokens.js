@@ -56,7 +56,7 @@ function visible(token) {
   return /^ +$/.test(token) ? "␣".repeat(token.length) : text;
 }
 
-/* Who wrote a token that the policy did not draw, by `Rollouts.origin`. */
+/* Who wrote a token that the policy did not draw, by the record `origin`. */
 const WRITERS = { 1: "written by another model", 2: "written by a tool", 3: "given" };
 
 function describe(r, i) {

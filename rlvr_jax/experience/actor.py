@@ -184,7 +184,7 @@ class RunActor:
         rows = [ask for ask in asks for _ in range(ask.samples)]
         if any(ask.cell >= 0 for ask in asks):
             cells = np.array([ask.cell for ask in rows], np.int32)
-            rollouts = replace(rollouts, cell=cells)
+            rollouts = rollouts.replace(cell=cells)
         return Batch(rollouts, rows, (), self.sampler.tokenizer)
 
     def _given(self, ask: SampleRequest) -> tuple[list[int], bool]:
@@ -305,15 +305,14 @@ class RunActor:
                 parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))
             drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
             rows = np.arange(len(asks) * samples, dtype=np.int32)
-            drawn = replace(drawn, group=rows // np.int32(samples), rollout_id=rows)
+            drawn = drawn.replace(group=rows // np.int32(samples), rollout_id=rows)
         if not whole:
             rows = [ids for ids in begun for _ in range(samples)]
             trained = np.repeat([flag for _, flag in given], samples)
             shown = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
             drawn = behind_given(drawn, *shown, rows, trained, self.sampler.response_tokens)
         if vectors is not None:
-            drawn = replace(
-                drawn,
+            drawn = drawn.replace(
                 soft_prompt=np.repeat(vectors, samples, axis=0),
                 soft_length=np.full(len(drawn.group), vectors.shape[1], np.int32),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,8 @@ from rlvr_jax.experience.prompts import responses
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.records import PADDED_AXES
+from rlvr_jax.types.rollouts import kind_and_axes, missing_number
 
 ROUNDING = 1e-6
 """A mean of outcomes or rewards (float32) this close to a threshold counts as equal to it."""
@@ -27,9 +29,9 @@ def decided(grades: Sequence[Grade]) -> np.ndarray:
 
 def given_tokens(rollouts: Rollouts) -> np.ndarray:
     """Number of given tokens of each response, int [B]."""
-    if rollouts.origin is None:
+    if "origin" not in rollouts.records:
         return np.zeros(len(rollouts.group), int)
-    return np.sum(rollouts.origin == GIVEN, axis=1)
+    return np.sum(rollouts.records["origin"] == GIVEN, axis=1)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Batch:
     def last_of_trace(self) -> np.ndarray:
         """The last row of each row's trace, int [B]; the row itself if it is a whole response."""
         own = np.arange(len(self))
-        trace = self.rollouts.trace
+        trace = self.rollouts.records.get("trace")
         if trace is None:
             return own
         last = dict(zip(trace.tolist(), own.tolist(), strict=True))
@@ -96,7 +98,11 @@ class Batch:
     @property
     def answers(self) -> Batch:
         """The last row of each response."""
-        return self if self.rollouts.trace is None else self.take(np.unique(self.last_of_trace))
+        return (
+            self
+            if "trace" not in self.rollouts.records
+            else self.take(np.unique(self.last_of_trace))
+        )
 
     def outcomes(self) -> np.ndarray:
         """Outcomes of the responses, [G, N]; NaN if ungraded, and after the end of a group."""
@@ -132,14 +138,14 @@ class Batch:
 
     def with_rollouts(self, **changes: Any) -> Batch:
         """The same rows with other records."""
-        return replace(self, rollouts=replace(self.rollouts, **changes))
+        return replace(self, rollouts=self.rollouts.replace(**changes))
 
     def without(self, rows: np.ndarray) -> Batch:
         """The same rows, without training on those that are True in `rows`, bool [B].
 
         Their mask is cleared, and they are not imitated.
         """
-        rows, supervised = np.asarray(rows), self.rollouts.supervised
+        rows, supervised = np.asarray(rows), self.rollouts.records.get("supervised")
         return self.with_rollouts(
             mask=self.rollouts.mask & ~rows[:, None],
             supervised=None if supervised is None else supervised & ~rows,
@@ -201,8 +207,7 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
         start += len(part.groups)
         first += len(part)
     rollouts = _joined(_with_own_traces([part.rollouts for part in parts]))
-    rollouts = replace(
-        rollouts,
+    rollouts = rollouts.replace(
         group=np.concatenate(offsets),
         rollout_id=np.arange(len(rollouts.group), dtype=np.int32),
         parent=np.concatenate(parents).astype(np.int32),
@@ -231,42 +236,37 @@ def _with_own_traces(parts: Sequence[Rollouts]) -> list[Rollouts]:
     """Records in which no two parts have a trace of the same number."""
     found, start = [], 0
     for part in parts:
-        if part.trace is not None:
-            trace = np.where(part.trace < 0, part.trace, part.trace + np.int32(start))
+        if (trace := part.records.get("trace")) is not None:
+            trace = np.where(trace < 0, trace, trace + np.int32(start))
             start = max(start, int(trace.max(initial=-1)) + 1)
-            part = replace(part, trace=trace)
+            part = part.replace(trace=trace)
         found.append(part)
     return found
 
 
-_OF_PROMPTS = ("prompt_tokens", "prompt_logp", "shown_tokens", "second_tokens", "asked_tokens")
-
-
 def _joined(parts: Sequence[Rollouts]) -> Rollouts:
-    """Rows of several records; shorter prompts are padded."""
+    """Rows of several records; shorter prompts and other texts are padded."""
     known = {}
-    for field in fields(Rollouts):
-        arrays = [getattr(part, field.name) for part in parts]
-        there = [array for array in arrays if array is not None]
-        if not there:
-            known[field.name] = None
-            continue
-        filled = [
-            _blank(field.name, there[0], len(part.group)) if array is None else array
-            for part, array in zip(parts, arrays, strict=True)
+    for name in dict.fromkeys(name for part in parts for name in part.arrays):
+        axes, missing = kind_and_axes(name)[1], missing_number(name)
+        like = next(array for part in parts if (array := part.get(name)) is not None)
+        arrays = [
+            np.full((len(part.group), *like.shape[1:]), missing, like.dtype)
+            if (array := part.get(name)) is None
+            else array
+            for part in parts
         ]
-        if field.name in _OF_PROMPTS:
-            like = [part.prompt_tokens for part in parts] if field.name == "prompt_logp" else filled
-            width = max(array.shape[1] for array in like)
-            filled = [np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in filled]
-        known[field.name] = np.concatenate(filled)
-    return Rollouts(**known)
-
-
-def _blank(name: str, like: np.ndarray, rows: int) -> np.ndarray:
-    """A record of rows without one: the number 0, or the label -1."""
-    nothing = -1 if name in ("cell", "trace", "step", "turn") else 0
-    return np.full((rows, *like.shape[1:]), nothing, like.dtype)
+        # The prompt's own width, as a part without this record may have the longest prompt.
+        of = [part.prompt_tokens for part in parts] if axes[1:2] == ("P",) else arrays
+        if axes[1:2] and axes[1] in PADDED_AXES:
+            width = max(array.shape[1] for array in of)
+            more = [(0, 0)] * (like.ndim - 2)
+            arrays = [
+                np.pad(x, [(0, 0), (0, width - x.shape[1]), *more], constant_values=missing)
+                for x in arrays
+            ]
+        known[name] = np.concatenate(arrays)
+    return Rollouts.of_arrays(known)
 
 
 GroupTest = Callable[[np.ndarray], np.ndarray]

@@ -296,7 +296,7 @@ class _Step:
         for name, stage in self.chain.stages.items():
             if stage.at_grading:
                 graded = self._staged(name, stage, graded, _no_more, sums=True)
-        foreign = batch.rollouts.off_policy
+        foreign = batch.rollouts.records.get("off_policy")
         if foreign is None or not foreign.all():
             self.seen.append(graded)
         return graded

@@ -206,7 +206,7 @@ def by_verdict(
         rows = asked_rows(batch, actor, answers, question).rollouts
         logp = run_in_pieces(lambda part: said(params, part), rows).astype(float)
         odds = 1 / (1 + np.exp(logp[:, 1] - logp[:, 0]))
-        tokens = _context_tokens(rows) + float(rows.asked_length.sum())
+        tokens = _context_tokens(rows) + float(rows.records["asked_length"].sum())
         return np.where(rows.truncated, 0, odds), tokens
 
     return score

@@ -1,14 +1,13 @@
 """Rows of tokens that were not sampled: given responses, and given beginnings of responses."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rlvr_jax.objectives import GIVEN
 from rlvr_jax.types import Rollouts
-from rlvr_jax.types.fields import token_fields, where_tokens
+from rlvr_jax.types.fields import where_tokens
 
 
 def with_given(
@@ -87,15 +86,14 @@ def behind_given(
     index = np.clip(places, 0, width - 1)
     front = places < 0
     known: dict[str, Any] = {}
-    for name, array in token_fields(drawn).items():
+    for name, array in drawn.token_arrays.items():
         spread = index.reshape(index.shape + (1,) * (array.ndim - 2))
         known[name] = where_tokens(inside, np.take_along_axis(array, spread, axis=1))
     for row, ids in enumerate(given):
         known["tokens"][row, : len(ids)] = ids
     length = count + drawn.length
     origin = known.get("origin", np.zeros(front.shape, np.int32))
-    return replace(
-        drawn,
+    return drawn.replace(
         **known
         | {
             "mask": known["mask"] | (front & np.asarray(trained)[:, None]),

@@ -39,7 +39,7 @@ def grade(task: Task, batch: Batch) -> Batch:
 def _graded(batch: Batch, grades: Sequence[Grade], seconds: float) -> Batch:
     """The batch with these grades, outcomes and rewards; 0 for ungraded rows."""
     known = {
-        name: np.array([getattr(g, name) or 0 for g in grades], getattr(batch.rollouts, name).dtype)
+        name: np.array([getattr(g, name) or 0 for g in grades], batch.rollouts.get(name).dtype)
         for name in ("outcome", "reward")
     }
     return replace(batch.with_rollouts(**known), grades=grades, verify_seconds=seconds)
@@ -54,13 +54,13 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     """
     if batch.brought:
         return _with_brought(verify, batch)
-    if batch.rollouts.trace is None:
+    if "trace" not in batch.rollouts.records:
         return verify(batch)
     last = batch.last_of_trace
     ends = np.unique(last)
     told = verify(batch.take(ends))
     grade_of = np.searchsorted(ends, last)
-    known = {name: getattr(told.rollouts, name)[grade_of] for name in ("outcome", "reward")}
+    known = {name: told.rollouts.get(name)[grade_of] for name in ("outcome", "reward")}
     whole = batch.with_rollouts(**known)
     grades = [told.grades[row] for row in grade_of]
     return replace(whole, grades=grades, verify_seconds=told.verify_seconds)
@@ -168,7 +168,7 @@ def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
         )
     if "component_rewards" in needs:
         known["component_rewards"] = component_rewards(batch, task)
-    return replace(batch, rollouts=replace(rollouts, **known))
+    return replace(batch, rollouts=rollouts.replace(**known))
 
 
 def with_info(batch: Batch, info: Iterable[Mapping[str, float]]) -> Batch:

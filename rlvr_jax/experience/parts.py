@@ -224,7 +224,7 @@ class Draw(Part):
         otherwise to training only (processors, drafts).
       evaluation: with `of_policy`, a draw without state that evaluations use instead; None: itself.
       most: most rows that it returns, as a multiple of the requested ones.
-      splits: a response may be several rows (`Rollouts.trace`).
+      splits: a response may be several rows (record `trace`).
       environment: replies to the policy in the middle of a response; "task": that of the task. Its
         messages at the start of an episode precede each prompt.
       writes: records of `Rollouts` that it fills, for the objective.

@@ -10,7 +10,7 @@ from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.tasks import Task
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _one_batch(drawn: list[Rollouts], places: np.ndarray, samples: int) -> Rollo
     order = np.argsort(places)
     rollouts = jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *drawn)
     numbers = np.arange(len(places), dtype=np.int32)
-    return replace(rollouts, group=numbers // np.int32(samples), rollout_id=numbers)
+    return rollouts.replace(group=numbers // np.int32(samples), rollout_id=numbers)
 
 
 def occurrences(numbers: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Networks that score tokens for an objective and are fitted to outcomes of rollouts.
 
 A `Scorer` takes the critic's place in a recipe (`Recipe.critic`): its scores are computed for the
-whole batch before the first update, as `Rollouts.process_reward` or `Rollouts.critic_values`, and
+whole batch before the first update, as the record `process_reward` or `critic_values`, and
 it is fitted after the last one, with an optimizer of its own. Each belongs to one paper.
 """
 

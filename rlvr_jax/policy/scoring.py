@@ -147,8 +147,7 @@ def score_prompts(
         return jnp.zeros((rows, 1), wide_dtype(model.config.compute_dtype))
     # The first token is the prompt of the others.
     mask = jnp.arange(1, width, dtype=length.dtype)[None] < length[:, None]
-    framed = replace(
-        rollouts,
+    framed = rollouts.replace(
         prompt_tokens=tokens[:, :1],
         prompt_length=jnp.ones_like(length),
         tokens=tokens[:, 1:],
@@ -178,7 +177,7 @@ def hidden_states(
 ) -> Float[Array, "B T D"]:
     """The last hidden states that the response tokens are predicted from; anything off the mask.
 
-    Where the sampler fed itself a mixture of embeddings (`Rollouts.soft`), or a prompt begins with
+    Where the sampler fed itself a mixture of embeddings (record `soft`), or a prompt begins with
     vectors (`Rollouts.soft_prompt`), these are read.
 
     Args:
@@ -191,10 +190,10 @@ def hidden_states(
     if rows % shared:
         raise ValueError(f"hidden_states: shared must divide the {rows} rows, got {shared}")
     responses, prompts = rollouts.tokens, rollouts.prompt_tokens
-    if rollouts.soft_prompt is not None:
+    if "soft_prompt" in rollouts.records:
         # Every row has a prompt of its own, from its first place on.
         shared, opening = 1, 0
-    if rollouts.soft_prompt is not None or rollouts.candidate_weight is not None:
+    if "soft_prompt" in rollouts.records or "candidate_weight" in rollouts.records:
         prompts = _prompt_inputs(params, rollouts)
         responses = _mixed_inputs(params, rollouts)
     responses = responses.reshape(-1, shared, *responses.shape[1:])
@@ -240,7 +239,7 @@ def run_in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: i
 def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
     """The embeddings that were fed in the place of the response's tokens."""
     embedding = params["embedding"]
-    soft, weight = rollouts.soft, rollouts.candidate_weight
+    soft, weight = rollouts.records.get("soft"), rollouts.records.get("candidate_weight")
     if soft is None or weight is None:
         return embedding[rollouts.tokens]
 
@@ -249,14 +248,14 @@ def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
         return products.einsum("tk,tkd->td", weight.astype(embedding.dtype), embedding[ids])
 
     # Row by row: K embeddings of every token of a batch would not fit.
-    mixture = jax.lax.map(jax.checkpoint(mixed), (rollouts.candidate_ids, weight))
+    mixture = jax.lax.map(jax.checkpoint(mixed), (rollouts.records["candidate_ids"], weight))
     return jnp.where(soft[:, :, None], mixture, embedding[rollouts.tokens])
 
 
 def _prompt_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B P D"]:
     """The embeddings of the prompts, with the vectors that some begin with."""
     own = params["embedding"][rollouts.prompt_tokens]
-    vectors, length = rollouts.soft_prompt, rollouts.soft_length
+    vectors, length = rollouts.records.get("soft_prompt"), rollouts.records.get("soft_length")
     if vectors is None or length is None:
         return own
     number = vectors.shape[1]

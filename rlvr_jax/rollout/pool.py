@@ -36,8 +36,8 @@ FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
 # Recorded of each token only on request.
-OPTIONAL = ("token_temperature", "drawn_temperature", "topk_logp", "topk_ids")
-OPTIONAL += ("soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp")
+SOFT = ("soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp")
+OPTIONAL = ("token_temperature", "drawn_temperature", "topk_logp", "topk_ids", *SOFT)
 
 
 @jax.tree_util.register_dataclass

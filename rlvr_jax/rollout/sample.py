@@ -20,7 +20,7 @@ from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.arguments import stop_ids, temperatures, token_table, whole_numbers
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
-from rlvr_jax.rollout.pool import FINISHED, Pool, check_unshared, empty, widen
+from rlvr_jax.rollout.pool import FINISHED, SOFT, Pool, check_unshared, empty, widen
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
@@ -227,8 +227,7 @@ def draw_groups(
         soft_prompt,
         stop_state,
     )
-    rollouts = replace(
-        rollouts,
+    rollouts = rollouts.replace(
         group=jnp.repeat(jnp.arange(prompts, dtype=jnp.int32), samples),
         rollout_id=jnp.arange(prompts * samples, dtype=jnp.int32),
     )
@@ -305,7 +304,7 @@ def _draw_groups(
         pool = decode(model, params, replace(pool, caches=shared), *how, **also)
     rollouts = to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
     # Responses of one segment, sampled with one version of the weights, `weight_version`.
-    return replace(rollouts, trace=None, version=None)
+    return rollouts.replace(trace=None, version=None)
 
 
 def _opening(model, params, tokens, width) -> Pool:
@@ -372,7 +371,7 @@ def to_rollouts(
 
     scored = temperatures(pool.token_temperature)
     drawn = temperatures(pool.drawn_temperature)
-    return Rollouts(
+    sampled = Rollouts(
         prompt_tokens=prompt_tokens,
         prompt_length=pool.prompt_length,
         tokens=cut(pool.tokens),
@@ -388,17 +387,16 @@ def to_rollouts(
         behaviour_logp=cut(pool.behaviour_logp),
         entropy=cut(pool.entropy),
         temperature=temperature if scored is None else scored,
-        drawn_temperature=scored if drawn is None else drawn,
         outcome=zeros,
         reward=zeros,
         # Versions only rise: that of the last token that was sampled.
         weight_version=jnp.max(version, axis=1),
-        drawn_topk_logp=None if pool.topk_logp is None else cut(pool.topk_logp),
-        drawn_topk_ids=None if pool.topk_ids is None else cut(pool.topk_ids),
-        soft=None if pool.soft is None else cut(pool.soft),
-        candidate_ids=None if pool.soft is None else cut(pool.candidate_ids),
-        candidate_weight=None if pool.soft is None else cut(pool.candidate_weight),
-        candidate_noisy_logp=None if pool.soft is None else cut(pool.candidate_noisy_logp),
+    )
+    records = {"drawn_topk_logp": pool.topk_logp, "drawn_topk_ids": pool.topk_ids}
+    records |= {name: getattr(pool, name) for name in SOFT}
+    return sampled.replace(
+        drawn_temperature=scored if drawn is None else drawn,
         trace=pool.trace,
         version=version,
+        **{name: cut(record) for name, record in records.items() if record is not None},
     )

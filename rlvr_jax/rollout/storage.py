@@ -1,8 +1,8 @@
 """Rollouts in a file: a batch that was sampled once, read wherever a loss is looked at.
 
-One compressed .npz without pickled objects. An array is named by where it belongs,
-`rollouts/<field>` or `stats/<field>`, and a field that is None is absent. `version` is that of this
-format; `texts`, if it is there, is a JSON object in UTF-8 as bytes, so that any text survives.
+One compressed .npz without pickled objects. An array is called `rollouts/<name>` if it is a field
+or record, `stats/<name>` if it is a statistic. `version` is that of this format; `texts`, if it is
+there, is a JSON object in UTF-8 as bytes, so that any text survives.
 Equal contents give equal bytes.
 """
 
@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types.rollouts import known_names
 
 _VERSION = 1
-_CLASSES = {"rollouts": Rollouts, "stats": TokenStats}
-_REQUIRED = {
-    f"{part}/{field.name}": field.default is dataclasses.MISSING
-    for part, cls in _CLASSES.items()
-    for field in dataclasses.fields(cls)
-}
+_OPTIONAL = {"behaviour_logp", "entropy", "old_logp", "reference_logp", "records"}
+_REQUIRED = [
+    f"rollouts/{field.name}"
+    for field in dataclasses.fields(Rollouts)
+    if field.name not in _OPTIONAL
+]
 
 
 def save_rollouts(
@@ -44,11 +45,9 @@ def save_rollouts(
         cannot hold (bfloat16), or not one text per rollout.
     """
     arrays: dict[str, Any] = {"version": np.asarray(_VERSION)}
-    for part, values in (("rollouts", rollouts), ("stats", stats)):
-        for field in dataclasses.fields(values):
-            value = getattr(values, field.name)
-            if value is not None:
-                arrays[f"{part}/{field.name}"] = np.asarray(value)
+    arrays |= {f"rollouts/{name}": np.asarray(array) for name, array in rollouts.arrays.items()}
+    measured = {name: array for name, array in vars(stats).items() if array is not None}
+    arrays |= {f"stats/{name}": np.asarray(array) for name, array in measured.items()}
     shape = arrays["rollouts/mask"].shape
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
@@ -80,21 +79,17 @@ def load_rollouts(path: str | Path) -> tuple[Rollouts, TokenStats, dict[str, lis
     Returns:
       Rollouts and statistics as numpy arrays, and the texts by name ({} if none were written).
     Raises:
-      ValueError: not such a file, another version of the format, a field that is missing, unknown
-        or cannot be read.
+      ValueError: not such a file, another version of the format, an array that is missing, that
+        cannot be read or that no imported module declares.
       FileNotFoundError: no such file.
     """
     arrays = _read(Path(path))
     texts = arrays.pop("texts", {})
-    parts = {name: {} for name in _CLASSES}
+    parts: dict[str, dict[str, Any]] = {"rollouts": {}, "stats": {}}
     for name, array in arrays.items():
         part, _, field = name.partition("/")
         parts[part][field] = array
-    return (
-        Rollouts(**parts["rollouts"]),
-        TokenStats(**parts["stats"]),
-        texts,
-    )
+    return Rollouts.of_arrays(parts["rollouts"]), TokenStats(**parts["stats"]), texts
 
 
 def _read(path):
@@ -106,14 +101,15 @@ def _read(path):
         with np.load(file, allow_pickle=False) as archive:
             _check_version(path, archive)
             names = set(archive.files) - {"version"}
-            missing = [name for name, needed in _REQUIRED.items() if needed and name not in names]
+            missing = [name for name in _REQUIRED if name not in names]
             if missing:
                 raise ValueError(f"load_rollouts: {path} must hold {missing[0]}, got no such field")
-            unknown = sorted(names - set(_REQUIRED) - {"texts"})
-            if unknown:
+            known = {f"rollouts/{name}" for name in known_names()}
+            known |= {f"stats/{field.name}" for field in dataclasses.fields(TokenStats)}
+            if unknown := sorted(names - known - {"texts"}):
                 raise ValueError(
-                    f"load_rollouts: {path} must hold fields of Rollouts and TokenStats only,"
-                    f" got {unknown[0]}"
+                    f"load_rollouts: {path} must hold statistics, and fields and declared records"
+                    f" of Rollouts, got {unknown[0]}; import the module that declares it"
                 )
             return {name: _array(path, archive, name) for name in archive.files if name in names}
 

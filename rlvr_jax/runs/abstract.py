@@ -26,6 +26,7 @@ from rlvr_jax.parallel import (
 from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.runs.composition import writers_of
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import make_optimizer
 from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
@@ -42,7 +43,7 @@ from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, check_needs, old_shapes
 from rlvr_jax.types import Recipe, Rollouts, replace
-from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.rollouts import kind_and_axes
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class AbstractRun:
         chain = self.recipe.experience
         given = chain.writes if chain is not None else frozenset()
         for field in given | ({self.recipe.critic.writes} if scorer else set()):
-            kind, axes = axes_of(Rollouts)[field]
+            kind, axes = kind_and_axes(field)
             shape = tuple(sizes[axis] for axis in axes)
             known[field] = _shape(shape, numbers[kind], sharding)
         if "prompt_logp" in self.objective.reads:
@@ -168,7 +169,7 @@ class AbstractRun:
         if self.config.updates_per_step() > 1 and self.objective.decide_once is not None:
             known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
             known["kept"] = drawn.mask
-        return replace(drawn, **known)
+        return drawn.replace(**known)
 
     def lower_sample(self, prompts: int, samples: int) -> jax.stages.Lowered:
         """The sampler of `samples` responses to each of `prompts` prompts."""
@@ -249,7 +250,7 @@ def abstract_run(
         longer than the model was made for, or an objective that training cannot feed.
     """
     chain = recipe.experience or experience()
-    check_needs(recipe, config.method, config.updates_per_step(), chain.writes)
+    check_needs(recipe, config.method, config.updates_per_step(), chain.writes, writers_of)
     length = config.prompt_tokens + config.response_tokens
     if length > shape.max_positions:
         raise ValueError(

@@ -99,6 +99,20 @@ def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | N
     return methods.recipe(method, **hyperparameters)
 
 
+def writers_of(record: str) -> list[str]:
+    """Parts that write a record, each with the methods that have it."""
+    found: dict[str, list[str]] = {}
+    for name in methods.names():
+        try:
+            chain = methods.recipe(name).experience
+        except (TypeError, ValueError):  # arguments without defaults
+            continue
+        for one in chain.parts.values() if chain is not None else ():
+            if record in one.writes:
+                found.setdefault(one.name, []).append(name)
+    return [f"{part} (of {', '.join(users)})" for part, users in found.items()]
+
+
 def setting_of(
     config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
 ) -> RunInfo:

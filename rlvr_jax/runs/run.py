@@ -20,7 +20,7 @@ from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import Sampling, named_key
-from rlvr_jax.runs.composition import setting_of, with_environment
+from rlvr_jax.runs.composition import setting_of, with_environment, writers_of
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging import check_asked
 from rlvr_jax.runs.loading import (
@@ -258,7 +258,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     """
     chain = recipe.experience
     task = chain.graded(with_environment(task, chain.draw[1].environment))
-    check_needs(recipe, config.method, config.updates_per_step(), chain.writes)
+    check_needs(recipe, config.method, config.updates_per_step(), chain.writes, writers_of)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
     held_out = held_out_indices(task, config.evaluation_prompts)

@@ -129,7 +129,7 @@ def sample_rows(
     known = _known_records(batch, records)
     # What an answer goes on from in another row ends with no stop token.
     goes_on = batch.last_of_trace != np.arange(len(batch))
-    shown = replace(batch.rollouts, truncated=batch.rollouts.truncated | goes_on)
+    shown = batch.rollouts.replace(truncated=batch.rollouts.truncated | goes_on)
     texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], shown))
     kept = []
     for row, response in zip(rows.tolist(), texts, strict=True):
@@ -155,10 +155,10 @@ def _known_records(batch: Batch, records: Mapping[str, np.ndarray]) -> dict[str,
     """
     rollouts = batch.rollouts
     sampled = np.ones(rollouts.tokens.shape, bool)
-    if rollouts.origin is not None:
-        sampled = rollouts.origin == 0
-    if rollouts.off_policy is not None:
-        sampled = sampled & ~rollouts.off_policy[:, None]
+    if "origin" in rollouts.records:
+        sampled = rollouts.records["origin"] == 0
+    if "off_policy" in rollouts.records:
+        sampled = sampled & ~rollouts.records["off_policy"][:, None]
     told = {"entropy": rollouts.entropy, "logp": rollouts.behaviour_logp}
     return dict(records) | {
         name: np.where(rollouts.mask, records[name], np.where(sampled, value, np.nan))
@@ -172,9 +172,9 @@ def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> di
     grade = batch.grades[row]
     length = int(batch.rollouts.length[row])
     written = {
-        name: getattr(batch.rollouts, name)[row, :length].astype(int).tolist()
+        name: batch.rollouts.get(name)[row, :length].astype(int).tolist()
         for name in ("turn", "origin")
-        if getattr(batch.rollouts, name) is not None
+        if batch.rollouts.get(name) is not None
     }
     compared = [own._asdict() for own in grade.compared]
     return {

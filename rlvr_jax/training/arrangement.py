@@ -17,6 +17,7 @@ from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.training.pieces import spread
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types.rollouts import missing_number
 
 _SIZES = 4
 """Numbers of rows that an update is compiled for: the most, a half, a quarter, an eighth."""
@@ -95,7 +96,9 @@ def _is_regular(plan: BatchPlan, rollouts: Rollouts) -> bool:
 
 def _equal(rollouts: Rollouts, rows: np.ndarray, several: bool) -> bool:
     """Whether rows earned the same, so that most objectives learn nothing of them."""
-    rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)[rows]
+    rewards = np.asarray(rollouts.records.get("component_rewards") if several else rollouts.reward)[
+        rows
+    ]
     return bool((np.ptp(rewards.reshape(len(rows), -1), axis=0) == 0).all())
 
 
@@ -109,7 +112,7 @@ def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarra
     groups = plan.prompts // plan.minibatches
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of only them
     # are not pulled back.
-    rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)
+    rewards = np.asarray(rollouts.records.get("component_rewards") if several else rollouts.reward)
     equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
     orders = []
     for epoch in range(plan.epochs):
@@ -189,20 +192,18 @@ def _filled(rollouts: Rollouts, empty: int) -> Rollouts:
     numbers = np.arange(empty)
 
     def numbered(name):
-        array = getattr(filled, name).copy()
-        array[count:] = getattr(rollouts, name).max() + 1 + numbers
+        array = filled.get(name).copy()
+        array[count:] = rollouts.get(name).max() + 1 + numbers
         return array
 
     prompts = filled.prompt_length.copy()
     prompts[count:] = 1  # the model reads a token
     temperature = filled.temperature.copy()
     temperature[count:] = 1
-    names = ("parent", "branch_position", "trace", "cell")
-    none = {n: x.copy() for n in names if (x := getattr(filled, n)) is not None}
+    none = {name: x.copy() for name, x in filled.arrays.items() if missing_number(name)}
     for array in none.values():
         array[count:] = -1
-    return replace(
-        filled,
+    return filled.replace(
         group=numbered("group"),
         rollout_id=numbered("rollout_id"),
         prompt_length=prompts,

@@ -81,7 +81,7 @@ def fit_critic(
     def loss(params, rows, returns, weights):
         whole = critic_params(params, policy)
         values = critic_values(trunk_of(model, critic), whole, rows, shared, opening)
-        errors = value_loss(values, rows.values, returns, critic.clip)
+        errors = value_loss(values, rows.records["values"], returns, critic.clip)
         return jnp.sum(jnp.where(rows.mask, weights * errors, 0)) / tokens
 
     def add(carry, piece):
@@ -94,11 +94,11 @@ def fit_critic(
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
     new = CriticState(*step_where(usable, optimizer, grads, state.optimizer_state, state.params))
     spread = masked_std(returns, mask) ** 2
-    unexplained = masked_std(returns - rollouts.values, mask) ** 2
+    unexplained = masked_std(returns - rollouts.records["values"], mask) ** 2
     metrics = {
         "critic/loss": total,
         "critic/gradient_norm": norm,
-        "critic/value": masked_mean(rollouts.values, mask),
+        "critic/value": masked_mean(rollouts.records["values"], mask),
         "critic/return": masked_mean(returns, mask),
         "critic/explained_variance": jnp.where(spread > 0, 1 - unexplained / spread, jnp.nan),
     }

@@ -12,7 +12,7 @@ cotangents are all 0 is not pulled back.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -47,7 +47,7 @@ def statistics_needed(objective: Objective) -> frozenset[str]:
 
 
 def old_statistics(objective: Objective) -> dict[str, str]:
-    """Statistics of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
+    """Statistics of the weights that sampled: name in `Rollouts` -> field of `TokenStats`."""
     wanted = {need: need.removeprefix("old_") for need in objective.reads if need[:4] == "old_"}
     alone = MEASURED - DIVERGENCES
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
@@ -187,9 +187,9 @@ def with_old_statistics(
     """
     known = {}
     for field, name in old_statistics(objective).items():
-        now, then = jax.lax.stop_gradient(getattr(stats, name)), getattr(rollouts, field)
+        now, then = jax.lax.stop_gradient(getattr(stats, name)), rollouts.get(field)
         own = fresh
-        if rollouts.stored is not None:
-            own = fresh & ~rollouts.stored.reshape(-1, *[1] * (now.ndim - 1))
+        if "stored" in rollouts.records:
+            own = fresh & ~rollouts.records["stored"].reshape(-1, *[1] * (now.ndim - 1))
         known[field] = now if then is None else jnp.where(own, now, then)
-    return replace(rollouts, **known)
+    return rollouts.replace(**known)

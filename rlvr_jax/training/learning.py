@@ -177,7 +177,7 @@ def _learned(
         key = named_key(learner.seed, "decide_once", step)
         told, method_state, decided = decide_once(rollouts, state.method_state, key)
         names = ("advantage", "weight", "kept")
-        rollouts = replace(rollouts, **fetch({name: getattr(told, name) for name in names}))
+        rollouts = rollouts.replace(**fetch({name: getattr(told, name) for name in names}))
         state = replace(state, method_state=method_state)
     state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step, other)
     if critic is not None:
@@ -264,13 +264,15 @@ def _measured(
     if critic is not None:
         # A scorer may read earlier measurements.
         whole = critic_params(critic.params, policy)
-        known |= _scored(parts, programs.values, whole, replace(rollouts, **known))
+        known |= _scored(parts, programs.values, whole, rollouts.replace(**known))
     if "teacher_logp" in objective.reads and teacher is not None:
-        shown = rollouts.second_length
+        shown = rollouts.records.get("second_length")
         if shown is None:
             known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
         else:
-            beside = replace(rollouts, prompt_tokens=rollouts.second_tokens, prompt_length=shown)
+            beside = rollouts.replace(
+                prompt_tokens=rollouts.records["second_tokens"], prompt_length=shown
+            )
             beside = prompts_where(shown > 0, beside, rollouts)
             found = _scored(parts, programs.measures[""], teacher, beside)
             known["teacher_logp"] = found["logp"]
@@ -282,24 +284,26 @@ def _measured(
     }
     compared = once and bool({"logp", *old} & objective.once_reads)
     old |= over(parts if compared else parts[1:], programs.score, policy)
-    shown = rollouts.shown_length
+    shown = rollouts.records.get("shown_length")
     if shown is not None and shown.any():
         # In the context in which a row was sampled; the update trains it in another.
-        drawn = replace(rollouts, prompt_tokens=rollouts.shown_tokens, prompt_length=shown)
+        drawn = rollouts.replace(
+            prompt_tokens=rollouts.records["shown_tokens"], prompt_length=shown
+        )
         drawn = prompts_where(shown > 0, drawn, rollouts)
         found = _scored(parts, programs.measures[""], policy, drawn)
         old["old_logp"] = np.where(shown[:, None] > 0, found["logp"], old["old_logp"])
-    stored = rollouts.stored
+    stored = rollouts.records.get("stored")
     if stored is not None:
-        kept = {name: getattr(rollouts, name) for name in old}
+        kept = {name: rollouts.get(name) for name in old}
         for name, value in kept.items():
             if value is not None:
                 rows = stored.reshape(-1, *[1] * (value.ndim - 1))
                 old[name] = np.where(rows, value, old[name])
     if shown is not None:
         stored = (shown > 0) | (False if stored is None else stored)
-        rollouts = replace(rollouts, stored=stored, shown_tokens=None, shown_length=None)
-    return replace(rollouts, **known, **old)
+        rollouts = rollouts.replace(stored=stored, shown_tokens=None, shown_length=None)
+    return rollouts.replace(**known, **old)
 
 
 def _scored(parts, program, params, rollouts: Rollouts) -> Records:

@@ -52,11 +52,11 @@ def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
     the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
     """
     mask, behaviour_logp = rollouts.mask, rollouts.behaviour_logp
-    for foreign in (rollouts.off_policy, rollouts.stored):
+    for foreign in (rollouts.records["off_policy"], rollouts.records["stored"]):
         if foreign is not None:
             mask &= ~foreign[:, None]
-    if rollouts.origin is not None:
-        mask &= rollouts.origin == 0
+    if "origin" in rollouts.records:
+        mask &= rollouts.records["origin"] == 0
     difference = jnp.where(mask, rollouts.old_logp - behaviour_logp, 0)
     own = sampler_divergence(rollouts.old_logp, behaviour_logp, mask)
     return {

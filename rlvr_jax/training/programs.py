@@ -179,9 +179,9 @@ def jitted(
 
     def of_piece(params, rollouts):
         # Held-out rollouts have no second prompt.
-        beside = rollouts.second_tokens is not None
+        beside = "second_tokens" in rollouts.records
         own = {f: n for f, n in wanted.items() if beside or n != "second_prompt_logp"}
-        if rollouts.candidate_ids is None:
+        if "candidate_ids" not in rollouts.records:
             own.pop("old_candidate_logp", None)
         needs = set(own.values())
         stats = statistics(model, params, rollouts, needs, options, shared, opening)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import jax
 import numpy as np
 
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 Records = dict[str, np.ndarray]
 
@@ -17,8 +17,7 @@ def prompts_where(rows: np.ndarray, one: Rollouts, two: Rollouts) -> Rollouts:
         np.pad(x.prompt_tokens, ((0, 0), (0, width - x.prompt_tokens.shape[1]))) for x in (one, two)
     ]
     tokens = np.where(rows[:, None], *padded)
-    return replace(
-        two,
+    return two.replace(
         prompt_tokens=tokens,
         prompt_length=np.where(rows, one.prompt_length, two.prompt_length),
     )
@@ -43,5 +42,5 @@ def joined_records(
 
 def with_old(rollouts: Rollouts, records: Records) -> Rollouts:
     """The rollouts with the old statistics as they were used."""
-    known = {name: x for name, x in records.items() if getattr(rollouts, name, None) is not None}
-    return replace(rollouts, **{name: x for name, x in known.items() if name.startswith("old_")})
+    known = {name: x for name, x in records.items() if rollouts.get(name) is not None}
+    return rollouts.replace(**{name: x for name, x in known.items() if name.startswith("old_")})

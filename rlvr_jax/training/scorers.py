@@ -19,7 +19,7 @@ from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.training.pieces import in_pieces
 from rlvr_jax.training.update import step_where
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 
 @jax.tree_util.register_dataclass
@@ -67,7 +67,7 @@ def seen_by(
     if scorer.trunk == "own":
         return score(model, trunk, rollouts, ("logp",), (), shared, opening).logp
     # A column more: the state at the last token.
-    wider = replace(rollouts, tokens=jnp.pad(rollouts.tokens, ((0, 0), (0, 1))))
+    wider = rollouts.replace(tokens=jnp.pad(rollouts.tokens, ((0, 0), (0, 1))))
     states = hidden_states(model, jax.lax.stop_gradient(trunk), wider, shared, opening)
     return jax.lax.stop_gradient(states.astype(rollouts.reward.dtype))
 

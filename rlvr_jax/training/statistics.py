@@ -54,7 +54,7 @@ def statistics(
                 "statistics: other must be a policy's weights for divergences, got None"
             )
         other = jax.lax.stop_gradient(other)
-        if rollouts.second_tokens is None:
+        if "second_tokens" not in rollouts.records:
             hidden = hidden_states(model, other, rollouts, shared, opening)
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
@@ -66,7 +66,9 @@ def statistics(
     stats = score(model, params, rollouts, own, options, shared, opening, compared)
     if "candidate_logp" in needs:
         unembedding = model.unembedding(params).astype(stats.hidden.dtype)
-        logits = logits_of_ids(model, stats.hidden, unembedding, rollouts, rollouts.candidate_ids)
+        logits = logits_of_ids(
+            model, stats.hidden, unembedding, rollouts, rollouts.records["candidate_ids"]
+        )
         logp = logits.astype(stats.logsumexp.dtype) - stats.logsumexp[:, :, None]
         logp = jnp.where(rollouts.scored[:, :, None], logp, 0)
         left = {name: getattr(stats, name) if name in needs else None for name in _CANDIDATES}
@@ -84,8 +86,8 @@ def statistics(
 
 def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
     """`TokenStats.verdict_logp`, by a pass of its own over prompt, response and question."""
-    response, asked = rollouts.length, rollouts.asked_length
-    width = rollouts.tokens.shape[1] + rollouts.asked_tokens.shape[1] + 1
+    response, asked = rollouts.length, rollouts.records["asked_length"]
+    width = rollouts.tokens.shape[1] + rollouts.records["asked_tokens"].shape[1] + 1
     places = jnp.arange(width, dtype=response.dtype)[None]
 
     def at(tokens, places):
@@ -95,15 +97,16 @@ def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "
         return jnp.take_along_axis(padded, inside, axis=1)
 
     behind = places - response[:, None]
-    tokens = jnp.where(behind < 0, at(rollouts.tokens, places), at(rollouts.asked_tokens, behind))
+    tokens = jnp.where(
+        behind < 0, at(rollouts.tokens, places), at(rollouts.records["asked_tokens"], behind)
+    )
     last = response + asked
-    whole = replace(rollouts, tokens=jnp.where(places < last[:, None], tokens, 0))
+    whole = rollouts.replace(tokens=jnp.where(places < last[:, None], tokens, 0))
     hidden = hidden_states(model, params, whole)
     state = jnp.take_along_axis(hidden, last[:, None, None], axis=1)
-    ids = rollouts.verdict_ids
+    ids = rollouts.records["verdict_ids"]
     everywhere = jnp.ones(ids.shape, bool)
-    framed = replace(
-        rollouts,
+    framed = rollouts.replace(
         tokens=ids,
         mask=everywhere,
         supervised=None,
@@ -116,14 +119,13 @@ def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "
 
 def after_second_prompt(rollouts: Rollouts) -> Rollouts:
     """The rows after their second prompts; those that have none after their own."""
-    there = rollouts.second_length > 0
-    one, two = rollouts.prompt_tokens, rollouts.second_tokens
+    there = rollouts.records["second_length"] > 0
+    one, two = rollouts.prompt_tokens, rollouts.records["second_tokens"]
     width = max(one.shape[1], two.shape[1])
     one, two = (jnp.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (one, two))
-    return replace(
-        rollouts,
+    return rollouts.replace(
         prompt_tokens=jnp.where(there[:, None], two, one),
-        prompt_length=jnp.where(there, rollouts.second_length, rollouts.prompt_length),
+        prompt_length=jnp.where(there, rollouts.records["second_length"], rollouts.prompt_length),
     )
 
 

@@ -1,6 +1,6 @@
 """One optimizer update of a policy: the exact gradient of its objective, applied."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -76,12 +76,17 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
 
 
 def check_needs(
-    recipe: Recipe, method: str, updates_per_step: int, given: Collection[str] = ()
+    recipe: Recipe,
+    method: str,
+    updates_per_step: int,
+    given: Collection[str] = (),
+    writers: Callable[[str], Sequence[str]] = lambda record: (),
 ) -> None:
     """Refuses an objective with inputs that are neither measured nor recorded here.
 
     Args:
       given: records of rollouts that the run's experience fills.
+      writers: (record) -> parts that could fill it.
     Raises:
       ValueError: a need that is neither a statistic of one policy, the current or the
         old one, nor log-probs of the reference or of prompts, nor told by grades, nor values of a
@@ -110,11 +115,11 @@ def check_needs(
             f"minibatches and epochs must be 1 for method {method!r}, whose likeliest tokens are"
             f" those of the weights that sampled, got {updates_per_step} updates per batch"
         )
-    missing = sorted(objective.reads - known)
-    if missing:
+    if missing := sorted(objective.reads - known):
+        parts = {name: ", ".join(writers(name)) or "none" for name in missing}
         raise ValueError(
-            f"method {method!r} reads {', '.join(missing)}, which training does not provide;"
-            " its objective can be called with arrays that do"
+            f"method {method!r} reads {', '.join(missing)}, which nothing in this run writes; parts"
+            f" that could: {'; '.join(f'{name}: {own}' for name, own in parts.items())}"
         )
 
 
@@ -218,7 +223,7 @@ def update(
     for name, value in gradient.metrics.items():
         metrics[f"objective/{name}" if name in metrics else name] = value
     record = {
-        **{field: getattr(rollouts, field) for field in old_statistics(objective)},
+        **{field: rollouts.get(field) for field in old_statistics(objective)},
         "logp": logp,
         "entropy": gradient.stats.entropy,
         "advantage": signals.advantage,

@@ -12,11 +12,13 @@ from rlvr_jax.types.fields import Ids, Mask, RowMask, Rows, Values
 from rlvr_jax.types.parts import Function, Part, part
 from rlvr_jax.types.passing import arguments_of
 from rlvr_jax.types.recipes import Method, Recipe
+from rlvr_jax.types.records import RECORDS, Record, declare
 from rlvr_jax.types.rollouts import Rollouts, is_correct
 from rlvr_jax.types.signals import Signals
 from rlvr_jax.types.token_stats import TokenStats
 
 __all__ = [
+    "RECORDS",
     "Criterion",
     "Function",
     "Ids",
@@ -24,6 +26,7 @@ __all__ = [
     "Method",
     "Part",
     "Recipe",
+    "Record",
     "Rollouts",
     "RowMask",
     "Rows",
@@ -31,6 +34,7 @@ __all__ = [
     "TokenStats",
     "Values",
     "arguments_of",
+    "declare",
     "is_correct",
     "part",
     "replace",

@@ -30,14 +30,13 @@ def axes_of(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
     for name, hint in get_type_hints(cls).items():
         for array in (hint, *get_args(hint)):
             if hasattr(array, "dim_str"):
-                found[name] = (array.__name__.partition("[")[0], tuple(array.dim_str.split()))
+                found[name] = axes_of_type(array)
     return found
 
 
-def token_fields(rows: Any) -> dict[str, Any]:
-    """The arrays of tokens, [B, T, …], of an object with annotated axes, by name."""
-    names = [name for name, (_, axes) in axes_of(type(rows)).items() if axes[:2] == ("B", "T")]
-    return {name: array for name in names if (array := getattr(rows, name)) is not None}
+def axes_of_type(array: Any) -> tuple[str, tuple[str, ...]]:
+    """Kind and axes of an array type, such as `Float[Array, "B T"]`."""
+    return array.__name__.partition("[")[0], tuple(array.dim_str.split())
 
 
 def where_tokens(on: np.ndarray, array: np.ndarray, other: Any = None) -> np.ndarray:

@@ -17,8 +17,8 @@ class Recipe:
       objective: `rlvr_jax.objectives.Objective`, the loss.
       experience: `rlvr_jax.experience.Experience`, how a batch comes to be.
       critic: `rlvr_jax.objectives.Critic`, how training fits the critic whose estimates the
-        objective reads as `rollouts.values`; or a `Scorer`, whose scores it reads as
-        `rollouts.process_reward` or `rollouts.critic_values`. None: it has none, or training cannot
+        objective reads as the record `values`; or a `Scorer`, whose scores it reads as
+        the record `process_reward` or `critic_values`. None: it has none, or training cannot
         make it.
       teacher: whose log-probs and distributions the objective compares with (`teacher_logp`, `kl`,
         `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the

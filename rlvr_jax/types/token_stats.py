@@ -32,7 +32,7 @@ class TokenStats:
       kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.
       second_logp: log p(target) at a second temperature.
       tempered_logp: [..., K], log p(target) at K multiples of the token's temperature. No gradient.
-      candidate_logp: [..., K], log p of the ids of `Rollouts.candidate_ids`.
+      candidate_logp: [..., K], log p of the ids of the record `candidate_ids`.
 
     Fields that are not of the vocabulary at the token:
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from rlvr_jax.analysis.texts.se_bench import splice
 from rlvr_jax.policy import Model, named_config, score
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 EXACT = 1e-11  # float64 on both sides, some hundred roundings on numbers of order one
 DOCUMENT = np.array([[5, 6, 7, 8], [5, 6, 9, 8]], np.int32)
@@ -34,7 +34,7 @@ def drawn():
     def logp(rows):
         return np.asarray(scored(rows))
 
-    return replace(rollouts, behaviour_logp=logp(rollouts)), logp
+    return rollouts.replace(behaviour_logp=logp(rollouts)), logp
 
 
 def test_log_probs_behind_the_splice_are_of_the_training_prompt():
@@ -42,7 +42,7 @@ def test_log_probs_behind_the_splice_are_of_the_training_prompt():
     spliced = splice(rollouts, DOCUMENT[:, 2:], [2, 2])
     gap = np.abs(logp(spliced) - spliced.behaviour_logp)
     assert gap[np.asarray(rollouts.mask)].min() > 0.01  # the document matters
-    first = replace(spliced, old_logp=logp(spliced))
+    first = spliced.replace(old_logp=logp(spliced))
     assert (np.exp(logp(first) - first.old_logp) == 1).all()
 
 

@@ -61,20 +61,23 @@ def test_groups_have_the_rows_that_were_asked_for_and_some_are_forks():
 def test_replies_are_told_as_without_branches():
     replies = 0
     for rollouts, row, length in rows_of():
-        tokens, told = rollouts.tokens[row, :length], rollouts.origin[row, :length] == 2
-        turn = rollouts.turn[row, :length]
+        tokens, told = rollouts.tokens[row, :length], rollouts.records["origin"][row, :length] == 2
+        turn = rollouts.records["turn"][row, :length]
         replies += told.sum()
         assert_array_equal(rollouts.mask[row, :length], ~told)
         for at in np.flatnonzero(told):
             assert tokens[at] == WORD and tokens[at - 1] == PAUSE
         assert_array_equal(turn % 2 == 1, told)
         assert np.all(np.diff(turn) >= 0) and turn[0] == 0
-        assert not rollouts.mask[row, length:].any() and not rollouts.origin[row, length:].any()
-        assert np.all(rollouts.turn[row, length:] == -1)
+        assert (
+            not rollouts.mask[row, length:].any()
+            and not rollouts.records["origin"][row, length:].any()
+        )
+        assert np.all(rollouts.records["turn"][row, length:] == -1)
         own = rollouts.mask[row, :length]
         logp = numpy_actor.NumpyActor._logp(tokens, 0)
         assert_allclose(rollouts.behaviour_logp[row, :length][own], logp[own], rtol=1e-6)
-        paid = np.flatnonzero(rollouts.process_reward[row])
+        paid = np.flatnonzero(rollouts.records["process_reward"][row])
         assert set(np.flatnonzero(told) - 1) <= set(paid)
     assert replies > 10
 
@@ -86,10 +89,16 @@ def test_a_fork_goes_on_behind_a_reply_to_a_later_turn_than_the_first():
         if parent < 0:
             continue
         forks += 1
-        assert rollouts.origin[row, cut - 1] == 2 and rollouts.turn[row, cut - 1] >= 3
-        assert length > cut and rollouts.turn[row, cut] == rollouts.turn[row, cut - 1] + 1
+        assert (
+            rollouts.records["origin"][row, cut - 1] == 2
+            and rollouts.records["turn"][row, cut - 1] >= 3
+        )
+        assert (
+            length > cut
+            and rollouts.records["turn"][row, cut] == rollouts.records["turn"][row, cut - 1] + 1
+        )
         for name in ("tokens", "mask", "origin", "turn", "behaviour_logp", "process_reward"):
-            values = getattr(rollouts, name)
+            values = rollouts.get(name)
             assert_array_equal(values[row, :cut], values[parent, :cut])
     assert forks > 3
 
@@ -99,7 +108,7 @@ def test_a_reply_that_rows_share_is_asked_for_once():
         rollouts, told = found.batch.rollouts, found.metrics
         places = np.arange(rollouts.tokens.shape[1])[None]
         inherited = places < rollouts.branch_position[:, None]
-        replies = (rollouts.origin == 2) & ~inherited
+        replies = (rollouts.records["origin"] == 2) & ~inherited
         assert told["tool_tokens"] == replies.sum()
         # Each reply is a word; those without room are asked for and left out.
         assert told["answered"] == replies.sum() + told.get("cut_replies", 0)
@@ -118,7 +127,7 @@ def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
     other = drawn(Moody(), Told())
     assert np.any(first.parent >= 0)
     for name in ("tokens", "length", "turn", "origin", "parent", "process_reward"):
-        assert_array_equal(getattr(first, name), getattr(again, name))
+        assert_array_equal(first.get(name), again.get(name))
     assert np.any(first.tokens != other.tokens)
 
 
@@ -133,8 +142,10 @@ def test_states_of_forks_are_made_anew_where_only_the_words_are_known(tmp_path):
     again = drawn(Remembering(), Told(cut))
     for found in (first, again):
         for row in np.flatnonzero(found.parent >= 0):
-            ends = np.flatnonzero(np.diff(found.turn[row]) == 1)
-            paid = found.process_reward[row, ends[found.turn[row, ends] % 2 == 0]]
+            ends = np.flatnonzero(np.diff(found.records["turn"][row]) == 1)
+            paid = found.records["process_reward"][
+                row, ends[found.records["turn"][row, ends] % 2 == 0]
+            ]
             assert_array_equal(paid, 1 + np.arange(len(paid)))
 
 
@@ -142,7 +153,7 @@ def test_an_environment_that_judges_gives_the_grades():
     seen = []
     for found in collected(Counting(judges=True)):
         rollouts = found.batch.rollouts
-        replies = np.sum(rollouts.process_reward, axis=1) / 0.25
+        replies = np.sum(rollouts.records.get("process_reward"), axis=1) / 0.25
         assert_array_equal(rollouts.outcome, (replies >= 2).astype(np.float32))
         seen.append(rollouts.outcome.mean())
     assert 0 < np.mean(seen) < 1
@@ -166,7 +177,7 @@ def test_a_lost_reply_is_no_verdict_of_the_rows_that_waited_for_it():
             length = found.batch.rollouts.length[row]
             # The end that nobody drew.
             assert found.batch.rollouts.tokens[row, length - 1] == numpy_actor.STOP
-            assert found.batch.rollouts.origin[row, length - 1] == 2
+            assert found.batch.rollouts.records["origin"][row, length - 1] == 2
     assert lost
 
 
@@ -227,7 +238,7 @@ def run(request, policy):
 def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
-    on, shown = rollouts.mask, rollouts.origin == 2
+    on, shown = rollouts.mask, rollouts.records["origin"] == 2
     assert np.any(rollouts.parent >= 0) and shown.sum() > 4 and not np.any(on & shown)
     scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
     assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
@@ -250,7 +261,7 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     checked = 0
     for row, ask in enumerate(batch.asks):
         length = int(batch.rollouts.length[row])
-        shown = np.append(batch.rollouts.origin[row, :length] == 2, True)
+        shown = np.append(batch.rollouts.records["origin"][row, :length] == 2, True)
         tokens = batch.rollouts.tokens[row]
         for at in np.flatnonzero(shown[:-2] & ~shown[1:-1]) + 1:
             end = at + int(np.argmax(shown[at:]))

@@ -40,7 +40,7 @@ def walked(world, steps=6, actor=None):
 def turns_of(rollouts, row):
     """Policy turns and replies of a row, as lists of tokens by the turn's number."""
     length = rollouts.length[row]
-    turn, tokens = rollouts.turn[row, :length], rollouts.tokens[row, :length]
+    turn, tokens = rollouts.records["turn"][row, :length], rollouts.tokens[row, :length]
     return {int(n): tokens[turn == n].tolist() for n in np.unique(turn[turn >= 0])}
 
 
@@ -63,12 +63,15 @@ def test_players_of_a_game_are_told_at_the_same_time():
 def test_each_turn_is_paid_by_what_both_wrote():
     for found in walked(Sums()):
         rollouts = found.batch.rollouts
-        paid = rollouts.process_reward
+        paid = rollouts.records["process_reward"]
         assert not paid[~rollouts.mask].any()
         # In a round one of them wrote more, or neither.
         for first in range(0, len(found.batch), 2):
-            assert paid[first : first + 2].sum() <= 1 + rollouts.turn[first : first + 2].max() // 2
-    assert any(found.batch.rollouts.process_reward.any() for found in walked(Sums()))
+            assert (
+                paid[first : first + 2].sum()
+                <= 1 + rollouts.records["turn"][first : first + 2].max() // 2
+            )
+    assert any(found.batch.rollouts.records["process_reward"].any() for found in walked(Sums()))
 
 
 def test_a_step_that_is_drawn_again_hears_the_same_without_the_game(tmp_path):

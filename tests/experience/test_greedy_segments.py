@@ -65,11 +65,11 @@ def test_a_piece_that_is_drawn_greedily_is_what_a_fresh_pass_would_give(method, 
     rollouts = collected.batch.rollouts
     places = np.arange(rollouts.tokens.shape[1])[None]
     own = places < rollouts.length[:, None]
-    if rollouts.origin is not None:
-        own &= rollouts.origin == 0
-        assert method not in PIECES - {"rollart"} or np.any(rollouts.origin != 0)
+    if "origin" in rollouts.records:
+        own &= rollouts.records["origin"] == 0
+        assert method not in PIECES - {"rollart"} or np.any(rollouts.records["origin"] != 0)
     assert own.sum() > 10
     # What is imitated, or of a group that teaches nothing, is on no mask, and would not be scored.
-    scored = replace(rollouts, mask=own)
+    scored = rollouts.replace(mask=own)
     likeliest = run.scorer(state)(scored, ["max_id"], "current")["max_id"]
     assert_array_equal(rollouts.tokens[own], likeliest[own])

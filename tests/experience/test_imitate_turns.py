@@ -37,12 +37,14 @@ def test_replies_stand_between_the_steps_and_are_not_imitated():
     wanted = [*steps[0], *reply, *steps[1], *reply, *steps[2], *steps[3], *end]
     told = [*[0] * len(steps[0]), TOOL, *[0] * len(steps[1]), TOOL]
     told += [0] * (len(wanted) - len(told))
-    assert len(found.batch) == 4 and rollouts.supervised.all() and not rollouts.mask.any()
+    assert (
+        len(found.batch) == 4 and rollouts.records["supervised"].all() and not rollouts.mask.any()
+    )
     learned = np.asarray(own_words(rollouts))
     for row in range(4):
         length = rollouts.length[row]
         assert rollouts.tokens[row, :length].tolist() == wanted
-        assert rollouts.origin[row, :length].tolist() == told
+        assert rollouts.records["origin"][row, :length].tolist() == told
         np.testing.assert_array_equal(learned[row, :length], np.array(told) == 0)
         assert not learned[row, length:].any()
     assert found.metrics["answered"] == 8 and found.metrics["imitated_solutions"] == 4
@@ -51,7 +53,7 @@ def test_replies_stand_between_the_steps_and_are_not_imitated():
 def test_a_solution_without_room_for_its_replies_is_left_out():
     _, found = collected(Solved(), budget=14)
     assert found.metrics["solutions_too_long"] == 4 and found.metrics["imitated_solutions"] == 0
-    assert not found.batch.rollouts.supervised.any()
+    assert not found.batch.rollouts.records["supervised"].any()
 
 
 def test_bad_numbers_are_refused():

@@ -182,7 +182,7 @@ def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
     rollouts = drawn(merging, method)
     beyond = 0
     for tokens, origin, length in zip(
-        rollouts.tokens, rollouts.origin, rollouts.length, strict=True
+        rollouts.tokens, rollouts.records.get("origin"), rollouts.length, strict=True
     ):
         asked = 0
         for at in range(length - 1):
@@ -199,7 +199,7 @@ def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
 def test_texts_pause_rows_that_take_turns_as_all_at_once(merging):
     one, two = (drawn(merging, "asked_in_turns", rows_at_once=n) for n in (0, 3))
     for name in ("tokens", "length", "origin", "turn", "truncated"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        np.testing.assert_array_equal(one.get(name), two.get(name))
 
 
 # A policy that writes a script, letter by letter.
@@ -248,4 +248,4 @@ def test_a_pause_without_a_reply_does_not_end_the_turn():
     actor = Scripted(script=script)
     batch = chain.collect(actor, chain.init(setting), 0, setting).batch
     assert batch.responses[0].text == f"{script[0]}\n```output\n42\n```\n{script[1]}"
-    assert batch.rollouts.turn.max() == 2
+    assert batch.rollouts.records["turn"].max() == 2

@@ -50,7 +50,7 @@ def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
     first, again = drawn(Moody(), Told(path)), drawn(Moody(), Told(path))
     other = drawn(Moody(), Told())
     for name in ("tokens", "length", "turn", "process_reward"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+        np.testing.assert_array_equal(first.get(name), again.get(name))
     assert np.any(first.tokens != other.tokens)
 
 
@@ -80,7 +80,7 @@ def test_states_are_made_anew_where_only_the_words_are_known(tmp_path):
     lines = whole.read_text().splitlines(keepends=True)
     # All second turns and later ones are lost.
     cut.write_text("".join(line for line in lines if '/0", "step"' in line))
-    rewards = drawn(Remembering(), Told(cut)).process_reward
+    rewards = drawn(Remembering(), Told(cut)).records["process_reward"]
     assert set(np.unique(rewards)) >= {0.0, 1.0, 2.0}
 
 

@@ -119,9 +119,9 @@ def test_responses_have_the_records_of_the_pieces_that_drew_them():
     second = pieces.draw([ask] * 2, [0, 2], [0, 0], [3, 2], limit=None)
     batch = pieces.responses([*second, 1], [ask])
     rollouts, whole = batch.rollouts, pieces.batch.rollouts
-    assert rollouts.drawn_topk_logp is None and len(batch.asks) == 3
+    assert "drawn_topk_logp" not in rollouts.records and len(batch.asks) == 3
     for name in ("tokens", "behaviour_logp", "entropy"):
-        found, known = getattr(rollouts, name), getattr(whole, name)
+        found, known = rollouts.get(name), whole.get(name)
         assert_array_equal(found[0, :3], known[0, :3])
         assert_array_equal(found[0, 3:], known[2, 3:])
         assert_array_equal(found[1, :2], known[0, :2])

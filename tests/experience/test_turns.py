@@ -41,7 +41,7 @@ def rows_of(environment=None, **changes):
 def test_replies_stand_behind_pauses_and_are_not_learned_from():
     replies = 0
     for rollouts, row, length in rows_of():
-        tokens, told = rollouts.tokens[row, :length], rollouts.origin[row, :length] == 2
+        tokens, told = rollouts.tokens[row, :length], rollouts.records["origin"][row, :length] == 2
         replies += told.sum()
         np.testing.assert_array_equal(rollouts.mask[row, :length], ~told)
         for at in np.flatnonzero(told):
@@ -49,17 +49,23 @@ def test_replies_stand_behind_pauses_and_are_not_learned_from():
         # A pause that is not the end is answered, unless there was no room.
         for at in np.flatnonzero((tokens == PAUSE) & ~told)[:-1]:
             assert told[at + 1]
-        assert not rollouts.mask[row, length:].any() and not rollouts.origin[row, length:].any()
+        assert (
+            not rollouts.mask[row, length:].any()
+            and not rollouts.records["origin"][row, length:].any()
+        )
     assert replies > 5
 
 
 def test_turns_are_numbered_and_replies_between_them():
     seen = set()
     for rollouts, row, length in rows_of():
-        turn, told = rollouts.turn[row, :length], rollouts.origin[row, :length] == 2
+        turn, told = (
+            rollouts.records["turn"][row, :length],
+            rollouts.records["origin"][row, :length] == 2,
+        )
         np.testing.assert_array_equal(turn % 2 == 1, told)
         assert np.all(np.diff(turn) >= 0) and turn[0] == 0
-        assert np.all(rollouts.turn[row, length:] == -1)
+        assert np.all(rollouts.records["turn"][row, length:] == -1)
         seen |= set(turn.tolist())
     assert {0, 1, 2, 3, 4} <= seen
 
@@ -77,9 +83,9 @@ def test_drawn_and_counted_tokens_are_those_on_the_mask():
     for found in collected(steps=6):
         rollouts, metrics = found.batch.rollouts, found.metrics
         assert metrics["drawn_tokens"] == rollouts.mask.sum()
-        assert metrics["tool_tokens"] == np.sum(rollouts.origin == 2)
+        assert metrics["tool_tokens"] == np.sum(rollouts.records["origin"] == 2)
         assert metrics["answers"] == len(found.batch)
-        last = rollouts.turn.max(axis=1)
+        last = rollouts.records["turn"].max(axis=1)
         assert metrics["turns"] == np.sum(last // 2 + 1)
 
 
@@ -89,21 +95,21 @@ def test_rows_that_never_pause_are_those_of_plain_sampling():
         numpy_actor.walk(experience(draw=plain()), NumpyActor(), steps=1),
     )
     for name in ("tokens", "mask", "group", "truncated", "outcome"):
-        ours, theirs = (getattr(each.batch.rollouts, name) for each in (quiet, loud))
+        ours, theirs = (each.batch.rollouts.get(name) for each in (quiet, loud))
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_the_limit_of_replies_holds():
     for rollouts, row, length in rows_of(limit=1):
-        told = (rollouts.origin[row, :length] == 2).astype(int)
+        told = (rollouts.records["origin"][row, :length] == 2).astype(int)
         assert np.sum(np.diff(told, prepend=0) == 1) <= 1
-        assert rollouts.turn[row].max() <= 2
+        assert rollouts.records["turn"][row].max() <= 2
 
 
 def test_a_turn_that_uses_up_its_tokens_ends_the_response():
     seen, over = 0, 0
     for rollouts, row, length in rows_of(turn_tokens=3):
-        tokens, turn = rollouts.tokens[row, :length], rollouts.turn[row, :length]
+        tokens, turn = rollouts.tokens[row, :length], rollouts.records["turn"][row, :length]
         own = [tokens[turn == number] for number in range(0, turn.max() + 1, 2)]
         assert max(map(len, own)) <= 3
         seen += any(len(each) == 3 and each[-1] == PAUSE for each in own[:-1])
@@ -136,7 +142,7 @@ def replace_word(word):
 def test_a_long_reply_loses_its_middle():
     found = collected(replace_word("abc" + "d" * 30 + "efg"), Wide(), steps=4, reply_tokens=5)
     told = [
-        each.batch.rollouts.tokens[row][each.batch.rollouts.origin[row] == 2].tolist()
+        each.batch.rollouts.tokens[row][each.batch.rollouts.records["origin"][row] == 2].tolist()
         for each in found
         for row in range(len(each.batch))
     ]
@@ -148,9 +154,9 @@ def test_a_long_reply_loses_its_middle():
 def test_an_episode_that_is_done_ends_the_response():
     done = 0
     for rollouts, row, length in rows_of(replace(Counting(), done_after=1)):
-        if rollouts.origin[row].any():
+        if rollouts.records["origin"][row].any():
             done += 1
-            assert rollouts.origin[row, length - 1] == 2 and not rollouts.truncated[row]
+            assert rollouts.records["origin"][row, length - 1] == 2 and not rollouts.truncated[row]
             assert rollouts.tokens[row, length - 1] == numpy_actor.STOP
             assert rollouts.tokens[row, length - 2] == PAUSE
     assert done > 3
@@ -160,7 +166,7 @@ def test_an_environment_that_judges_gives_the_grades():
     found = collected(replace(Counting(), judges=True), steps=6)
     for each in found:
         rollouts = each.batch.rollouts
-        replies = np.sum(rollouts.process_reward, axis=1) / 0.25
+        replies = np.sum(rollouts.records.get("process_reward"), axis=1) / 0.25
         wanted = (replies >= 2).astype(np.float32)
         np.testing.assert_array_equal(rollouts.outcome, wanted)
         np.testing.assert_allclose(rollouts.reward, np.where(replies > 0, 0.25 * replies, wanted))
@@ -171,8 +177,8 @@ def test_turns_may_cost_what_the_environment_counts():
     found, charged = collected(Counting(judges=True), costs={"answered": 0.1}, steps=6), 0
     for each in found:
         rollouts = each.batch.rollouts
-        replies = np.sum((rollouts.origin == 2) & (rollouts.tokens == WORD), axis=1)
-        charges = -rollouts.process_reward.sum(axis=1) / 0.1
+        replies = np.sum((rollouts.records["origin"] == 2) & (rollouts.tokens == WORD), axis=1)
+        charges = -rollouts.records["process_reward"].sum(axis=1) / 0.1
         # A reply that did not fit was counted, too.
         assert np.all(charges > replies - 0.5) and np.all(charges < replies + 1.5)
         np.testing.assert_array_equal(rollouts.reward, rollouts.outcome)
@@ -195,7 +201,7 @@ class Unpaid(Counting):
 def test_rewards_that_come_to_nothing_are_rewards():
     found = collected(Unpaid(judges=True), steps=6)
     outcome, reward = (
-        np.concatenate([getattr(each.batch.rollouts, name) for each in found])
+        np.concatenate([each.batch.rollouts.get(name) for each in found])
         for name in ("outcome", "reward")
     )
     assert outcome.any() and not reward.any()
@@ -203,8 +209,8 @@ def test_rewards_that_come_to_nothing_are_rewards():
 
 def test_rewards_stand_at_the_ends_of_turns():
     for rollouts, row, length in rows_of():
-        told = np.flatnonzero(rollouts.origin[row, :length] == 2)
-        paid = np.flatnonzero(rollouts.process_reward[row])
+        told = np.flatnonzero(rollouts.records["origin"][row, :length] == 2)
+        paid = np.flatnonzero(rollouts.records["process_reward"][row])
         assert set(told - 1) <= set(paid)
         assert np.all(rollouts.tokens[row, paid] == PAUSE)
 
@@ -329,7 +335,7 @@ def test_every_turn_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     rollouts, on = batch.rollouts, batch.rollouts.mask
-    assert np.sum(rollouts.origin == 2) > 4
+    assert np.sum(rollouts.records["origin"] == 2) > 4
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
@@ -347,7 +353,7 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(run):
     checked = 0
     for row, ask in enumerate(batch.asks):
         length = int(batch.rollouts.length[row])
-        told = np.append(batch.rollouts.origin[row, :length] == 2, True)
+        told = np.append(batch.rollouts.records["origin"][row, :length] == 2, True)
         tokens = batch.rollouts.tokens[row]
         for at in np.flatnonzero(told[:-2] & ~told[1:-1]) + 1:
             end = at + int(np.argmax(told[at:]))

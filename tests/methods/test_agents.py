@@ -110,7 +110,7 @@ def test_the_critic_reads_the_answer_and_the_policy_that_draws_does_not(tmp_path
     rollouts, words = batch.rollouts, batch.tokenizer
     for row, prompt in enumerate(batch.prompts):
         read = rollouts.prompt_tokens[row, : rollouts.prompt_length[row]]
-        shown = rollouts.shown_tokens[row, : rollouts.shown_length[row]]
+        shown = rollouts.records["shown_tokens"][row, : rollouts.records["shown_length"][row]]
         assert words.decode(shown) == prompt.text
         assert words.decode(read) == f"{prompt.gold} {prompt.text}"
 

@@ -25,7 +25,7 @@ class Failing(numpy_actor.NumpyActor):
     """All drawn answers are wrong, all written ones right."""
 
     def grade(self, batch):
-        written = batch.rollouts.off_policy is not None
+        written = "off_policy" in batch.rollouts.records
         return super(Failing, dataclasses.replace(self, chance=float(written))).grade(batch)
 
 
@@ -43,9 +43,9 @@ def test_failed_groups_get_the_solutions_that_are_understood_best():
     placed = 0
     for collected, _, _ in numpy_actor.walk(chain, Failing(), own=own):
         batch, (drawn,) = collected.batch, collected.seen
-        foreign = batch.by_group(batch.rollouts.off_policy, False)
+        foreign = batch.by_group(batch.rollouts.records.get("off_policy"), False)
         assert foreign.sum(axis=1).tolist() == [2] * len(batch.groups)
-        assert batch.rollouts.reward[batch.rollouts.off_policy].tolist() == [1.0] * 8
+        assert batch.rollouts.reward[batch.rollouts.records["off_policy"]].tolist() == [1.0] * 8
         assert len(batch) == len(drawn) and collected.metrics["traces"] == 8
         assert collected.metrics["scored_tokens"] > 0
         placed += int(foreign.sum())
@@ -66,7 +66,7 @@ class Half(numpy_actor.NumpyActor):
 def test_what_is_right_is_one_bound_for_groups_and_for_rows(right_above, placed):
     chain = recipe("ampo", right_above=right_above).experience
     ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)
-    foreign = collected.batch.by_group(collected.batch.rollouts.off_policy, False)
+    foreign = collected.batch.by_group(collected.batch.rollouts.records.get("off_policy"), False)
     assert foreign.sum(axis=1).tolist() == [min(placed, 1)] * len(foreign)
 
 
@@ -91,14 +91,19 @@ def test_solutions_longer_than_the_budget_are_counted():
 def test_where_no_row_is_wrong_none_is_overwritten():
     chain = experience(stages=[place_ranked_traces(none_above(0.9))])
     ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)
-    assert not collected.batch.rollouts.off_policy.any() and collected.metrics["traces"] == 0
+    assert (
+        not collected.batch.rollouts.records["off_policy"].any()
+        and collected.metrics["traces"] == 0
+    )
 
 
 def test_solved_groups_are_left_alone():
     chain = recipe("ampo").experience
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=1.0)):
         solved = np.nanmax(collected.seen[0].outcomes(), axis=1) > 0
-        foreign = collected.batch.by_group(collected.batch.rollouts.off_policy, False)
+        foreign = collected.batch.by_group(
+            collected.batch.rollouts.records.get("off_policy"), False
+        )
         np.testing.assert_array_equal(foreign.any(axis=1), ~solved)
 
 

@@ -26,9 +26,11 @@ def test_the_first_groups_are_drawn_again_and_marked():
         rollouts, batch = found.batch.rollouts, found.batch
         assert [len(rows) for rows in batch.groups] == [8, 8, 4, 4]
         for place, rows in enumerate(batch.groups):
-            assert_array_equal(rollouts.off_policy[rows], ([False] * 4 + [True] * 4)[: len(rows)])
+            assert_array_equal(
+                rollouts.records["off_policy"][rows], ([False] * 4 + [True] * 4)[: len(rows)]
+            )
             heat = found.metrics["control_temperature"]
-            drawn = rollouts.drawn_temperature[rows[4:]]
+            drawn = rollouts.records["drawn_temperature"][rows[4:]]
             assert np.all(drawn == np.float32(heat)) and (place < 2) == (drawn.size > 0)
         assert np.all(rollouts.temperature == 1)
 
@@ -79,7 +81,7 @@ def test_rows_are_drawn_from_the_likeliest_tokens_and_scored_over_all(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
-    own = rollouts.mask & ~rollouts.off_policy[:, None]
+    own = rollouts.mask & ~rollouts.records["off_policy"][:, None]
     # What is kept has a mass of 0.8 or more, and less than all.
     mass = np.exp(logp - rollouts.behaviour_logp)[own]
     assert np.all(mass > 0.8 - FLOAT32) and np.all(mass < 1 - FLOAT32)
@@ -96,7 +98,7 @@ def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(policy):
     batch = collect(run, state, 0).batch
     rollouts = batch.rollouts
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
-    hot, on = rollouts.off_policy, rollouts.mask
+    hot, on = rollouts.records["off_policy"], rollouts.mask
     assert hot.any()
     own = on & ~hot[:, None]
     assert_allclose(rollouts.behaviour_logp[own], logp[own], atol=FLOAT32)

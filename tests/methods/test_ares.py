@@ -19,7 +19,6 @@ from rlvr_jax.methods.rewards.ares import (
     response_threshold,
     window_entropy,
 )
-from rlvr_jax.types import replace
 
 ENTROPY = array([[1.0, np.nan, 3.0, 5.0, 7.0], [2.0, 4.0, np.nan, np.nan, np.nan]], np.float64)
 MASK = array([[1, 0, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
@@ -32,14 +31,14 @@ def test_windows_follow_the_token_and_skip_holes():
 
 
 def test_missing_windows_count_as_the_mean_of_the_others_or_as_the_first_token():
-    batch = replace(golden.rollouts("b"), mask=MASK)
+    batch = golden.rollouts("b").replace(mask=MASK)
     assert_agrees(response_threshold(ENTROPY, batch, 2, 100.0), [6, 2])
     assert_agrees(response_threshold(ENTROPY, batch, 2, 50.0), [5, 2])
 
 
 def test_only_trigger_words_count():
     trigger = array([[0, 1, 1, 0, 1], [1, 0, 0, 0, 0]], bool)
-    batch = replace(golden.rollouts("b"), mask=MASK, trigger=trigger)
+    batch = golden.rollouts("b").replace(mask=MASK, trigger=trigger)
     assert_agrees(hesitation_count(ENTROPY, batch, jnp.asarray(5.5), 2), [1, 0])
 
 

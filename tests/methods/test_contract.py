@@ -48,12 +48,12 @@ def batch_in(dtype, name, case):
 
 def prepared(name, rollouts):
     needs = made(name).objective.reads
-    if "cell" in needs and rollouts.cell is None:
-        rollouts = replace(rollouts, cell=array(np.asarray(rollouts.rollout_id) % 2, np.int32))
+    if "cell" in needs and "cell" not in rollouts.records:
+        rollouts = rollouts.replace(cell=array(np.asarray(rollouts.rollout_id) % 2, np.int32))
     batch = golden.prepared(made(name), rollouts)
-    if "supervised" in needs and batch.supervised is None:
-        batch = replace(batch, supervised=array(np.zeros(batch.mask.shape[0]), bool))
-    return replace(batch, supervised=batch.outcome > 0.5) if imitates(name) else batch
+    if "supervised" in needs and "supervised" not in batch.records:
+        batch = batch.replace(supervised=array(np.zeros(batch.mask.shape[0]), bool))
+    return batch.replace(supervised=batch.outcome > 0.5) if imitates(name) else batch
 
 
 @pytest.mark.parametrize("name", names())

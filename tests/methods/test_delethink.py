@@ -48,7 +48,10 @@ def collected(step=0, most=MOST, **changes):
 
 def traces(rollouts):
     """The rows of each answer."""
-    return [np.flatnonzero(rollouts.trace == number) for number in np.unique(rollouts.trace)]
+    return [
+        np.flatnonzero(rollouts.records["trace"] == number)
+        for number in np.unique(rollouts.records.get("trace"))
+    ]
 
 
 def test_the_beginning_and_the_end_are_carried_over():
@@ -73,7 +76,7 @@ def test_every_chunk_begins_with_what_the_one_before_carries_over():
                 assert rollouts.tokens[row, :CARRY].tolist() == kept
                 wanted = (places >= CARRY) & (places < rollouts.length[row])
                 np.testing.assert_array_equal(rollouts.mask[row], wanted)
-                np.testing.assert_array_equal(rollouts.origin[row] == 3, places < CARRY)
+                np.testing.assert_array_equal(rollouts.records["origin"][row] == 3, places < CARRY)
     assert lengths == {1, 2, 3}
 
 
@@ -92,7 +95,7 @@ def test_a_group_has_all_answers_to_its_prompt():
     found = collected()
     batch = found.batch
     for rows in batch.groups:
-        assert len(np.unique(batch.rollouts.trace[rows])) == 4
+        assert len(np.unique(batch.rollouts.records["trace"][rows])) == 4
         assert len({batch.asks[row].number for row in rows}) == 1
     assert found.metrics["answers"] == 16 and found.metrics["chunks"] == len(batch)
     assert found.metrics["drawn_tokens"] == batch.rollouts.mask.sum()
@@ -102,14 +105,14 @@ def test_one_chunk_is_plain_sampling():
     found = collected(most=1).batch.rollouts
     ((other, _, _),) = numpy_actor.walk(experience(draw=plain()), Lengthy(), steps=1)
     for name in ("tokens", "mask", "group", "truncated", "outcome"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(other.batch.rollouts, name))
+        np.testing.assert_array_equal(found.get(name), other.batch.rollouts.get(name))
 
 
 def test_answers_that_are_drawn_again_are_other_traces():
     again = redraw(lambda outcomes: np.ones(len(outcomes), bool), PLAIN, "append", samples=4)
     batch = collected(stages=[again]).batch
     for rows in batch.groups:
-        assert len(np.unique(batch.rollouts.trace[rows])) == 8
+        assert len(np.unique(batch.rollouts.records["trace"][rows])) == 8
     for rows in traces(batch.rollouts):
         assert np.ptp(batch.rollouts.group[rows]) == 0 and len(rows) <= MOST
 
@@ -168,14 +171,13 @@ def test_rows_without_tokens_do_not_count():
     last = np.arange(rows) >= rows - 2
     trace = np.where(last, -1, np.arange(rows) // 2).astype(np.int32)
     group = np.where(last, rows + np.arange(rows), batch.group).astype(np.int32)
-    cleared = replace(
-        batch,
+    cleared = batch.replace(
         mask=batch.mask & ~last[:, None],
         trace=jnp.asarray(trace),
         group=jnp.asarray(group),
     )
     one, other = (
-        golden.evaluate(recipe("delethink"), "b", batch=replace(cleared, reward=reward))
+        golden.evaluate(recipe("delethink"), "b", batch=cleared.replace(reward=reward))
         for reward in (cleared.reward, jnp.where(last, 7, cleared.reward))
     )
     golden.assert_agrees(one.dlogits, other.dlogits)

@@ -25,10 +25,10 @@ def test_the_teacher_is_shown_a_right_answer_of_the_group_never_the_rows_own():
         for rows in batch.groups:
             right = rollouts.outcome[rows] == 1
             others = right.sum() - right > 0
-            np.testing.assert_array_equal(rollouts.second_length[rows] > 0, others)
-            labels = {labels_of[row] for row in rows if rollouts.second_length[row]}
+            np.testing.assert_array_equal(rollouts.records["second_length"][rows] > 0, others)
+            labels = {labels_of[row] for row in rows if rollouts.records["second_length"][row]}
             assert "plain" not in labels and len(labels) <= 2
-        assert collected.metrics["shown_rows"] == np.mean(rollouts.second_length > 0)
+        assert collected.metrics["shown_rows"] == np.mean(rollouts.records["second_length"] > 0)
 
 
 def test_a_pair_is_a_right_row_and_one_of_the_commonest_wrong_answer():
@@ -50,9 +50,9 @@ def test_replies_stand_under_the_bare_prompt_at_the_temperature_of_the_loss():
             assert not rollouts.mask.any()
             continue
         assert (rollouts.outcome == 1).all() and (rollouts.temperature == 2).all()
-        assert (rollouts.drawn_temperature == 1).all()
+        assert (rollouts.records["drawn_temperature"] == 1).all()
         np.testing.assert_array_equal(rollouts.prompt_tokens, actor.prompts(batch.asks)[0])
-        other += (rollouts.second_tokens != rollouts.prompt_tokens).any(axis=1).sum()
+        other += (rollouts.records["second_tokens"] != rollouts.prompt_tokens).any(axis=1).sum()
         kept += len(batch)
     # The actor has one word of eleven for each view: two views may share theirs.
     assert kept > 0 and other > kept / 2

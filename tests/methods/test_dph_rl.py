@@ -36,7 +36,7 @@ def test_solved_prompts_are_found_before_training_and_asked_no_more():
     assert len(rated) == RATED
     assert set(np.flatnonzero(solved)) == {number for number in rated if number % 2 == 0}
     for collected, _, _ in found[1:]:
-        own = ~collected.batch.rollouts.off_policy
+        own = ~collected.batch.rollouts.records["off_policy"]
         asked = {ask.number for ask, there in zip(collected.batch.asks, own, strict=True) if there}
         assert not asked & set(np.flatnonzero(solved)) and len(asked) == 4
         assert not any(ask.rating for batch in collected.seen for ask in batch.asks)
@@ -51,10 +51,10 @@ def test_answers_of_the_first_policy_join_every_later_batch():
     }
     numbers = [number for number, _ in kept]
     assert sorted(numbers) == sorted(set(numbers))  # one answer of each prompt
-    assert not found[0][0].batch.rollouts.off_policy.any()
+    assert not found[0][0].batch.rollouts.records["off_policy"].any()
     for collected, _, state in found[1:]:
         batch = collected.batch
-        rows = np.flatnonzero(batch.rollouts.off_policy)
+        rows = np.flatnonzero(batch.rollouts.records.get("off_policy"))
         assert len(rows) == min(len(kept), 4) == collected.metrics["rehearsed"]
         assert rows.tolist() == list(range(len(batch) - len(rows), len(batch)))
         told = {(batch.asks[r].number, batch.rollouts.tokens[r].tobytes()) for r in rows}
@@ -69,7 +69,7 @@ def test_nothing_is_rehearsed_where_nothing_is_always_solved():
     chain = recipe("dph_rl", rated=RATED, rating_samples=SAMPLES).experience
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-1.0)):
         assert collected.metrics["rehearsed"] == 0
-        assert not collected.batch.rollouts.off_policy.any()
+        assert not collected.batch.rollouts.records["off_policy"].any()
 
 
 def test_a_share_of_nothing_is_refused():

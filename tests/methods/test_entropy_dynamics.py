@@ -12,7 +12,6 @@ from rlvr_jax.methods.entropy.entropy_dynamics import (
     entropy_discriminator,
     expected_discriminator,
 )
-from rlvr_jax.types import replace
 
 RTOL = 1e-9  # float64; differences of sums over a vocabulary of 13
 
@@ -38,15 +37,14 @@ def test_discriminators_are_derivatives_of_the_entropy():
 
 def test_a_batch_of_equal_rewards_is_weighed_in_the_middle():
     batch = golden.rollouts("b")
-    batch = replace(batch, reward=jnp.full_like(batch.reward, 0.1))
+    batch = batch.replace(reward=jnp.full_like(batch.reward, 0.1))
     done = golden.step(recipe("steer").objective, golden.stats("b"), batch)
     np.testing.assert_array_equal(done.signals.weight[batch.mask], (0.8 + 1.2) / 2)
 
 
 def test_equal_tokens_are_all_kept():
     batch = golden.rollouts("b")
-    equal = replace(
-        batch,
+    equal = batch.replace(
         old_logp=jnp.full_like(batch.old_logp, -2.0),
         entropy=jnp.full_like(batch.entropy, 0.5),
     )

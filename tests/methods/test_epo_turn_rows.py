@@ -27,20 +27,22 @@ def test_the_rows_of_an_answer_are_its_turns(world):
         answers, rows = whole.batch.rollouts, cut.batch.rollouts
         assert whole.metrics == cut.metrics
         for answer in range(len(whole.batch)):
-            own = np.flatnonzero(rows.trace == answer)
+            own = np.flatnonzero(rows.records["trace"] == answer)
             several += len(own) > 1
-            np.testing.assert_array_equal(rows.env_step[own], np.arange(len(own)))
+            np.testing.assert_array_equal(rows.records["env_step"][own], np.arange(len(own)))
             # What is learned of the turns is what is learned of the answer, each token once.
             np.testing.assert_array_equal(rows.mask[own].sum(axis=0), answers.mask[answer])
             for name in ("behaviour_logp", "entropy", "process_reward"):
-                if (wanted := getattr(answers, name)) is not None:
-                    told = getattr(rows, name)[own].sum(axis=0)
+                if (wanted := answers.get(name)) is not None:
+                    told = rows.get(name)[own].sum(axis=0)
                     np.testing.assert_array_equal(told, wanted[answer])
             for row in own:
                 end = rows.length[row]
                 np.testing.assert_array_equal(rows.tokens[row, :end], answers.tokens[answer, :end])
-                assert np.all(rows.turn[row][rows.mask[row]] == 2 * rows.env_step[row])
-                told = rows.origin[row, :end][~rows.mask[row, :end]]
+                assert np.all(
+                    rows.records["turn"][row][rows.mask[row]] == 2 * rows.records["env_step"][row]
+                )
+                told = rows.records["origin"][row, :end][~rows.mask[row, :end]]
                 assert set(told.tolist()) <= {2, 3}
             assert rows.length[own[-1]] == answers.length[answer]
             assert np.all(rows.reward[own] == answers.reward[answer])
@@ -50,8 +52,8 @@ def test_the_rows_of_an_answer_are_its_turns(world):
 
 def test_an_answer_has_no_more_rows_than_turns_are_allowed():
     for found in walked(turn_rows(Counting(), limit=1)):
-        assert set(found.batch.rollouts.env_step.tolist()) <= {0, 1}
-        assert np.all(np.bincount(found.batch.rollouts.trace) <= 2)
+        assert set(found.batch.rollouts.records["env_step"].tolist()) <= {0, 1}
+        assert np.all(np.bincount(found.batch.rollouts.records.get("trace")) <= 2)
 
 
 def test_an_actor_that_writes_nothing_has_rows_all_the_same():
@@ -63,7 +65,9 @@ def test_an_actor_that_writes_nothing_has_rows_all_the_same():
 
     ((found, _, _),) = numpy_actor.walk(experience(draw=turn_rows(Counting())), Silent(), steps=1)
     assert len(found.batch) == found.metrics["answers"]
-    assert not found.batch.rollouts.mask.any() and not found.batch.rollouts.env_step.any()
+    assert (
+        not found.batch.rollouts.mask.any() and not found.batch.rollouts.records["env_step"].any()
+    )
 
 
 def test_every_row_is_scored_in_the_context_that_its_turn_was_drawn_in(tmp_path):
@@ -73,7 +77,7 @@ def test_every_row_is_scored_in_the_context_that_its_turn_was_drawn_in(tmp_path)
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
     on = rollouts.mask
-    assert rollouts.env_step.max() > 0
+    assert rollouts.records["env_step"].max() > 0
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 

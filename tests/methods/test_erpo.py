@@ -6,7 +6,6 @@ import numpy as np
 from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.types import replace
 
 ROUNDED = 1e-6  # the example has six digits
 
@@ -14,7 +13,7 @@ ROUNDED = 1e-6  # the example has six digits
 def advantages(outcomes, **hyperparameters):
     batch = golden.rollouts("b")  # groups of four
     rows = jnp.asarray(np.resize(outcomes, len(batch.group)), batch.reward.dtype)
-    batch = replace(batch, outcome=rows, reward=rows)
+    batch = batch.replace(outcome=rows, reward=rows)
     return np.asarray(row_advantages(recipe("erpo", **hyperparameters), batch))[: len(outcomes)]
 
 

@@ -33,7 +33,7 @@ def test_the_first_round_draws_and_later_ones_imitate_what_was_kept_before():
     assert imitated[:2] == [0, 0] and min(imitated[2:]) > 0
     for step, (collected, _, _) in enumerate(found):
         rollouts = collected.batch.rollouts
-        assert not rollouts.mask.any() and rollouts.supervised.all() == (step >= 2)
+        assert not rollouts.mask.any() and rollouts.records["supervised"].all() == (step >= 2)
         if step >= 2:
             store = found[step // 2 * 2 - 1][2]["imitate_right"]
             kept = {
@@ -72,7 +72,9 @@ def test_a_round_begins_with_the_first_weights():
 def test_nothing_right_is_nothing_kept():
     _, found = walked(numpy_actor.NumpyActor(chance=-1.0), 4)
     assert all(collected.metrics["kept_answers"] == 0 for collected, _, _ in found)
-    assert not any(collected.batch.rollouts.supervised.any() for collected, _, _ in found)
+    assert not any(
+        collected.batch.rollouts.records["supervised"].any() for collected, _, _ in found
+    )
 
 
 @pytest.mark.parametrize("name", ["round_steps", "per_prompt"])

@@ -65,7 +65,7 @@ def test_recoveries_are_groups_of_their_own_that_begin_with_a_failure():
         assert len(batch.groups) == 4 + groups
         for rows in batch.groups[4:]:
             some += 1
-            given = rollouts.origin[rows] == GIVEN
+            given = rollouts.records["origin"][rows] == GIVEN
             assert given.any() and not rollouts.mask[rows][given].any()
             # All recoveries of a group begin alike.
             number = given.sum(axis=1)
@@ -105,7 +105,7 @@ def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_
     state = run.initial_state()
     collected = collect(run, state, 0)
     rollouts = collected.batch.rollouts
-    assert (rollouts.origin == GIVEN).any()
+    assert (rollouts.records["origin"] == GIVEN).any()
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
@@ -138,10 +138,10 @@ def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
         rollouts, groups = collected.batch.rollouts, collected.batch.groups
         for rows in groups[config.prompts_per_step :]:
             for row in rows:
-                given = rollouts.origin[row] == GIVEN
+                given = rollouts.records["origin"][row] == GIVEN
                 begins = collected.batch.tokenizer.decode(rollouts.tokens[row][given])
                 assert "=" in begins and not rollouts.mask[row][given].any()
-                recovered += np.any(rollouts.origin[row] == TOOL)
+                recovered += np.any(rollouts.records["origin"][row] == TOOL)
         on = rollouts.mask
         logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
         assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)

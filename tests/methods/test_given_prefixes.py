@@ -63,7 +63,7 @@ def test_the_first_rows_of_every_group_are_guided_and_trained_on_what_they_are_g
     actor = numpy_actor.NumpyActor()
     for collected, _, _ in numpy_actor.walk(chain, actor):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        given = rollouts.origin == GIVEN
+        given = rollouts.records["origin"] == GIVEN
         for rows in batch.groups:
             guided, free = rows[:2], rows[2:]
             assert not given[free].any()
@@ -80,7 +80,11 @@ def test_prefixes_are_context_and_their_lengths_stay():
     chain, prefixed = recipe("prefix_rl").experience, 0
     for collected, told, _ in numpy_actor.walk(chain):
         rollouts = collected.batch.rollouts
-        given = np.zeros_like(rollouts.mask) if rollouts.origin is None else rollouts.origin == 3
+        given = (
+            np.zeros_like(rollouts.mask)
+            if "origin" not in rollouts.records
+            else rollouts.records["origin"] == 3
+        )
         assert not (rollouts.mask & given).any()
         for rows in collected.batch.groups:
             assert len({collected.batch.asks[row].view for row in rows}) == 1
@@ -103,7 +107,7 @@ def test_a_group_is_drawn_in_rounds_with_hints_of_its_own():
             assert state["remember_hints"][ask.number] == ask.view.fraction
         assert told["remembered_hint"] == np.mean([ask.view.fraction for ask in last.asks])
         # Given tokens of hints are on the mask.
-        given = batch.rollouts.origin == GIVEN
+        given = batch.rollouts.records["origin"] == GIVEN
         assert batch.rollouts.mask[given].all() and given.any()
     asked = [{a.number: a.view.fraction for a in c.seen[0].asks} for c, _, _ in found]
     again = [n for n in asked[4] if n in asked[0]] or [n for n in asked[5] if n in asked[0]]

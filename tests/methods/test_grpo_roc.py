@@ -85,7 +85,7 @@ def test_tool_use_is_as_untidy_as_what_was_told_and_written(monkeypatch):
         rollouts = found.batch.rollouts
         told = untidy_tool_use(found.batch, None)
         for row, length in enumerate(rollouts.length):
-            tokens, turn = rollouts.tokens[row, :length], rollouts.turn[row, :length]
+            tokens, turn = rollouts.tokens[row, :length], rollouts.records["turn"][row, :length]
             replies, own = tokens[turn % 2 == 1], tokens[turn % 2 == 0]
             assert set(replies.tolist()) <= {wrong, fine}
             share = np.mean(replies == wrong) if len(replies) else 0.5

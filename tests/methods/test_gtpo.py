@@ -5,7 +5,6 @@ import numpy as np
 from golden_vectors import array
 
 from rlvr_jax.methods.entropy.gtpo import find_conflicts
-from rlvr_jax.types import replace
 
 RANDOM = np.random.default_rng(11)
 TOKENS = RANDOM.integers(0, 2, (12, 9))
@@ -32,8 +31,7 @@ def search():
 
 
 def found(sign):
-    batch = replace(
-        golden.rollouts("b"),
+    batch = golden.rollouts("b").replace(
         tokens=array(TOKENS, np.int32),
         mask=array(MASK, bool),
         group=array(GROUP, np.int32),

@@ -16,9 +16,9 @@ def test_hinted_rows_are_trained_under_the_plain_prompt():
         plain, _ = actor.prompts([ask.__class__(ask.prompt, ask.number, 1) for ask in batch.asks])
         np.testing.assert_array_equal(rollouts.prompt_tokens, plain)
         shown, _ = actor.prompts(batch.asks)
-        rows = rollouts.off_policy
-        np.testing.assert_array_equal(rollouts.shown_tokens[rows], shown[rows])
-        assert not rollouts.shown_length[~rows].any()
+        rows = rollouts.records["off_policy"]
+        np.testing.assert_array_equal(rollouts.records["shown_tokens"][rows], shown[rows])
+        assert not rollouts.records["shown_length"][~rows].any()
         views = np.array([ask.view.label != "plain" for ask in batch.asks])
         np.testing.assert_array_equal(rows, views)
         hinted += int(rows.sum())

@@ -25,14 +25,14 @@ def test_every_group_has_its_solution_behind_its_own_rows():
         assert collected.metrics["traces"] == len(batch.groups)
         assert [len(batch) for batch in collected.seen] == [3 * 4]  # the solutions are not drawn
         for rows in batch.groups:
-            foreign = batch.rollouts.off_policy[rows]
+            foreign = batch.rollouts.records["off_policy"][rows]
             assert foreign.tolist() == [False, False, False, True]
             row, solution = rows[-1], batch.prompts[rows[-1]].solution
             wanted = [*actor.encode("".join(solution)), actor.stop_token()]
             length = batch.rollouts.length[row]
             assert batch.rollouts.tokens[row, :length].tolist() == wanted
             assert batch.rollouts.mask[row].sum() == length
-            assert set(batch.rollouts.origin[row]) == {1}
+            assert set(batch.rollouts.records["origin"][row]) == {1}
             assert batch.rollouts.outcome[row] == batch.grades[row].outcome
 
 
@@ -58,7 +58,11 @@ def test_a_solution_over_the_budget_is_left_out_and_counted():
 def test_a_wrong_solution_stays():
     for collected, _, _ in walked("luffy_mixed", numpy_actor.NumpyActor(chance=0.0)):
         assert collected.metrics["traces_right"] == 0 < collected.metrics["traces"]
-        assert collected.batch.rollouts.mask[collected.batch.rollouts.off_policy].any(axis=1).all()
+        assert (
+            collected.batch.rollouts.mask[collected.batch.rollouts.records["off_policy"]]
+            .any(axis=1)
+            .all()
+        )
 
 
 def test_groups_need_a_row_of_the_policy():
@@ -73,10 +77,10 @@ def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
     for collected, _, _ in walked("hpt", solved=1):
         batch, (drawn,) = collected.batch, collected.seen
         right = (drawn.outcomes() > 0.5).sum(axis=1)
-        foreign = batch.by_group(batch.rollouts.off_policy, False)
+        foreign = batch.by_group(batch.rollouts.records.get("off_policy"), False)
         np.testing.assert_array_equal(foreign[:, -1], right <= 1)
         assert not foreign[:, :-1].any() and len(batch) == len(drawn)
-        own = ~batch.rollouts.off_policy
+        own = ~batch.rollouts.records["off_policy"]
         np.testing.assert_array_equal(batch.rollouts.tokens[own], drawn.rollouts.tokens[own])
         shown += int(foreign.sum())
     assert shown > 0

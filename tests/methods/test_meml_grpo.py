@@ -30,14 +30,16 @@ def test_a_group_holds_the_answers_of_all_experts():
         batch, rollouts = collected.batch, collected.batch.rollouts
         assert [len(rows) for rows in batch.groups] == [4] * 4
         for rows in batch.groups:
-            assert rollouts.cell[rows].tolist() == [0, 0, 1, 1]
+            assert rollouts.records["cell"][rows].tolist() == [0, 0, 1, 1]
             assert len({batch.asks[row].number for row in rows}) == 1
-        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
-        np.testing.assert_array_equal(rollouts.second_length > 0, teaching.rows)
+        teaching = teaching_rows(
+            rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records.get("cell")
+        )
+        np.testing.assert_array_equal(rollouts.records["second_length"] > 0, teaching.rows)
         taught += int(np.sum(teaching.rows))
         for more in batch.further:
-            assert more.rollouts.supervised.all() and not more.rollouts.mask.any()
-            assert sorted(more.rollouts.cell) == [0, 0, 1, 1]
+            assert more.rollouts.records["supervised"].all() and not more.rollouts.mask.any()
+            assert sorted(more.rollouts.records.get("cell")) == [0, 0, 1, 1]
             imitated += len(more)
     assert taught > 0 and imitated > 0
 
@@ -46,7 +48,7 @@ def test_what_helps_is_imitated_behind_the_prompt_it_was_written_to():
     chain, kept = recipe("mel").experience, 0
     for collected, _, _ in numpy_actor.walk(chain, steps=6):
         batch, rollouts = collected.batch, collected.batch.rollouts
-        said = rollouts.supervised
+        said = rollouts.records["supervised"]
         kept += int(said.sum())
         assert not rollouts.mask[said].any() and rollouts.mask[~said].any(axis=1).all()
         assert all(batch.asks[row].view.label != "plain" for row in np.flatnonzero(said))

@@ -1,7 +1,5 @@
 """LaSeR, RL^V, RLBFF: one token behind a response; ARES, DSDR, CGPO: what else they read."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +14,7 @@ from rlvr_jax.methods.exploration.dsdr import equations, find_formulas
 from rlvr_jax.methods.judges.rlbff import reward_odds
 from rlvr_jax.methods.rewards.ares import mark_triggers
 from rlvr_jax.training.statistics import statistics
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 CLOSE = 2e-5
 """Of float32 log-probs by two passes of different widths."""
@@ -87,7 +85,7 @@ def test_its_gradient_reaches_all_that_stands_before_it(model):
     own, params = policy.load(model)
 
     def first(params, tokens):
-        batch = replace(rows([3, 4]), tokens=tokens)
+        batch = rows([3, 4]).replace(tokens=tokens)
         return statistics(own, params, batch, {"logp", "verdict_logp"}).verdict_logp[1, 0]
 
     batch = rows([3, 4])
@@ -164,7 +162,7 @@ def test_likeliest_words_trigger_whatever_was_drawn():
     (letter,), (capital,) = actor.encode("a"), actor.encode("A")
     likeliest = actor.score(batch, ["max_id"])["max_id"]
     wanted = np.isin(likeliest, [letter, capital]) & batch.rollouts.mask
-    np.testing.assert_array_equal(batch.rollouts.trigger, wanted)
+    np.testing.assert_array_equal(batch.rollouts.records.get("trigger"), wanted)
     assert wanted.any() and not wanted.all()
     with pytest.raises(ValueError, match=r"got \['longer'\], of which none is one"):
         numpy_actor.walk(experience(stages=[mark_triggers(["longer"])]), steps=1)
@@ -186,7 +184,7 @@ def test_formulas_are_found(text, found):
 def test_equal_formulas_have_one_id():
     chain = experience(stages=[find_formulas(str.split, most=3)])
     ((collected, _, _),) = numpy_actor.walk(chain, steps=1)
-    ids, texts = collected.batch.rollouts.formulas, collected.batch.responses
+    ids, texts = collected.batch.rollouts.records["formulas"], collected.batch.responses
     known = {}
     for row, response in zip(ids, texts, strict=True):
         words = response.text.split()[:3]
@@ -239,5 +237,5 @@ def test_a_judge_that_is_down_accepts_nothing(tmp_path):
 
 def test_records_of_what_is_asked_are_as_wide_as_the_question():
     batch = numpy_actor.walk(experience(stages=[ask_verdict(["a"])]), steps=1)[0][0].batch
-    assert batch.rollouts.asked_tokens.shape == (16, 0)
-    assert dataclasses.asdict(batch.rollouts)["verdict_ids"].shape == (16, 1)
+    assert batch.rollouts.records["asked_tokens"].shape == (16, 0)
+    assert batch.rollouts.records["verdict_ids"].shape == (16, 1)

@@ -20,7 +20,6 @@ from rlvr_jax.methods.exploration.passk_advantage import (
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, products of a few ratios
 N = 6
@@ -28,8 +27,7 @@ N = 6
 
 def advantage(estimator, reward, dtype=np.float64):
     """Of one group; the advantage of each rollout."""
-    batch = replace(
-        rollouts("b", dtype=dtype),
+    batch = rollouts("b", dtype=dtype).replace(
         reward=array(np.pad(reward, (0, 12 - len(reward))), dtype),
         group=array(np.arange(12).clip(len(reward) - 1) - len(reward) + 1, np.int32),
     )

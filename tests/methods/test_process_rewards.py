@@ -66,10 +66,10 @@ def test_the_sum_from_a_step_on_is_its_own_score(scores, differences):
 
 def test_a_step_with_a_hole_in_it_ends_at_its_last_token():
     batch = rollouts([[0.5]], [1.0])
-    step = np.asarray(batch.step).copy()
+    step = np.asarray(batch.records.get("step")).copy()
     step[0] = [0, -1, 0, -1, -1]
     reward = array([[0, 9.0, -0.5, 0, 0]], np.float64)
-    batch = Rollouts(**{**vars(batch), "step": array(step, np.int32), "process_reward": reward})
+    batch = batch.replace(step=array(step, np.int32), process_reward=reward)
     scores, steps = final_scores(batch, batch.mask)
     assert scores[0, 0] == -0.5 and int(steps.exists.sum()) == 1
 

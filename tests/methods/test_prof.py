@@ -52,9 +52,9 @@ def test_the_scores_of_a_record_are_those_of_its_texts():
             np.testing.assert_allclose(means[row], wanted, rtol=RTOL)
             whole = 2 * len(words)
             np.testing.assert_array_equal(
-                batch.rollouts.step[row], [*np.arange(whole) // 2, *[-1] * (8 - whole)]
+                batch.rollouts.records["step"][row], [*np.arange(whole) // 2, *[-1] * (8 - whole)]
             )
-            assert not batch.rollouts.process_reward[row, 0:whole:2].any()
+            assert not batch.rollouts.records["process_reward"][row, 0:whole:2].any()
 
 
 def test_a_step_that_was_given_is_none_of_the_rows():
@@ -63,7 +63,7 @@ def test_a_step_that_was_given_is_none_of_the_rows():
         experience(stages=[*chain.stages.values(), score_steps()]), steps=2
     ):
         rollouts = found.batch.rollouts
-        assert np.all(rollouts.step[~rollouts.mask] == -1)
+        assert np.all(rollouts.records["step"][~rollouts.mask] == -1)
         _, number = step_means(rollouts)
         whole = [len(response.text.split()) // 2 for response in found.batch.responses]
         given = rollouts.length - rollouts.mask.sum(axis=1)

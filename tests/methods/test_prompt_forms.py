@@ -70,7 +70,7 @@ def test_a_group_shares_its_template_which_changes_from_visit_to_visit():
         assert (extra[free] == 1).all()
         begun = [ask.view.label == "template_view(template=tags_begun)" for ask in batch.asks]
         if any(begun):
-            assert (batch.rollouts.origin[begun] == GIVEN).any(axis=1).all()
+            assert (batch.rollouts.records["origin"][begun] == GIVEN).any(axis=1).all()
             assert not batch.rollouts.mask[begun][:, 0].any()
     assert all(len(labels) == 3 for labels in views.values())
     assert sum(len(set(labels)) > 1 for labels in views.values()) > 6
@@ -122,7 +122,7 @@ def test_what_was_planted_is_not_learned_from():
         batch, rollouts = collected.batch, collected.batch.rollouts
         begun = np.array([ask.view.label != "plain" for ask in batch.asks])
         assert batch.by_group(begun, False).all(axis=1).sum() == 2
-        given = rollouts.origin == GIVEN
+        given = rollouts.records["origin"] == GIVEN
         assert given[begun].any(axis=1).all() and not given[~begun].any()
         assert not (rollouts.mask & given).any()
         assert {"outcome/plain", "outcome/begin_with_flaw(kind=slip)"} <= told.keys()

@@ -69,13 +69,13 @@ def test_failed_rows_give_way_to_what_was_right_with_help():
         rollouts = collected.batch.rollouts
         assert [len(rows) for rows in collected.batch.groups] == [4] * 4
         for rows in collected.batch.groups:
-            foreign = rollouts.off_policy[rows]
+            foreign = rollouts.records["off_policy"][rows]
             assert foreign.sum() <= 2 and (rollouts.outcome[rows][foreign] == 1).all()
             assert not foreign.any() or not rollouts.outcome[rows][~foreign].any()
-        there = rollouts.off_policy
+        there = rollouts.records["off_policy"]
         if there.any():
-            assert (rollouts.shown_length[there] > 0).all()
-            assert (rollouts.shown_tokens[there] != rollouts.prompt_tokens[there]).any()
+            assert (rollouts.records["shown_length"][there] > 0).all()
+            assert (rollouts.records["shown_tokens"][there] != rollouts.prompt_tokens[there]).any()
         replaced += int(there.sum())
     assert replaced > 0
 
@@ -357,7 +357,11 @@ def test_responses_begin_near_the_end_of_a_solution(per_stage):
     shares = []
     for collected, told, _ in walked("reverse_curriculum", 8, per_stage=per_stage):
         rollouts = collected.batch.rollouts
-        given = rollouts.origin == 3 if rollouts.origin is not None else rollouts.mask & False
+        given = (
+            rollouts.records["origin"] == 3
+            if "origin" in rollouts.records
+            else rollouts.mask & False
+        )
         assert not (rollouts.mask & given).any()
         wrong = (rollouts.outcome == 0) & ~rollouts.truncated
         assert set(rollouts.reward.tolist()) <= {0.0, np.float32(0.2), 1.0}

@@ -81,18 +81,20 @@ def drawn(run):
 def test_rows_are_scored_behind_their_own_prefixes(drawn):
     run, state, batch = drawn
     rollouts, on = batch.rollouts, batch.rollouts.mask
-    assert_array_equal(rollouts.soft_length.reshape(-1, 4), np.tile([2, 2, 0, 0], (4, 1)))
+    assert_array_equal(
+        rollouts.records["soft_length"].reshape(-1, 4), np.tile([2, 2, 0, 0], (4, 1))
+    )
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
-    zero = replace(rollouts, soft_prompt=np.zeros_like(rollouts.soft_prompt))
+    zero = rollouts.replace(soft_prompt=np.zeros_like(rollouts.records.get("soft_prompt")))
     other = run.scorer(state)(zero, ["logp"], "current")["logp"]
     moved = np.abs(other - logp).max(axis=1)
-    assert np.all(moved[rollouts.soft_length > 0] > 1e-3)
-    assert np.all(moved[rollouts.soft_length == 0] == 0)
+    assert np.all(moved[rollouts.records["soft_length"] > 0] > 1e-3)
+    assert np.all(moved[rollouts.records["soft_length"] == 0] == 0)
 
 
 def test_prefixes_of_a_group_differ(drawn):
-    vectors = drawn[2].rollouts.soft_prompt.reshape(4, 4, -1)
+    vectors = drawn[2].rollouts.records["soft_prompt"].reshape(4, 4, -1)
     assert np.all(np.abs(vectors[:, 0] - vectors[:, 1]).max(axis=1) > 0.01)
     assert not vectors[:, 2:].any()
 
@@ -101,9 +103,9 @@ def test_rows_without_a_prefix_are_those_of_plain_sampling(drawn, policy):
     _, _, batch = drawn
     plainly = training_runs.prepared(training_runs.settings(policy, "unused", steps=2))
     other = collect(plainly, plainly.initial_state(), 1).batch
-    rows = np.flatnonzero(batch.rollouts.soft_length == 0)
+    rows = np.flatnonzero(batch.rollouts.records["soft_length"] == 0)
     for name in ("tokens", "length", "mask", "behaviour_logp"):
-        found, wanted = (getattr(x.rollouts, name)[rows] for x in (batch, other))
+        found, wanted = (x.rollouts.get(name)[rows] for x in (batch, other))
         if name == "behaviour_logp":
             assert_allclose(found, wanted, atol=FLOAT32)
         else:
@@ -117,9 +119,9 @@ def test_no_gradient_reaches_the_prefix(drawn):
     params = jax.jit(model.init)(jax.random.key(0))
 
     def total(vectors):
-        return jnp.sum(score(model, params, replace(rollouts, soft_prompt=vectors)).logp)
+        return jnp.sum(score(model, params, rollouts.replace(soft_prompt=vectors)).logp)
 
-    assert not np.asarray(jax.grad(total)(rollouts.soft_prompt)).any()
+    assert not np.asarray(jax.grad(total)(rollouts.records.get("soft_prompt"))).any()
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import training_runs
 from rlvr_jax.experience import replies_read
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.retool import tool_use_reward
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 
 def read(turns, outcome):
@@ -17,7 +17,7 @@ def read(turns, outcome):
     batch = Rollouts.of_responses(
         np.ones((1, len(turns)), int), np.ones((1, len(turns)), bool), rows, np.zeros(1)
     )
-    return replace(batch, turn=np.array([turns]), outcome=rows)
+    return batch.replace(turn=np.array([turns]), outcome=rows)
 
 
 @pytest.mark.parametrize(

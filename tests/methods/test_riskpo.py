@@ -14,11 +14,10 @@ from rlvr_jax.methods.exploration.riskpo import (
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, a few operations on numbers of order one
 BATCH = rollouts("b", True)
-RAGGED = replace(BATCH, group=array([5, 5, 5, 9, 9, 9, 9, 2, 2, 2, 2, 2], np.int32))
+RAGGED = BATCH.replace(group=array([5, 5, 5, 9, 9, 9, 9, 2, 2, 2, 2, 2], np.int32))
 
 
 def after(updates, batch, estimator):
@@ -70,7 +69,7 @@ def test_quantiles_are_tracked_the_bundles_own_or_between(own_share):
 
 
 def test_equal_scores_give_0_at_first_and_a_bounded_value_later():
-    same = replace(BATCH, reward=array(np.full(12, 0.1), np.float64))
+    same = BATCH.replace(reward=array(np.full(12, 0.1), np.float64))
     assert not np.asarray(after(0, same, risk_sensitive(2))[0]).any()
     later = np.abs(np.asarray(after(3, same, risk_sensitive(2))[0]))
     assert 0 < later.max() < 0.2  # of the size of the scores

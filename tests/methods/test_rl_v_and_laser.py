@@ -8,7 +8,6 @@ from golden_vectors import array, assert_agrees
 from rlvr_jax.methods.judges.laser import class_balance, self_advantage, self_reward_loss
 from rlvr_jax.methods.judges.rl_v import verdict_loss
 from rlvr_jax.objectives.statistics.groups import finished_rows
-from rlvr_jax.types import replace
 
 GROUP = array([5, 5, 5, -1, -1], np.int32)
 
@@ -35,7 +34,7 @@ def test_cut_and_empty_rows_have_no_verdict():
     mask[1] = False
     truncated = np.zeros(mask.shape[0], bool)
     truncated[2] = True
-    batch = replace(batch, mask=array(mask, bool), truncated=array(truncated, bool))
+    batch = batch.replace(mask=array(mask, bool), truncated=array(truncated, bool))
     assert not np.asarray(finished_rows(batch))[[1, 2]].any()
     for part in (self_reward_loss(1.0, 0.1, -8.0), verdict_loss(1.0)):
         slope = np.asarray(golden.step(only(part).objective, stats, batch).dstats.verdict_logp)

@@ -18,7 +18,6 @@ from rlvr_jax.objectives import (
     token_mean,
     whitened,
 )
-from rlvr_jax.types import replace
 
 
 def test_short_right_and_long_wrong_rows_go_first_and_ties_stay_in_order():
@@ -47,7 +46,7 @@ def test_every_row_is_learned_from_once_in_the_order_it_was_drawn():
         waiting += [key_of(drawn, row) for row in np.flatnonzero(~first)]
         for more in batch.further:
             later += [key_of(more, row) for row in range(len(more))]
-            assert more.rollouts.stored.all() and len(more) == len(drawn)
+            assert more.rollouts.records["stored"].all() and len(more) == len(drawn)
         assert state["recompose"].held == len(waiting) - len(later)
     assert later and later == waiting[: len(later)]
 
@@ -65,9 +64,9 @@ def test_what_waits_keeps_its_advantage_and_old_log_probs():
         for batch in (collected.batch, *collected.batch.further):
             for row in range(len(batch)):
                 wanted, old, mask = known[key_of(batch, row)]
-                np.testing.assert_array_equal(batch.rollouts.advantage[row], wanted)
+                np.testing.assert_array_equal(batch.rollouts.records["advantage"][row], wanted)
                 np.testing.assert_array_equal(batch.rollouts.mask[row], mask)
-                if batch.rollouts.stored is not None:
+                if "stored" in batch.rollouts.records:
                     np.testing.assert_array_equal(batch.rollouts.old_logp[row], old)
                     acted += 1
     assert acted > 0
@@ -82,7 +81,7 @@ def test_an_advantage_of_the_policy_and_an_empty_share_are_refused():
 
 def test_an_objective_that_finds_an_advantage_keeps_it_when_it_decides_once():
     batch = golden.rollouts("b")
-    brought = replace(batch, advantage=jnp.where(batch.mask, 0.25, 0.0))
+    brought = batch.replace(advantage=jnp.where(batch.mask, 0.25, 0.0))
     made = objective(
         whitened(group_normalized()), surrogate=importance_weighted(), aggregation=token_mean()
     )

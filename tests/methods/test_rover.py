@@ -24,8 +24,8 @@ def test_the_first_update_is_reinforce_and_only_the_log_prob_is_trained():
     unmoved = replace(
         golden.stats("b"),
         logp=batch.old_logp,
-        mean_logit=batch.old_mean_logit,
-        logsumexp=batch.old_logsumexp,
+        mean_logit=batch.records.get("old_mean_logit"),
+        logsumexp=batch.records.get("old_logsumexp"),
     )
     signals = Signals.neutral(batch.mask, np.float64)
     signals = replace(signals, advantage=signals.advantage + batch.reward[:, None])

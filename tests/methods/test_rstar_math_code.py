@@ -42,7 +42,10 @@ def test_steps_go_on_behind_replies_that_are_given():
         rollouts = found.batch.rollouts
         for row in range(len(found.batch)):
             length = rollouts.length[row]
-            tokens, told = rollouts.tokens[row, :length], rollouts.origin[row, :length] == TOOL
+            tokens, told = (
+                rollouts.tokens[row, :length],
+                rollouts.records["origin"][row, :length] == TOOL,
+            )
             replies += told.sum()
             assert_array_equal(rollouts.mask[row, :length], ~told)
             assert not rollouts.mask[row, length:].any()
@@ -51,7 +54,7 @@ def test_steps_go_on_behind_replies_that_are_given():
             )
             # Every reply stands behind a step, and no step goes on without one.
             assert told.sum() == np.sum(tokens[:-1] == PAUSE)
-            assert_array_equal(rollouts.turn[row, :length] % 2 == 1, told)
+            assert_array_equal(rollouts.records["turn"][row, :length] % 2 == 1, told)
             own = rollouts.mask[row, :length]
             logp = numpy_actor.NumpyActor._logp(tokens, 0)
             assert_allclose(rollouts.behaviour_logp[row, :length][own], logp[own], rtol=1e-6)
@@ -73,13 +76,13 @@ def test_a_step_that_failed_is_an_end_and_no_answer():
         rollouts = found.batch.rollouts
         last = np.maximum(rollouts.length - 1, 0)[:, None]
         # The end behind it is nobody's, and the verifier was not asked.
-        over = np.take_along_axis(rollouts.origin, last, axis=1)[:, 0] == TOOL
+        over = np.take_along_axis(rollouts.records.get("origin"), last, axis=1)[:, 0] == TOOL
         assert over.sum() == found.metrics["failed_steps"] and len(over) == 8
         assert found.metrics["solved_prompts"] == np.sum(found.batch.rollouts.outcome[~over])
         for row in np.flatnonzero(over):
             grade = found.batch.grades[row]
             assert grade.outcome == 0 and np.isnan(grade.info["ended"])
-            assert rollouts.turn[row].max() == 2
+            assert rollouts.records["turn"][row].max() == 2
         failed += over.sum()
     assert failed > 0
 
@@ -120,7 +123,7 @@ def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
     again, other = drawn(Told(path)), drawn(Told())
     assert path.read_text() == "".join(lines)
     for name in ("tokens", "length", "turn", "origin"):
-        assert_array_equal(getattr(first, name), getattr(again, name))
+        assert_array_equal(first.get(name), again.get(name))
     assert first.tokens.shape != other.tokens.shape or np.any(first.tokens != other.tokens)
     # Killed in the middle: what was said is said again, what was not is asked from its state.
     path.write_text("".join(lines[: len(lines) // 2]))
@@ -133,7 +136,7 @@ def test_a_step_that_does_not_end_is_cut():
     for found in collected(tokens=2):
         rollouts = found.batch.rollouts
         for row in range(len(found.batch)):
-            own = rollouts.turn[row][rollouts.mask[row]]
+            own = rollouts.records["turn"][row][rollouts.mask[row]]
             assert np.bincount(own).max(initial=0) <= 2
             cut += rollouts.truncated[row] and rollouts.length[row] < 8
     assert cut > 4
@@ -233,8 +236,8 @@ def test_programs_are_run_and_what_they_print_is_read():
     found = searched(marks())
     rollouts, told = found.batch.rollouts, found.metrics
     assert found.batch.responses[0].text == ("<code>\na = 6 * 7<S>\nprint(a)<E>\n<O>42</O>\nso 42")
-    assert told["solved_prompts"] == 2 and rollouts.supervised[0]
-    shown = rollouts.origin[0] == TOOL
+    assert told["solved_prompts"] == 2 and rollouts.records["supervised"][0]
+    shown = rollouts.records["origin"][0] == TOOL
     printed = "".join(map(chr, rollouts.tokens[0][shown]))
     assert printed == "\n<O>42</O>\n" and not np.any(rollouts.mask[0] & shown)
     # The loop, the megabytes and the division by zero of each prompt, and what follows the last.
@@ -248,7 +251,7 @@ def test_a_lost_sandbox_is_no_verdict():
 
     found = searched(replace(marks(), run=gone))
     assert [grade.outcome for grade in found.batch.grades] == [None, None]
-    assert found.metrics["lost_steps"] == 8 and not found.batch.rollouts.supervised.any()
+    assert found.metrics["lost_steps"] == 8 and not found.batch.rollouts.records["supervised"].any()
 
 
 # With our actor: a policy that calls a tool by "=", and reads two words.
@@ -274,9 +277,11 @@ def test_steps_drawn_greedily_are_what_a_fresh_pass_would_give(settings):
     run = training_runs.prepared(settings)
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
-    own = (np.arange(14) < rollouts.length[:, None]) & (rollouts.origin == 0)
-    assert np.any(rollouts.origin == TOOL) and not np.any(rollouts.origin == GIVEN)
-    scored = run.scorer(state)(replace(rollouts, mask=own), ["max_id"], "current")["max_id"]
+    own = (np.arange(14) < rollouts.length[:, None]) & (rollouts.records["origin"] == 0)
+    assert np.any(rollouts.records["origin"] == TOOL) and not np.any(
+        rollouts.records["origin"] == GIVEN
+    )
+    scored = run.scorer(state)(rollouts.replace(mask=own), ["max_id"], "current")["max_id"]
     assert_array_equal(rollouts.tokens[own], scored[own])
 
 
@@ -287,8 +292,8 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(settings):
     # Few of the right answers of a random policy have a call.
     for step in range(6):
         rollouts = collect(run, state, step).batch.rollouts
-        own = (np.arange(14) < rollouts.length[:, None]) & (rollouts.origin == 0)
-        replies += np.sum(rollouts.origin == TOOL)
-        scored = run.scorer(state)(replace(rollouts, mask=own), ["logp"], "current")["logp"]
+        own = (np.arange(14) < rollouts.length[:, None]) & (rollouts.records["origin"] == 0)
+        replies += np.sum(rollouts.records["origin"] == TOOL)
+        scored = run.scorer(state)(rollouts.replace(mask=own), ["logp"], "current")["logp"]
         assert_allclose(rollouts.behaviour_logp[own], scored[own], atol=FLOAT32)
     assert replies > 1

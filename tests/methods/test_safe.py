@@ -19,7 +19,6 @@ from rlvr_jax.methods.clipping.safe import (
     predictive_kl_penalty,
     soft_min,
 )
-from rlvr_jax.types import replace
 
 
 def phases(rewards):
@@ -40,7 +39,7 @@ def test_phases_follow_the_reward():
 
 def test_a_penalty_without_training_has_no_gradient_and_one_with_training_has():
     batch, stats = golden.rollouts("b"), golden.stats("b")
-    far = replace(batch, reference_logp=batch.reference_logp - 20)
+    far = batch.replace(reference_logp=batch.reference_logp - 20)
     for trained in (False, True):
         part = predictive_kl_penalty(trained=trained)
         done = golden.step(only(part).objective, stats, far)
@@ -51,7 +50,7 @@ def test_a_penalty_without_training_has_no_gradient_and_one_with_training_has():
 def test_a_batch_without_tokens_is_not_remembered():
     batch = golden.rollouts("b")
     own = only(predictive_kl_penalty()).objective
-    done = golden.step(own, golden.stats("b"), replace(batch, mask=batch.mask & False))
+    done = golden.step(own, golden.stats("b"), batch.replace(mask=batch.mask & False))
     assert done.loss == 0
     jax.tree.map(assert_agrees, done.state, own.init(golden.spec(batch)))
 

@@ -54,11 +54,11 @@ def test_what_is_salvaged_begins_as_the_policy_did_and_ends_as_the_teacher():
             ),
             0.5,
         )
-        changed = (rollouts.origin == TEACHER).any(axis=1)
+        changed = (rollouts.records["origin"] == TEACHER).any(axis=1)
         for row in np.flatnonzero(changed):
             kept = start[row]
             same = rollouts.tokens[row, :kept] == drawn.rollouts.tokens[row, :kept]
-            assert kept > 0 and same.all() and (rollouts.origin[row, :kept] == 0).all()
+            assert kept > 0 and same.all() and (rollouts.records["origin"][row, :kept] == 0).all()
             assert rollouts.reward[row] == 1 and drawn.rollouts.outcome[row] == 0
             length = rollouts.length[row]
             assert rollouts.mask[row, :length].all() and not rollouts.mask[row, length:].any()
@@ -95,7 +95,7 @@ def test_interventions_are_imitated_under_the_prompt_as_it_is():
         rollouts = collected.batch.rollouts
         assert not rollouts.mask.any()
         if collected.metrics["kept_interventions"]:
-            assert rollouts.supervised.all()
+            assert rollouts.records["supervised"].all()
             assert {ask.view.label for ask in collected.batch.asks} == {"plain"}
             assert (rollouts.length > 0).all()
             imitated += len(rollouts.length)

@@ -61,10 +61,10 @@ def test_asks_are_dealt_to_six_cells_and_valid_proposals_are_kept():
     known = [1] * 3
     for collected, told, state in found:
         batch, rollouts = collected.batch, collected.batch.rollouts
-        assert [int((rollouts.cell == cell).sum()) for cell in range(6)] == [4] * 6
+        assert [int((rollouts.records["cell"] == cell).sum()) for cell in range(6)] == [4] * 6
         for row, ask in enumerate(batch.asks):
             kind = KINDS.index(ask.prompt.answer["kind"])
-            assert rollouts.cell[row] == cell_of(kind, int(is_proposal(ask.prompt)))
+            assert rollouts.records["cell"][row] == cell_of(kind, int(is_proposal(ask.prompt)))
             assert ask.number >= len(numbered_task().train)
         for number, kind in enumerate(KINDS):
             known[number] += told[f"new/{kind}"]
@@ -75,7 +75,11 @@ def test_asks_are_dealt_to_six_cells_and_valid_proposals_are_kept():
 
 def test_a_step_of_fewer_asks_than_cells_leaves_none_out():
     found = walked(3, prompts=4, solver_samples=1)
-    cells = [cell for collected, _, _ in found for cell in collected.batch.rollouts.cell.tolist()]
+    cells = [
+        cell
+        for collected, _, _ in found
+        for cell in collected.batch.rollouts.records["cell"].tolist()
+    ]
     assert cells == [*range(6), *range(6)]
 
 

@@ -44,18 +44,25 @@ def advantage(estimator, rollouts):
 def test_with_turns_of_one_token_it_is_the_recurrence_over_tokens():
     rollouts = batch(2 * np.arange(TOKENS))
     wanted = generalized_advantages(
-        rollouts.process_reward, rollouts.values, rollouts.mask, 0.9, 0.7
+        rollouts.records.get("process_reward"),
+        rollouts.records.get("values"),
+        rollouts.mask,
+        0.9,
+        0.7,
     )
     found = advantage(generalized_turn_advantage(0.9, 0.7), rollouts)
     assert_allclose(found, wanted, rtol=RTOL)
-    assert_allclose(turn_values(rollouts), rollouts.values, rtol=RTOL)
+    assert_allclose(turn_values(rollouts), rollouts.records.get("values"), rtol=RTOL)
 
 
 def test_a_turn_has_the_sum_of_its_rewards_and_the_value_of_its_first_token():
     turn = [0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 4, -1]
     rollouts = batch(turn)
     found = advantage(generalized_turn_advantage(0.9, 0.7), rollouts)
-    pay, value = np.asarray(rollouts.process_reward), np.asarray(rollouts.values)
+    pay, value = (
+        np.asarray(rollouts.records.get("process_reward")),
+        np.asarray(rollouts.records.get("values")),
+    )
     for row in range(ROWS):
         spans = [slice(0, 3), slice(5, 7), slice(8, 11)]
         own, later = np.zeros(TOKENS), 0.0
@@ -83,7 +90,7 @@ def test_alignment_meets_the_partners_turn_of_the_same_number_wherever_it_stands
         wanted = mine + 2 * past * other
         assert_allclose(found[row, first[row]], wanted, rtol=RTOL)
     for row in range(ROWS):
-        turn = np.asarray(rollouts.turn[row])
+        turn = np.asarray(rollouts.records["turn"][row])
         for number in (0, 2, 4):
             assert len(set(found[row, turn == number].tolist())) == 1
     assert not found[~np.asarray(rollouts.mask)].any()

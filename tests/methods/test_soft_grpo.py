@@ -30,9 +30,9 @@ def test_a_batch_brings_its_mixtures(policy):
     state = run.initial_state()
     found = collect(run, state, 0)
     rollouts = found.batch.rollouts
-    assert rollouts.soft.any() and (rollouts.mask & ~rollouts.soft).any()
+    assert rollouts.records["soft"].any() and (rollouts.mask & ~rollouts.records["soft"]).any()
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
-    plain = rollouts.mask & ~rollouts.soft
+    plain = rollouts.mask & ~rollouts.records["soft"]
     assert_allclose(rollouts.behaviour_logp[plain], logp[plain], atol=FLOAT32)
 
 

@@ -40,12 +40,16 @@ def test_a_probe_scores_the_answer_behind_the_opening():
             right = np.exp(actor._logp(tokens, 0)).mean()
             sure = np.exp(-(0.1 * (tokens % 5)).mean())
             part = slice(first, end)
-            assert (rollouts.step[row, part] == number).all()
-            np.testing.assert_allclose(rollouts.probe_accuracy[row, part], right, rtol=1e-5)
-            np.testing.assert_allclose(rollouts.probe_confidence[row, part], sure, rtol=1e-5)
+            assert (rollouts.records["step"][row, part] == number).all()
+            np.testing.assert_allclose(
+                rollouts.records["probe_accuracy"][row, part], right, rtol=1e-5
+            )
+            np.testing.assert_allclose(
+                rollouts.records["probe_confidence"][row, part], sure, rtol=1e-5
+            )
             first, checked = end, checked + 1
     assert told["steps"] == checked / 16 > 1
-    assert (rollouts.step[~rollouts.mask] == -1).all()
+    assert (rollouts.records["step"][~rollouts.mask] == -1).all()
 
 
 def test_an_answer_that_does_not_fit_is_refused():

@@ -21,7 +21,7 @@ from rlvr_jax.methods.agents.spear import (
     usual_reward,
 )
 from rlvr_jax.objectives import Spec, group_centered, objective, reinforce, scale_weight, token_mean
-from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types import Rollouts, TokenStats
 
 
 def test_replays_are_powers_of_two_and_the_usual_reward_is_a_median():
@@ -45,12 +45,16 @@ def test_good_answers_are_kept_replayed_and_then_forgotten():
         rollouts, usual = further.rollouts, told["usual_reward"]
         replayed += len(further)
         assert len(further) == told["replayed_rows"] == 4 and told["kept_rows"] == 0
-        assert rollouts.stored.all() and (rollouts.reward > usual).all()
+        assert rollouts.records["stored"].all() and (rollouts.reward > usual).all()
         there = rollouts.mask
         wanted = np.broadcast_to((rollouts.reward - usual)[:, None], there.shape)
-        np.testing.assert_allclose(rollouts.advantage[there], wanted[there], rtol=1e-6)
-        np.testing.assert_allclose(rollouts.weight[there], told["replay_weight"], rtol=1e-6)
-        assert (rollouts.advantage[~there] == 0).all() and (rollouts.old_logp[there] < 0).all()
+        np.testing.assert_allclose(rollouts.records["advantage"][there], wanted[there], rtol=1e-6)
+        np.testing.assert_allclose(
+            rollouts.records["weight"][there], told["replay_weight"], rtol=1e-6
+        )
+        assert (rollouts.records["advantage"][~there] == 0).all() and (
+            rollouts.old_logp[there] < 0
+        ).all()
     assert replayed > 0
 
 
@@ -112,7 +116,7 @@ def test_calls_are_the_turns_of_a_row_or_a_reward_of_the_task():
     )
     np.testing.assert_allclose(call_bonus(0.1)(batch), [0.2, 0.1], rtol=1e-6)
     np.testing.assert_allclose(call_bonus(0.1, 0)(batch), [0.5, np.nan], rtol=1e-6)
-    np.testing.assert_array_equal(call_bonus(0.1)(replace(batch, turn=None)), [0, 0])
+    np.testing.assert_array_equal(call_bonus(0.1)(batch.replace(turn=None)), [0, 0])
     with pytest.raises(ValueError, match="column must be"):
         call_bonus(0.1, -1)
 
@@ -155,7 +159,7 @@ def test_new_and_stored_rows_have_transforms_of_their_own():
     state, key = own.init(Spec(1, 3, 2)), jax.random.key(0)
     weight = own.signals(TokenStats(logp=logp), batch, state, key).weight
     np.testing.assert_array_equal(np.where(mask, weight, 0), [[2, 2], [3, 0], [3, 3]])
-    plain = replace(batch, stored=None)
+    plain = batch.replace(stored=None)
     weight = own.signals(TokenStats(logp=logp), plain, state, key).weight
     assert np.all(np.asarray(weight)[mask] == 2)
 

@@ -73,7 +73,7 @@ def test_an_unchanged_policy_draws_nothing_anew():
     assert second.metrics["reused_responses"] == len(second.batch)
     before, now = by_prompt(first.batch), by_prompt(second.batch)
     for name in ("tokens", "length", "mask", "truncated"):
-        np.testing.assert_array_equal(getattr(now, name), getattr(before, name))
+        np.testing.assert_array_equal(now.get(name), before.get(name))
     np.testing.assert_array_equal(now.branch_position, now.length)
 
 
@@ -85,7 +85,7 @@ def test_what_is_rejected_is_drawn_anew_and_all_is_trained():
     front = places < cut[:, None]
     np.testing.assert_array_equal(now.tokens[front], before.tokens[front])
     np.testing.assert_array_equal(now.mask, places < now.length[:, None])
-    assert np.all(now.origin == 0)
+    assert np.all(now.records["origin"] == 0)
     assert 0 < told["reused_share"] < 1
     assert second.metrics["drawn_tokens"] + cut.sum() == now.length.sum()
     assert second.metrics["scored_tokens"] == before.length.sum()

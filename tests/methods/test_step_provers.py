@@ -33,10 +33,10 @@ def test_of_a_search_the_right_traces_are_imitated():
         rollouts = found.batch.rollouts
         right = rollouts.outcome > 0.5
         assert not rollouts.mask.any() and np.all(rollouts.temperature == 1)
-        assert not rollouts.supervised[~right].any()
-        assert found.metrics["imitated_answers"] == rollouts.supervised.sum()
+        assert not rollouts.records["supervised"][~right].any()
+        assert found.metrics["imitated_answers"] == rollouts.records["supervised"].sum()
         assert found.metrics["solved_prompts"] == len(np.unique(rollouts.group[right]))
-        imitated, wrong = imitated + rollouts.supervised.sum(), wrong + (~right).sum()
+        imitated, wrong = imitated + rollouts.records["supervised"].sum(), wrong + (~right).sum()
         assert max(map(len, found.batch.groups)) <= 2
     assert imitated > 2 and wrong > 0
 
@@ -78,16 +78,16 @@ def test_the_tactics_of_proofs_are_imitated_behind_their_states():
         assert not rollouts.mask.any() and np.all(rollouts.temperature == 1)
         for rows in batch.groups:
             outcome = set(rollouts.outcome[rows].tolist())
-            if rollouts.supervised[rows].any():
-                assert outcome == {1.0} and rollouts.supervised[rows].all()
+            if rollouts.records["supervised"][rows].any():
+                assert outcome == {1.0} and rollouts.records["supervised"][rows].all()
                 # The last tactic of a proof ends it, those before it do not; there is room for 4.
                 ends = sum(batch.responses[row].text.endswith("5") for row in rows)
                 assert ends == 1 or (ends == 0 and len(rows) == 4)
                 states = {batch.asks[row].view.label for row in rows}
                 assert len(states) == len(rows)
             unproved += outcome == {0.0}
-        trained += rollouts.supervised.sum()
-        assert found.metrics["trained_steps"] == rollouts.supervised.sum()
+        trained += rollouts.records["supervised"].sum()
+        assert found.metrics["trained_steps"] == rollouts.records["supervised"].sum()
         assert found.metrics["proved_statements"] == sum(
             rollouts.outcome[rows[0]] for rows in batch.groups
         )
@@ -121,7 +121,7 @@ def test_a_lost_reply_is_no_failed_tactic_and_no_verdict():
     (found,) = proved(Losing(), steps=1)
     assert found.metrics["lost_statements"] == len(found.batch.groups) == 4
     assert all(grade.outcome is None for grade in found.batch.grades)
-    assert not found.batch.rollouts.supervised.any()
+    assert not found.batch.rollouts.records["supervised"].any()
     # One that is there when it is asked again is as if it had not been lost.
     (again,), (plainly,) = proved(Retried(), steps=1), proved(steps=1)
     assert again.metrics == plainly.metrics and again.metrics["lost_statements"] == 0
@@ -229,6 +229,6 @@ def test_the_policy_reads_states_where_it_writes_tactics(tmp_path):
         assert equals == ["=", "="]
         # Whatever state it is, what is left leads to the sum.
         assert int(at) + int(left) == prompt.answer
-        if rollouts.supervised[row]:
+        if rollouts.records["supervised"][row]:
             reply = Counters().reply((int(at), prompt.answer), batch.responses[row].text)
             assert reply.outcome == 1 or not reply.done

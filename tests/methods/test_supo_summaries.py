@@ -24,7 +24,10 @@ def drawn(**changes):
 
 
 def traces(rollouts):
-    return [np.flatnonzero(rollouts.trace == number) for number in np.unique(rollouts.trace)]
+    return [
+        np.flatnonzero(rollouts.records["trace"] == number)
+        for number in np.unique(rollouts.records.get("trace"))
+    ]
 
 
 def test_a_segment_is_text_an_instruction_and_a_summary_that_the_next_one_begins_with():
@@ -38,7 +41,7 @@ def test_a_segment_is_text_an_instruction_and_a_summary_that_the_next_one_begins
             carried = []
             for row, after in pairwise([*rows, None]):
                 tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
-                given = rollouts.origin[row, : rollouts.length[row]] == GIVEN
+                given = rollouts.records["origin"][row, : rollouts.length[row]] == GIVEN
                 assert_array_equal(rollouts.mask[row, : rollouts.length[row]], ~given)
                 assert tokens[: len(carried)] == carried and given[: len(carried)].all()
                 if after is None:
@@ -64,9 +67,7 @@ def test_without_a_summary_it_is_plain_sampling():
     plainly = numpy_actor.walk(experience(draw=plain()), steps=3)
     for (one, _, _), (other, _, _) in zip(drawn(most=0), plainly, strict=True):
         for name in ("tokens", "mask", "length", "outcome"):
-            assert_array_equal(
-                getattr(one.batch.rollouts, name), getattr(other.batch.rollouts, name)
-            )
+            assert_array_equal(one.batch.rollouts.get(name), other.batch.rollouts.get(name))
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def answers_of(environment=None, **changes):
     """Of each answer the records and its rows, in order."""
     for found in collected(environment, **changes):
         rollouts = found.batch.rollouts
-        for number in np.unique(rollouts.trace):
-            yield rollouts, np.flatnonzero(rollouts.trace == number)
+        for number in np.unique(rollouts.records.get("trace")):
+            yield rollouts, np.flatnonzero(rollouts.records["trace"] == number)
 
 
 def test_a_segment_is_turns_and_is_summed_up_behind_the_first_one_that_is_beyond_its_context():
@@ -53,16 +53,19 @@ def test_a_segment_is_turns_and_is_summed_up_behind_the_first_one_that_is_beyond
         carried, turn = [], 0
         for row, after in pairwise([*rows, None]):
             length = rollouts.length[row]
-            tokens, origin = rollouts.tokens[row, :length], rollouts.origin[row, :length]
+            tokens, origin = rollouts.tokens[row, :length], rollouts.records["origin"][row, :length]
             assert_array_equal(rollouts.mask[row, :length], origin == 0)
-            assert not rollouts.mask[row, length:].any() and not rollouts.origin[row, length:].any()
+            assert (
+                not rollouts.mask[row, length:].any()
+                and not rollouts.records["origin"][row, length:].any()
+            )
             assert tokens[: len(carried)].tolist() == carried
             assert np.all(origin[: len(carried)] == GIVEN)
             ends = np.flatnonzero(origin == TOOL)
             assert np.all(tokens[ends] == WORD) and np.all(tokens[ends - 1] == PAUSE)
             # Turns are numbered through the answer: a reply is odd, and the next turn follows it.
             numbers = turn + np.cumsum(2 * (origin == TOOL)) - (origin == TOOL)
-            assert_array_equal(rollouts.turn[row, :length], numbers)
+            assert_array_equal(rollouts.records["turn"][row, :length], numbers)
             turn += 2 * len(ends)
             given = np.flatnonzero(origin == GIVEN)[len(carried) :]
             if after is None:
@@ -86,12 +89,12 @@ def test_what_is_recorded_is_of_the_context_of_drawing():
             own = rollouts.mask[row]
             logp = numpy_actor.NumpyActor._logp(rollouts.tokens[row], 0)
             assert_allclose(rollouts.behaviour_logp[row][own], logp[own], rtol=1e-6)
-            assert np.all(rollouts.turn[row, rollouts.length[row] :] == -1)
+            assert np.all(rollouts.records["turn"][row, rollouts.length[row] :] == -1)
 
 
 def replies(rollouts, rows):
     """How many replies were told in each of some rows."""
-    return (rollouts.origin[rows] == TOOL).sum(axis=1)
+    return (rollouts.records["origin"][rows] == TOOL).sum(axis=1)
 
 
 def test_replies_are_limited_and_counted_over_all_segments():
@@ -102,7 +105,7 @@ def test_replies_are_limited_and_counted_over_all_segments():
     assert most == 2 and spread > 3
     for found in collected(limit=2):
         told = found.metrics
-        assert told["tool_tokens"] == np.sum(found.batch.rollouts.origin == TOOL)
+        assert told["tool_tokens"] == np.sum(found.batch.rollouts.records["origin"] == TOOL)
         assert told["answers"] == 72 and told["segments"] == len(found.batch)
 
 
@@ -122,9 +125,9 @@ def test_an_environment_judges_an_answer_as_a_whole():
     apart = 0
     for found in collected(Counting(judges=True)):
         rollouts = found.batch.rollouts
-        for number in np.unique(rollouts.trace):
-            rows = np.flatnonzero(rollouts.trace == number)
-            paid = rollouts.process_reward[rows].sum(axis=1) / 0.25
+        for number in np.unique(rollouts.records.get("trace")):
+            rows = np.flatnonzero(rollouts.records["trace"] == number)
+            paid = rollouts.records["process_reward"][rows].sum(axis=1) / 0.25
             outcome, reward = rollouts.outcome[rows], rollouts.reward[rows]
             assert np.all(outcome == float(paid.sum() >= 2))
             assert_allclose(reward, 0.25 * paid.sum() if paid.sum() else 0.0)
@@ -145,10 +148,10 @@ def test_a_reply_is_shortened_to_what_leaves_room_for_a_summary():
         rollouts = found.batch.rollouts
         shortened += found.metrics.get("cut_replies", 0)
         assert np.all(rollouts.length <= 8)
-        for number in np.unique(rollouts.trace):
-            for row in np.flatnonzero(rollouts.trace == number)[:-1]:
-                given = rollouts.origin[row] == GIVEN
-                told = rollouts.origin[row] == TOOL
+        for number in np.unique(rollouts.records.get("trace")):
+            for row in np.flatnonzero(rollouts.records["trace"] == number)[:-1]:
+                given = rollouts.records["origin"][row] == GIVEN
+                told = rollouts.records["origin"][row] == TOOL
                 assert given.any() and told.sum() <= 8 - 1 - SUMMARY
     assert shortened > 10
 
@@ -166,9 +169,9 @@ def test_a_lost_reply_is_no_verdict_of_all_segments():
     for found in collected(Losing()):
         rollouts = found.batch.rollouts
         gone = np.array([grade.outcome is None for grade in found.batch.grades])
-        assert len(np.unique(rollouts.trace[gone])) == found.metrics["lost_answers"]
-        for number in np.unique(rollouts.trace[gone]):
-            assert gone[rollouts.trace == number].all()
+        assert len(np.unique(rollouts.records["trace"][gone])) == found.metrics["lost_answers"]
+        for number in np.unique(rollouts.records["trace"][gone]):
+            assert gone[rollouts.records["trace"] == number].all()
         lost += gone.sum()
     assert lost
 
@@ -192,11 +195,13 @@ def test_a_step_that_is_drawn_again_is_told_the_same(environment, tmp_path):
     path.write_text("".join(first_replies))
     again = drawn(environment(), Told(path))
     for name in ("tokens", "length", "turn", "origin", "trace", "process_reward"):
-        assert_array_equal(getattr(first, name), getattr(whole, name))
+        assert_array_equal(first.get(name), whole.get(name))
     if environment is Remembering:
         # The reward is the number of answers so far, through all segments.
-        assert_array_equal(first.process_reward, again.process_reward)
-        paid = np.bincount(first.trace, (first.process_reward > 1).sum(axis=1))
+        assert_array_equal(first.records.get("process_reward"), again.records.get("process_reward"))
+        paid = np.bincount(
+            first.records.get("trace"), (first.records["process_reward"] > 1).sum(axis=1)
+        )
         assert np.any(paid > 0)
 
 
@@ -257,9 +262,11 @@ def run(policy):
 def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts
-    on, shown = rollouts.mask, rollouts.origin == TOOL
-    assert shown.sum() > 4 and np.any(rollouts.origin == GIVEN)
-    assert_array_equal(on, (rollouts.origin == 0) & (np.arange(14) < rollouts.length[:, None]))
+    on, shown = rollouts.mask, rollouts.records["origin"] == TOOL
+    assert shown.sum() > 4 and np.any(rollouts.records["origin"] == GIVEN)
+    assert_array_equal(
+        on, (rollouts.records["origin"] == 0) & (np.arange(14) < rollouts.length[:, None])
+    )
     scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
     assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
@@ -282,7 +289,7 @@ def test_a_segment_drawn_greedily_is_what_fresh_prompts_would_give(run):
     checked = 0
     for row, ask in enumerate(batch.asks):
         length = int(batch.rollouts.length[row])
-        given = np.append(batch.rollouts.origin[row, :length] != 0, True)
+        given = np.append(batch.rollouts.records["origin"][row, :length] != 0, True)
         tokens = batch.rollouts.tokens[row]
         for at in np.flatnonzero(given[:-2] & ~given[1:-1]) + 1:
             end = at + int(np.argmax(given[at:]))
@@ -298,9 +305,9 @@ def test_what_is_never_asked_is_written_as_without_an_environment(run):
     lengths = {"most": 2, "instruction": "+", "context": 11, "summary": 2}
     turned = summarized_turns(Counting(stops=()), **lengths)
     one, other = (drawn_by_policy(run, draw)[0] for draw in (turned, summaries(**lengths)))
-    assert np.ptp(one.rollouts.trace) + 1 < len(one)
+    assert np.ptp(one.rollouts.records.get("trace")) + 1 < len(one)
     for name in ("tokens", "mask", "length", "truncated", "trace", "origin"):
-        assert_array_equal(getattr(one.rollouts, name), getattr(other.rollouts, name))
+        assert_array_equal(one.rollouts.get(name), other.rollouts.get(name))
     # Programs of other widths add up in another order.
     assert_allclose(one.rollouts.behaviour_logp, other.rollouts.behaviour_logp, atol=FLOAT32)
 
@@ -311,8 +318,8 @@ def test_a_turn_that_is_never_summed_up_is_that_of_turns(run):
     one = drawn_by_policy(run, summarized_turns(world, most=0))[0].rollouts
     other = drawn_by_policy(run, turns(world))[0].rollouts
     # The later turns of `turns` have keys of their own.
-    first = np.cumsum(other.origin == TOOL, axis=1) == 0
-    assert np.any(other.origin == TOOL)
+    first = np.cumsum(other.records["origin"] == TOOL, axis=1) == 0
+    assert np.any(other.records["origin"] == TOOL)
     assert_array_equal(np.where(first, one.tokens, 0), np.where(first, other.tokens, 0))
 
 

@@ -29,8 +29,8 @@ def test_a_window_is_trained_and_what_stands_before_it_is_given():
         places = np.arange(BUDGET)[None]
         there = places < rollouts.length[:, None]
         given = np.zeros_like(there)
-        if rollouts.origin is not None:
-            given = (rollouts.origin == GIVEN) & there
+        if "origin" in rollouts.records:
+            given = (rollouts.records["origin"] == GIVEN) & there
         assert_array_equal(rollouts.mask, there & ~given)
         assert np.all(rollouts.mask.sum(axis=1) <= WINDOW)
         assert np.all(given.sum(axis=1) % WINDOW == 0)
@@ -46,7 +46,7 @@ def test_what_goes_on_begins_with_what_was_written():
         }
         found = set()
         for row in range(int(after.metrics["carried_rows"])):
-            given = (other.rollouts.origin[row] == GIVEN).sum()
+            given = (other.rollouts.records["origin"][row] == GIVEN).sum()
             tokens = other.rollouts.tokens[row, :given]
             found.add((other.asks[row].number, tokens.tobytes()))
         assert found == left
@@ -89,7 +89,7 @@ def test_t_ppo_trains_and_scores_windows_in_their_context(tmp_path):
     first = collect(run, state, 0)
     run_state = replace(state, data=first.state)
     rollouts = collect(run, run_state, 1).batch.rollouts
-    assert (rollouts.origin == GIVEN).any()
+    assert (rollouts.records["origin"] == GIVEN).any()
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     on = rollouts.mask
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)

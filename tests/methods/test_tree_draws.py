@@ -71,7 +71,7 @@ def test_rows_share_the_records_of_what_they_branched_off(drawn):
         parent, cut = rollouts.parent[row], rollouts.branch_position[row]
         assert rollouts.group[parent] == rollouts.group[row] and parent < row and cut > 0
         for record in ("tokens", "behaviour_logp", "entropy"):
-            values = getattr(rollouts, record)
+            values = rollouts.get(record)
             assert_array_equal(values[row, :cut], values[parent, :cut])
 
 
@@ -93,7 +93,7 @@ def test_without_pruning_rows_are_those_of_plain_sampling(policy):
     state = own.initial_state()
     batch, other = collect(own, state, 0).batch, collect(plainly, state, 0).batch
     for name in ("tokens", "mask", "length", "group", "truncated", "outcome"):
-        assert_array_equal(getattr(batch.rollouts, name), getattr(other.rollouts, name))
+        assert_array_equal(batch.rollouts.get(name), other.rollouts.get(name))
 
 
 # With the actor of numpy: the rules.
@@ -137,11 +137,11 @@ def test_a_search_gives_paths_with_the_values_of_their_nodes():
     draw = search_tree(tokens=2, width=3, most_expansions=30)
     for found in walked(draw):
         rollouts, outcome = found.batch.rollouts, found.batch.rollouts.outcome
-        last = rollouts.process_reward[np.arange(len(outcome)), rollouts.length - 1]
+        last = rollouts.records["process_reward"][np.arange(len(outcome)), rollouts.length - 1]
         # A leaf was backed up once: its value is its reward.
         assert_allclose(last, np.where(outcome > 0.5, 1, -1))
         assert found.metrics["solved_rows"] == outcome.sum()
-        assert not np.any(rollouts.process_reward[~rollouts.mask])
+        assert not np.any(rollouts.records["process_reward"][~rollouts.mask])
         assert all(len(rows) <= 4 for rows in found.batch.groups)
     assert {0.0, 1.0} <= set(outcome.tolist())
 

@@ -52,7 +52,7 @@ def test_a_region_as_wide_as_it_gets_still_clips_from_below():
 
 def test_the_pass_rate_is_that_of_the_outcomes_whatever_is_trained_on():
     batch = golden.rollouts("b")
-    signed = replace(batch, reward=2 * batch.reward - 1)
+    signed = batch.replace(reward=2 * batch.reward - 1)
     found, wanted = decided(elastic_clip(0.0, 0.5), batch=signed), decided(elastic_clip(0.0, 0.5))
     np.testing.assert_array_equal(found[0].clip_low, wanted[0].clip_low)
 

@@ -36,7 +36,7 @@ def walked(name, steps, actor=None, **hyperparameters):
 
 
 def of_cell(batch, cell):
-    return np.flatnonzero(batch.rollouts.cell == cell)
+    return np.flatnonzero(batch.rollouts.records["cell"] == cell)
 
 
 def asked(batch):
@@ -125,11 +125,14 @@ def test_hard_prompts_are_rewritten_and_asked_in_the_same_step():
             continue
         for ask, rows in zip(asked(batch), batch.groups, strict=True):
             outcomes = batch.rollouts.outcome[rows]
-            assert 0 < outcomes.mean() < 1 and len({*batch.rollouts.cell[rows].tolist()}) == 1
+            assert (
+                0 < outcomes.mean() < 1
+                and len({*batch.rollouts.records["cell"][rows].tolist()}) == 1
+            )
             new = ask.number >= 12
             rewritten += new
             assert new == ask.prompt.text.startswith("about ")
-            assert not new or batch.rollouts.cell[rows[0]] in (0, 1)
+            assert not new or batch.rollouts.records["cell"][rows[0]] in (0, 1)
         news = [ask.number >= 12 for ask in asked(batch)]
         # What was made of hard prompts comes first, then of medium ones, then the prompts.
         assert news == sorted(news, reverse=True)
@@ -155,8 +158,8 @@ def test_problems_are_written_from_right_answers_and_earn_by_their_pass_rate():
         if not rollouts.mask.any():
             continue
         for rows in batch.groups:
-            cell, outcomes = rollouts.cell[rows[0]], rollouts.outcome[rows]
-            assert (rollouts.cell[rows] == cell).all() and len(rows) == 4
+            cell, outcomes = rollouts.records["cell"][rows[0]], rollouts.outcome[rows]
+            assert (rollouts.records["cell"][rows] == cell).all() and len(rows) == 4
             if cell == WRITE:
                 wrote += 1
                 assert outcomes.max() == 1 and set(outcomes.tolist()) <= {0.0, 1.0}
@@ -218,8 +221,8 @@ def test_three_kinds_of_rows_are_groups_of_their_own():
         batch, rollouts = collected.batch, collected.batch.rollouts
         sizes = {WRITE: 2, SOLVE: 2, UNAIDED: 2}
         for rows in batch.groups:
-            cell = int(rollouts.cell[rows[0]])
-            assert len(rows) == sizes[cell] and (rollouts.cell[rows] == cell).all()
+            cell = int(rollouts.records["cell"][rows[0]])
+            assert len(rows) == sizes[cell] and (rollouts.records["cell"][rows] == cell).all()
         number = {cell: len(of_cell(batch, cell)) for cell in sizes}
         assert number == {WRITE: 8, SOLVE: 16, UNAIDED: 8}
         assert not rollouts.reward[of_cell(batch, UNAIDED)].any()
@@ -243,7 +246,7 @@ def test_all_statements_of_a_step_are_compared_and_only_hard_ones_train_the_prov
     for collected, _, _ in walked("gar", 8, numpy_actor.NumpyActor(chance=0.3)):
         batch, rollouts = collected.batch, collected.batch.rollouts
         first = batch.groups[0]
-        assert (rollouts.cell[first] == WRITE).all() and len(first) == 4
+        assert (rollouts.records["cell"][first] == WRITE).all() and len(first) == 4
         assert len({batch.asks[row].number for row in first}) == 4
         for rows in batch.groups[1:]:
             assert 0 < rollouts.outcome[rows].mean() <= 0.5
@@ -367,7 +370,7 @@ def test_both_roles_search_in_turns():
         valid += collected.metrics["valid_questions"]
         for cell in told:
             rows = of_cell(collected.batch, cell)
-            replies = collected.batch.rollouts.origin[rows] == TOOL
+            replies = collected.batch.rollouts.records["origin"][rows] == TOOL
             assert not (collected.batch.rollouts.mask[rows] & replies).any()
             told[cell] += int(replies.sum())
     assert min(told.values()) > 0 and valid > 0
@@ -442,7 +445,7 @@ def test_proofs_and_conjectures_are_imitated_by_weight():
     for collected, _, _ in walked("stp", 8, actor, **given):
         batch, rollouts = collected.batch, collected.batch.rollouts
         assert not rollouts.mask.any()
-        rows = np.flatnonzero(rollouts.supervised)
+        rows = np.flatnonzero(rollouts.records.get("supervised"))
         if not len(rows):
             continue
         assert len(rows) == len(batch)

@@ -62,7 +62,7 @@ def test_what_is_no_part_is_refused_where_the_objective_is_made(changes, sentenc
 
 def batch_of(**changes):
     batch, stats = golden.rollouts("b"), golden.stats("b")
-    return stats, replace(batch, **changes)
+    return stats, batch.replace(**changes)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def batch_of(**changes):
 )
 def test_arrays_that_do_not_fit_the_mask_are_named(field, change, sentence):
     stats, batch = batch_of()
-    wrong = replace(batch, **{field: change(np.asarray(getattr(batch, field)))})
+    wrong = batch.replace(**{field: change(np.asarray(batch.get(field)))})
     with pytest.raises(ValueError, match=sentence):
         composed().loss(stats, wrong, {}, KEY)
 
@@ -163,7 +163,7 @@ def chosen_by(own, batch, stats):
 
 def test_kl_cov_says_which_tokens_it_holds_before_any_has_moved():
     stats, batch = batch_of()
-    batch = replace(batch, old_logp=jnp.asarray(stats.logp))
+    batch = batch.replace(old_logp=jnp.asarray(stats.logp))
     own = Recipe(composed(transforms=[penalize_high_covariance(0.25, 1.0)]))
     chosen = chosen_by(own, batch, stats)
     assert chosen.sum() == np.asarray(batch.mask).sum() // 4 and not chosen[~batch.mask].any()
@@ -175,7 +175,7 @@ def test_what_regularizers_single_out_and_what_leaves_the_mask_is_chosen():
     peaks = chosen_by(Recipe(composed(regularizers=[anchored_entropy(0.1)])), batch, stats)
     assert 0 < peaks.sum() < batch.mask.sum()
     truncated = np.arange(len(batch.mask)) % 2 == 1
-    batch = replace(batch, truncated=truncated)
+    batch = batch.replace(truncated=truncated)
     dropped = chosen_by(Recipe(composed(transforms=[drop_truncated()])), batch, stats)
     np.testing.assert_array_equal(dropped, batch.mask & truncated[:, None])
 
@@ -185,7 +185,7 @@ def test_what_regularizers_single_out_and_what_leaves_the_mask_is_chosen():
 def test_statistics_of_half_precision_are_computed_with_in_float32(name, dtype):
     stats, batch = batch_of()
     low = jax.tree.map(lambda x: x.astype(dtype) if x.dtype == np.float64 else x, stats)
-    batch = replace(batch, reference_logp=batch.old_logp)
+    batch = batch.replace(reference_logp=batch.old_logp)
     own = methods.recipe(name).objective
     loss, _ = own.loss(low, batch, own.init(Spec(4, *batch.mask.shape)), KEY)
     assert loss.dtype == jnp.float32 and np.isfinite(loss)
@@ -196,7 +196,7 @@ def test_verdicts_are_rewards_as_numbers_are(dtype):
     stats, batch = batch_of()
     wanted = composed().loss(stats, batch, {}, KEY)[0]
     assert set(np.unique(batch.reward)) == {0, 1}
-    whole = replace(batch, reward=np.asarray(batch.reward).astype(dtype))
+    whole = batch.replace(reward=np.asarray(batch.reward).astype(dtype))
     assert composed().loss(stats, whole, {}, KEY)[0] == wanted
 
 
@@ -218,7 +218,7 @@ def test_another_number_of_likeliest_tokens_than_was_asked_for_is_named():
     own = methods.recipe("simko", top_k=8).objective
     three = np.zeros((*batch.mask.shape, 3))
     stats = replace(stats, topk_logp=three, topk_ids=three.astype(np.int32))
-    batch = replace(batch, old_topk_logp=three)
+    batch = batch.replace(old_topk_logp=three)
     with pytest.raises(
         ValueError, match=r"last axis of stats.topk_logp must be 8 for smooth_ratio"
     ):
@@ -228,19 +228,19 @@ def test_another_number_of_likeliest_tokens_than_was_asked_for_is_named():
 @pytest.mark.parametrize("judges", [(), (7,), (-1,)])
 def test_a_judge_that_is_no_column_is_refused(judges):
     _, batch = batch_of()
-    batch = replace(batch, component_rewards=np.ones((len(batch.reward), 3)))
+    batch = batch.replace(component_rewards=np.ones((len(batch.reward), 3)))
     with pytest.raises(ValueError, match="judges must be among the 3 columns"):
         constrained_reward(batch, judges)
 
 
 def test_a_batch_that_gives_no_number_leaves_the_state_alone():
     stats, batch = batch_of()
-    batch = replace(batch, reference_logp=batch.old_logp)
+    batch = batch.replace(reference_logp=batch.old_logp)
     for name in ("gdro", "safe"):
         own = methods.recipe(name).objective
         state = own.init(Spec(4, *batch.mask.shape))
         _, (after, _) = own.loss(stats, batch, state, KEY)
-        broken = replace(batch, reward=np.where(np.arange(len(batch.reward)), batch.reward, np.nan))
+        broken = batch.replace(reward=np.where(np.arange(len(batch.reward)), batch.reward, np.nan))
         loss, (same, _) = own.loss(stats, broken, after, KEY)
         assert np.isnan(loss)
         jax.tree.map(np.testing.assert_array_equal, same, after)
@@ -251,7 +251,7 @@ def test_what_is_decided_of_a_batch_that_is_no_number_is_not_remembered():
     own = methods.recipe("gdro", kl_coefficient=0.0).objective
     state = own.init(Spec(4, *batch.mask.shape))
     broken = np.where(np.arange(len(batch.outcome)), batch.outcome, np.nan)
-    _, same, _ = own.decide_once(replace(batch, outcome=broken), state, KEY)
+    _, same, _ = own.decide_once(batch.replace(outcome=broken), state, KEY)
     jax.tree.map(np.testing.assert_array_equal, same, state)
 
 
@@ -260,9 +260,9 @@ def test_an_entropy_that_is_no_number_does_not_stay_in_the_past():
     own = methods.recipe("epo").objective
     state = own.init(Spec(4, *batch.mask.shape))
     entropy = np.asarray(batch.entropy).copy()
-    row = np.flatnonzero(np.asarray(batch.env_step) == 2)[0]
+    row = np.flatnonzero(np.asarray(batch.records.get("env_step")) == 2)[0]
     entropy[row, np.flatnonzero(np.asarray(batch.mask)[row])[0]] = np.nan
-    _, (state, _) = own.loss(stats, replace(batch, entropy=entropy), state, KEY)
+    _, (state, _) = own.loss(stats, batch.replace(entropy=entropy), state, KEY)
     past = state["banded_entropy_bonus"]
     assert np.isfinite(past.total).all()
     np.testing.assert_array_equal(past.count[:4], [1, 1, 0, 1])

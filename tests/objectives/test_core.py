@@ -106,7 +106,7 @@ def test_what_is_decided_carries_no_gradient():
 
 
 def test_without_old_logp_the_ratio_is_exactly_one_and_the_gradient_that_of_reinforce():
-    batch, stats = replace(golden.rollouts("b"), old_logp=None), golden.stats("b")
+    batch, stats = golden.rollouts("b").replace(old_logp=None), golden.stats("b")
     clipped = golden.step(made(), stats, batch)
     plain = golden.step(made(surrogate=reinforce()), stats, batch)
     assert clipped.metrics["ratio/min"] == clipped.metrics["ratio/max"] == 1
@@ -123,7 +123,7 @@ def test_adaptive_bonus_waits_one_update_and_keeps_its_state_without_tokens():
     np.testing.assert_allclose(second.metrics["entropy_coefficient"], 0.4, rtol=1e-12)
     assert not np.asarray(first.dstats.entropy).any()
     assert np.asarray(second.dstats.entropy).any()
-    empty = replace(batch, mask=golden.array(batch.mask & False, bool))
+    empty = batch.replace(mask=golden.array(batch.mask & False, bool))
     third = golden.step(controlled, stats, empty, second.state)
     assert third.state == second.state
     assert jax.tree.map(jnp.result_type, third.state) == jax.tree.map(jnp.result_type, first.state)
@@ -147,7 +147,7 @@ def test_missing_statistics_and_wrong_shapes_are_named():
         made(keep_top_entropy(0.5)).loss(replace(stats, entropy=None), batch, {}, key)
     with pytest.raises(ValueError, match=r"rollouts\.reference_logp must be given \(kl_penalty"):
         penalized = made(regularizers=[kl_penalty(0.1)])
-        penalized.loss(stats, replace(batch, reference_logp=None), {}, key)
+        penalized.loss(stats, batch.replace(reference_logp=None), {}, key)
     with pytest.raises(ValueError, match=r"stats\.logp must begin .*\(12, 9\) .* got \(12, 8\)"):
         made().loss(replace(stats, logp=stats.logp[:, :8]), batch, {}, key)
 
@@ -195,7 +195,7 @@ def test_tokens_that_the_clip_already_stops_are_not_drawn():
 def test_dropped_groups_leave_the_denominators():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     spread = group_spread(batch.outcome, batch.group)
-    kept = replace(batch, mask=batch.mask & (spread > 0)[:, None])
+    kept = batch.replace(mask=batch.mask & (spread > 0)[:, None])
     num_all, num_kept = np.asarray(batch.mask).sum(), np.asarray(kept.mask).sum()
     assert 0 < num_kept < num_all
     whole, part = (golden.step(made(), stats, rows) for rows in (batch, kept))
@@ -206,7 +206,7 @@ def test_dropped_groups_leave_the_denominators():
 def test_the_share_of_truncated_rollouts_is_reported():
     batch = golden.rollouts("b")
     truncated = np.arange(len(batch.group)) % 3 == 0
-    batch = replace(batch, truncated=jnp.asarray(truncated))
+    batch = batch.replace(truncated=jnp.asarray(truncated))
     metrics = golden.step(made(drop_truncated()), golden.stats("b"), batch).metrics
     golden.assert_agrees(metrics["dropped_rollouts_share"], truncated.mean())
 

@@ -29,7 +29,7 @@ ALL = {
 
 def strayed():
     batch = golden.rollouts("b")
-    return replace(batch, behaviour_logp=batch.reference_logp)
+    return batch.replace(behaviour_logp=batch.reference_logp)
 
 
 def decided(*transforms, batch=None):
@@ -46,7 +46,7 @@ def decided(*transforms, batch=None):
 @pytest.mark.parametrize("name", ALL)
 def test_a_sampler_that_agrees_is_not_corrected(name):
     batch = golden.rollouts("b")
-    signals, _ = decided(ALL[name], batch=replace(batch, behaviour_logp=batch.old_logp))
+    signals, _ = decided(ALL[name], batch=batch.replace(behaviour_logp=batch.old_logp))
     np.testing.assert_array_equal(signals.weight, np.ones(batch.mask.shape))
     np.testing.assert_array_equal(signals.mask, batch.mask)
 
@@ -83,7 +83,7 @@ def test_only_failures_that_drifted_are_silenced():
 
 def test_a_batch_without_tokens_has_finite_weights():
     batch = strayed()
-    batch = replace(batch, mask=batch.mask & False)
+    batch = batch.replace(mask=batch.mask & False)
     for transform in ALL.values():
         signals, metrics = decided(transform, batch=batch)
         assert np.isfinite(signals.weight).all()

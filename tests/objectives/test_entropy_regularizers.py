@@ -53,7 +53,7 @@ def test_equal_entropies_have_no_peak_and_empty_rows_count_as_zero():
     batch = golden.rollouts("b")
     mean, peaks = peak_entropy(jnp.ones_like(batch.entropy), batch, 0.8)
     assert mean == 0 and not np.asarray(peaks).any()
-    none, _ = peak_entropy(batch.entropy, replace(batch, mask=batch.mask & False), 0.8)
+    none, _ = peak_entropy(batch.entropy, batch.replace(mask=batch.mask & False), 0.8)
     assert none == 0
 
 
@@ -82,7 +82,7 @@ def test_a_hinge_pulls_entropies_back_to_the_band():
     state = {"banded_entropy_bonus": past}
     found = golden.step(only(part).objective, stats, batch, state=state)
     entropy, mask = np.asarray(stats.entropy), np.asarray(batch.mask)
-    wanted = history[np.asarray(batch.env_step)][:, None]
+    wanted = history[np.asarray(batch.records.get("env_step"))][:, None]
     above, below = entropy - 1.5 * wanted, 0.5 * wanted - entropy
     assert (mask & (above > 0)).any() and (mask & (below > 0)).any()
     distance = np.maximum(np.maximum(above, below), 0)

@@ -1,7 +1,5 @@
 """Edges of the advantage estimators and of the transforms that act on their results."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +23,6 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.groups import batch_mean
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
-from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, a handful of operations on numbers of order one
 BATCH = rollouts("b")
@@ -37,7 +34,7 @@ def signals(advantage, *transforms, batch=BATCH):
 
 
 def with_reward(reward):
-    return replace(BATCH, reward=array(reward, np.float64), outcome=array(reward, np.float64))
+    return BATCH.replace(reward=array(reward, np.float64), outcome=array(reward, np.float64))
 
 
 def test_whitened_advantages_have_mean_0_and_variance_1_over_the_tokens():
@@ -123,10 +120,7 @@ def test_the_schedule_falls_once_and_restarts():
 
 def test_rollouts_are_compared_whatever_their_order():
     order = np.random.default_rng(0).permutation(12)
-    moved = {
-        f.name: None if (v := getattr(BATCH, f.name)) is None else v[order]
-        for f in dataclasses.fields(BATCH)
-    }
+    moved = {name: array[order] for name, array in BATCH.arrays.items()}
     values = jnp.zeros(12)  # all equal: ties are broken by rollout_id
     every = jnp.ones(12, bool)
     plain = in_high_half(values, BATCH.group, BATCH.rollout_id, every)

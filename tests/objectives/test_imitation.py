@@ -24,7 +24,6 @@ from rlvr_jax.objectives import (
     token_mean,
     whitened,
 )
-from rlvr_jax.types import replace
 
 # Its parts read old log-probs, group statistics and a reference: GRPO is the plainest of them.
 PLAIN = recipe("grpo").objective
@@ -35,7 +34,7 @@ def with_supervised(batch, rows):
     chosen = np.zeros(batch.mask.shape[0], bool)
     chosen[rows] = True
     mask = np.asarray(batch.mask) & ~chosen[:, None]
-    return replace(batch, supervised=array(chosen, bool), mask=array(mask, bool)), chosen
+    return batch.replace(supervised=array(chosen, bool), mask=array(mask, bool)), chosen
 
 
 def test_imitation_is_the_mean_log_likelihood_of_supervised_rows_up_to_their_length():
@@ -70,7 +69,7 @@ def test_imitation_of_another_policy_reads_rows_on_the_mask():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     part = imitate(1.0, off_policy_tokens, {"off_policy"})
     done = golden.step(only(part).objective, stats, batch)
-    tokens = np.asarray(batch.mask) & np.asarray(batch.off_policy)[:, None]
+    tokens = np.asarray(batch.mask) & np.asarray(batch.records.get("off_policy"))[:, None]
     assert_agrees(done.loss, -np.asarray(stats.logp)[tokens].mean())
 
 
@@ -87,7 +86,7 @@ def test_a_loss_by_origin_is_that_of_the_writer():
         return np.asarray(golden.step(made, stats, batch).token_loss)
 
     mixed = loss_of(by_origin(ppo_clip(0.2, 0.2), shaped_probability(0.1)))
-    foreign = np.asarray(batch.off_policy)
+    foreign = np.asarray(batch.records.get("off_policy"))
     assert_agrees(mixed[~foreign], loss_of(ppo_clip(0.2, 0.2))[~foreign])
     assert_agrees(mixed[foreign], loss_of(shaped_probability(0.1))[foreign])
 
@@ -96,7 +95,9 @@ def test_tokens_of_a_teacher_within_a_row_are_foreign():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     origin = np.zeros(batch.mask.shape, np.int32)
     origin[:, 0] = 1
-    batch = replace(batch, off_policy=batch.off_policy & False, origin=array(origin, np.int32))
+    batch = batch.replace(
+        off_policy=batch.records["off_policy"] & False, origin=array(origin, np.int32)
+    )
     surrogate = by_origin(importance_weighted(), shaped_probability(0.1))
     made = objective(plain_reward(), surrogate=surrogate, aggregation=token_mean())
     ratio = np.asarray(golden.step(made, stats, batch).signals.ratio)
@@ -107,11 +108,11 @@ def test_tokens_of_a_teacher_within_a_row_are_foreign():
 
 def test_old_log_probs_of_foreign_rows_are_unread():
     batch, stats = golden.rollouts("b"), golden.stats("b")
-    far = jnp.where(batch.off_policy[:, None], -3000.0, batch.old_logp)
+    far = jnp.where(batch.records["off_policy"][:, None], -3000.0, batch.old_logp)
     surrogate = by_origin(ppo_clip(0.2, 0.2), shaped_probability(0.1))
     made = objective(group_centered(), surrogate=surrogate, aggregation=token_mean())
     found, wanted = (
-        golden.step(made, stats, replace(batch, old_logp=old)) for old in (far, batch.old_logp)
+        golden.step(made, stats, batch.replace(old_logp=old)) for old in (far, batch.old_logp)
     )
     assert_agrees(found.loss, wanted.loss)
     assert_agrees(found.dstats.logp, wanted.dstats.logp)
@@ -120,7 +121,7 @@ def test_old_log_probs_of_foreign_rows_are_unread():
 def cells(batch):
     """The batch in three cells, one of them without a label."""
     labels = np.arange(batch.mask.shape[0]) % 3 - 1
-    return replace(batch, cell=array(labels, np.int32)), labels
+    return batch.replace(cell=array(labels, np.int32)), labels
 
 
 def test_rows_of_a_group_and_cell_are_compared_among_themselves():

@@ -16,7 +16,6 @@ from rlvr_jax.methods.exploration.dph_rl import (
 )
 from rlvr_jax.methods.guidance.hpt import imitate_demonstrations, num_solved
 from rlvr_jax.methods.off_policy.rapid import capped_rollout_weight
-from rlvr_jax.types import replace
 
 GENERATORS = (forward_kl_generator, jensen_shannon_generator, alpha_generator(0.2))
 
@@ -42,7 +41,7 @@ def test_jensen_shannon_forgives_what_is_given_up():
 
 def test_without_rows_of_another_policy_there_is_nothing_to_hold_or_imitate():
     batch, stats = golden.rollouts("b"), golden.stats("b")
-    own = replace(batch, off_policy=batch.off_policy & False)
+    own = batch.replace(off_policy=batch.records["off_policy"] & False)
     for part in (off_policy_divergence(1.0, forward_kl_generator), imitate_demonstrations(1.0, 9)):
         done = golden.step(only(part).objective, stats, own)
         assert done.loss == 0 and not np.asarray(done.dstats.logp).any()
@@ -50,7 +49,7 @@ def test_without_rows_of_another_policy_there_is_nothing_to_hold_or_imitate():
 
 def test_demonstrations_do_not_count_as_solved():
     batch = golden.rollouts("b")
-    solved = replace(batch, outcome=jnp.ones_like(batch.outcome))
+    solved = batch.replace(outcome=jnp.ones_like(batch.outcome))
     assert_agrees(num_solved(solved), np.full(12, 3))  # groups of 4 with one demonstration
 
 

@@ -15,7 +15,6 @@ from rlvr_jax.objectives.regularizers.preferences import (
     logistic_pairs,
     right_wrong_pairs,
 )
-from rlvr_jax.types import replace
 
 RANDOM = np.random.default_rng(0)
 
@@ -69,7 +68,7 @@ def test_right_rollouts_are_pulled_up_and_wrong_ones_down(loss):
 
 def test_a_batch_without_tokens_has_loss_zero():
     batch = golden.rollouts("b")
-    empty = replace(batch, mask=batch.mask & False)
+    empty = batch.replace(mask=batch.mask & False)
     own = only(implicit_reward_loss(0.1, cross_entropy)).objective
     assert golden.step(own, golden.stats("b"), empty).loss == 0
 

@@ -28,7 +28,7 @@ from rlvr_jax.methods.rewards.medgrpo import by_start_quartiles
 from rlvr_jax.methods.rewards.rlsp import decoupled_exploration
 from rlvr_jax.methods.rewards.salu import confident_abstention
 from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
-from rlvr_jax.types import Criterion, Rollouts, replace
+from rlvr_jax.types import Criterion, Rollouts
 
 NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))
 EXACT = 1e-12  # float64, a few operations
@@ -48,14 +48,14 @@ def rollouts(
         group=array(np.zeros(4), np.int32),
         **known,
     )
-    return replace(batch, **more)
+    return batch.replace(**more)
 
 
 def apart(batch, row):
     """The row has no verdict."""
     mask, group = np.asarray(batch.mask).copy(), np.asarray(batch.group).copy()
     mask[row], group[row] = False, -1 - row
-    return replace(batch, mask=array(mask, bool), group=array(group, np.int32))
+    return batch.replace(mask=array(mask, bool), group=array(group, np.int32))
 
 
 @pytest.mark.parametrize("dtype", everyday([np.float32, np.float64], np.float32))
@@ -85,7 +85,7 @@ def test_who_has_no_answer_has_no_vote_and_who_has_no_verdict_is_not_counted():
     np.testing.assert_array_equal(agreement(vote=True)(batch), [0, 0, 1, 0])
     np.testing.assert_array_equal(agreement(missing=-0.5)(batch), [-0.5, -0.5, 0.25, 0.25])
     np.testing.assert_array_equal(agreement(parted=0.0)(batch), 0)
-    same = replace(batch, answer=array([5, 5, 5, 7], np.int32))
+    same = batch.replace(answer=array([5, 5, 5, 7], np.int32))
     np.testing.assert_array_equal(agreement()(apart(same, 0))[1:], np.array([2, 2, 1]) / 3)
 
 
@@ -138,7 +138,7 @@ def test_leverage_in_float32_is_that_of_exact_arithmetic_whatever_the_scale(scal
 
 
 def test_embeddings_without_length_are_all_alike():
-    batch = replace(rollouts(), embedding=array(np.zeros((4, 0)), np.float64))
+    batch = rollouts().replace(embedding=array(np.zeros((4, 0)), np.float64))
     for others in (False, True):
         np.testing.assert_array_equal(novelty_bonus(0.1, others=others)(batch), batch.outcome)
 
@@ -213,9 +213,9 @@ def test_the_longest_is_paid_most_where_nobody_is_right_and_a_cut_one_no_more_th
     found = decoupled_exploration(2.0)(batch)
     np.testing.assert_allclose(found, [-2, -1, -2 / 3, -0.5], atol=EXACT)
     cut = array([False, True, False, True], bool)
-    held = replace(batch, truncated=cut, length=array([3, 1, 3, 4], np.int32))
+    held = batch.replace(truncated=cut, length=array([3, 1, 3, 4], np.int32))
     np.testing.assert_allclose(decoupled_exploration(3.0)(held), [-1, -3, -1, -1], atol=EXACT)
-    silent = replace(batch, answer=array([-1, 1, 2, 3], np.int32))
+    silent = batch.replace(answer=array([-1, 1, 2, 3], np.int32))
     np.testing.assert_array_equal(decoupled_exploration(0.0)(silent), [-0.5, 0, 0, 0])
 
 

@@ -20,7 +20,6 @@ from rlvr_jax.objectives import self_certainty
 from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import within_batch
-from rlvr_jax.types import replace
 
 GONE = 0
 # Methods without a baseline of rewards, in which every row of a group counts.
@@ -29,7 +28,9 @@ METHODS = ("canon", "cgpo", "copg", "dpo_q", "f_dpg", "implicit_prm", "pacs", "s
 
 def certainty(stats, batch):
     total = masked_sum(
-        self_certainty(batch.old_logsumexp, batch.old_mean_logit), batch.mask, axis=1
+        self_certainty(batch.records.get("old_logsumexp"), batch.records.get("old_mean_logit")),
+        batch.mask,
+        axis=1,
     )
     return standardized_certainty(total, batch.mask, batch)
 
@@ -41,7 +42,7 @@ PARTS = {
     "certainty": certainty,
     "semantic entropy": lambda stats, batch: relative_semantic_entropy(
         masked_mean(batch.old_logp, batch.mask, axis=1),
-        batch.answer,
+        batch.records.get("answer"),
         batch.group,
         has_tokens(batch.mask),
     ),
@@ -50,7 +51,7 @@ PARTS = {
         mean_sampling_entropy(batch), batch.group, batch.rollout_id, has_tokens(batch.mask)
     ),
     "others": lambda stats, batch: group_others_mean(
-        batch.values[:, 0], batch.group, has_tokens(batch.mask)
+        batch.records["values"][:, 0], batch.group, has_tokens(batch.mask)
     ),
     "length": lambda stats, batch: long_error_factor(
         batch.reward,
@@ -73,7 +74,7 @@ PARTS = {
 def cleared_and_without(batch):
     mask = np.asarray(batch.mask).copy()
     mask[GONE] = False
-    cleared = replace(batch, mask=array(mask, bool))
+    cleared = batch.replace(mask=array(mask, bool))
     return (cleared, golden.stats("b")), without((cleared, golden.stats("b")))
 
 
@@ -108,6 +109,6 @@ def test_the_scores_of_a_group_of_one_outcome_cancel_on_policy():
     mask = np.asarray(batch.mask).copy()
     mask[GONE] = False
     outcome = array(np.zeros(batch.outcome.shape), batch.outcome.dtype)
-    batch = replace(batch, mask=array(mask, bool), old_logp=None, outcome=outcome)
+    batch = batch.replace(mask=array(mask, bool), old_logp=None, outcome=outcome)
     slope = golden.step(recipe("pacs").objective, stats, batch).dstats.logp
     np.testing.assert_allclose(slope, 0, atol=1e-15)

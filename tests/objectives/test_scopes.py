@@ -25,7 +25,6 @@ from rlvr_jax.objectives.statistics.scopes import (
     within_response,
     z_score,
 )
-from rlvr_jax.types import replace
 
 RTOL = 1e-12  # float64, sums of some 30 terms
 RANDOM = np.random.default_rng(3)
@@ -33,7 +32,7 @@ VALUES = RANDOM.normal(3.0, 1.0, (6, 7))
 MASK = RANDOM.random((6, 7)) < 0.6
 MASK[4] = False
 GROUP = np.array([7, -2, 7, 900, 11, -2])
-BATCH = replace(golden.rollouts("b"), group=array(GROUP, np.int32))
+BATCH = golden.rollouts("b").replace(group=array(GROUP, np.int32))
 SETS = {within_batch: np.zeros(6, int), within_response: np.arange(6), within_group: GROUP}
 STATISTICS = {
     scoped_mean: np.mean,

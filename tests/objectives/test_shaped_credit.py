@@ -15,7 +15,6 @@ from rlvr_jax.methods.entropy.ppl_position_shaping import relative_position
 from rlvr_jax.methods.exploration.progrpo import low_probability_tokens
 from rlvr_jax.methods.exploration.seed_grpo import relative_semantic_entropy
 from rlvr_jax.objectives import reinforce, semantic_entropy
-from rlvr_jax.types import replace
 
 BATCH, STATS = golden.rollouts("b"), golden.stats("b")
 
@@ -51,7 +50,7 @@ def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
     mask = array(np.arange(9)[None] < np.array([9] * 11 + [0])[:, None], bool)
     mask = mask.at[11, 0].set(True)
     reward = jnp.zeros(12).at[11].set(1.0)
-    batch = replace(BATCH, mask=mask, reward=reward, group=jnp.zeros_like(BATCH.group))
+    batch = BATCH.replace(mask=mask, reward=reward, group=jnp.zeros_like(BATCH.group))
 
     def normalized(limit):
         own = recipe_of(token_normalized(limit), reinforce()).objective
@@ -76,7 +75,7 @@ def test_the_entropy_estimate_follows_the_batch_and_stays_without_tokens():
     own = recipe("dcpo").objective
     first = golden.step(own, STATS, BATCH)
     assert_agrees(first.state["mix_in_tempered_policy"].entropy, -BATCH.old_logp[BATCH.mask].mean())
-    empty = replace(BATCH, mask=jnp.zeros_like(BATCH.mask))
+    empty = BATCH.replace(mask=jnp.zeros_like(BATCH.mask))
     after = golden.step(own, STATS, empty, state=first.state)
     assert after.state == first.state
 

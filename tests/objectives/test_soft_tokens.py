@@ -55,8 +55,8 @@ def test_candidates_below_the_floor_do_not_count():
 
 def test_candidates_that_are_as_likely_as_they_were_have_ratio_one():
     stats = golden.stats("b")
-    batch = replace(golden.rollouts("b"), old_candidate_logp=stats.candidate_logp)
-    assert np.asarray(batch.soft & batch.mask).any()
+    batch = golden.rollouts("b").replace(old_candidate_logp=stats.candidate_logp)
+    assert np.asarray(batch.records["soft"] & batch.mask).any()
     context = Context(stats, batch, stats.logp, None)
     signals = Signals.neutral(batch.mask, np.float64)
     found = with_soft_tokens(ppo_clip(0.2, 0.2), BOUNDS).prepare(signals, context)
@@ -65,10 +65,12 @@ def test_candidates_that_are_as_likely_as_they_were_have_ratio_one():
 
 def test_without_soft_positions_the_surrogate_is_unchanged():
     batch, stats = golden.rollouts("b"), golden.stats("b")
-    batch = replace(batch, soft=batch.mask & False)
+    batch = batch.replace(soft=batch.mask & False)
     plain = ppo_clip(0.2, 0.2)
     context = Context(stats, batch, batch.old_logp, None)
-    signals = replace(Signals.neutral(batch.mask, np.float64), advantage=batch.values)
+    signals = replace(
+        Signals.neutral(batch.mask, np.float64), advantage=batch.records.get("values")
+    )
     for surrogate in (plain, with_soft_tokens(plain, BOUNDS)):
         losses = surrogate.loss(surrogate.prepare(signals, context), context)
         if surrogate is plain:

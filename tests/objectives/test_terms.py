@@ -50,7 +50,7 @@ def test_a_schedule_scales_what_a_part_adds_update_by_update(part):
     name = part.label.partition("(")[0]
     falling = only(scheduled(part, optax.linear_schedule(1.0, 0.0, 4))).objective
     whole = golden.step(only(part).objective, stats, batch)
-    empty = replace(batch, mask=golden.array(batch.mask & False, bool))
+    empty = batch.replace(mask=golden.array(batch.mask & False, bool))
     state, factors = None, []
     for own in (batch, batch, empty, batch, batch, batch, batch):
         done = golden.step(falling, stats, own, state)
@@ -69,12 +69,12 @@ def test_numbers_of_rows_are_kept_where_they_happen_to_be_as_many_as_tokens():
     seen = {}
 
     def apply(signals, context, state):
-        seen["rows"] = context.rollouts.critic_values
-        seen["tokens"] = context.rollouts.values
+        seen["rows"] = context.rollouts.records["critic_values"]
+        seen["tokens"] = context.rollouts.records["values"]
         return signals, state, {}
 
     look = Transform(apply, reads={"critic_values", "values"})
-    batch = replace(batch, critic_values=values, values=values)
+    batch = batch.replace(critic_values=values, values=values)
     only(look).objective.loss(golden.stats("b"), batch, {}, jax.random.key(0))
     assert np.asarray(seen["rows"]).all()
     np.testing.assert_array_equal(seen["tokens"], batch.mask)

@@ -12,7 +12,6 @@ from rlvr_jax.objectives.regularizers.turn_preferences import (
     pair_losses,
     pairs_with_best,
 )
-from rlvr_jax.types import replace
 
 BATCH = rollouts("b")
 
@@ -20,7 +19,7 @@ BATCH = rollouts("b")
 def test_turns_are_averaged_by_their_ids_over_holes():
     ratio = jnp.asarray([[1.0, 2.0, np.nan, 4.0, 5.0]])
     turn, mask = jnp.asarray([[6, 2, 2, 6, 6]]), jnp.asarray([[True, True, False, True, True]])
-    batch = replace(BATCH, turn=turn, mask=mask)
+    batch = BATCH.replace(turn=turn, mask=mask)
     np.testing.assert_allclose(turn_sum_score(ratio, batch), [10 / 3 + 2.0], rtol=1e-15)
 
 
@@ -28,7 +27,7 @@ def test_ties_and_rollouts_without_tokens_make_no_pair():
     reward = array([0.9, 0.9, 0.1, 0.2] * 3, np.float64)
     mask = np.asarray(BATCH.mask).copy()
     mask[[3, 4]] = False  # one of the worse in the first group, the best of the second
-    batch = replace(BATCH, reward=reward, mask=array(mask, bool))
+    batch = BATCH.replace(reward=reward, mask=array(mask, bool))
     best = best_in_group(reward, batch.group, batch.rollout_id)
     np.testing.assert_array_equal(best, np.repeat([0, 4, 8], 4))
     pairs = np.asarray(pairs_with_best(batch, best))

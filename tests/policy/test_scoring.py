@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 
 from rlvr_jax.policy import Model, named_config, score, score_prompts, scoring
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 ROWS, WIDTH, BUDGET, VOCABULARY = 4, 5, 6, 11
 PROMPT_LENGTH = np.array([5, 1, 3, 2])
@@ -116,7 +116,7 @@ def test_log_probs_at_other_temperatures_carry_no_gradient():
     found = tempered(params)
     assert found.shape == (ROWS, BUDGET, 2)
     for place, factor in enumerate(temperatures):
-        rows = replace(given, temperature=factor * given.temperature)
+        rows = given.replace(temperature=factor * given.temperature)
         assert_allclose(found[..., place], by_brute_force(model, params, rows)["logp"], **EXACT)
     grads = jax.grad(lambda params: jnp.sum(tempered(params)))(params)
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(grads))
@@ -134,7 +134,7 @@ def test_prompts_are_scored_from_their_second_token_on(shared):
     given = rollouts()
     first = np.arange(ROWS) // shared * shared
     tokens, length = given.prompt_tokens[first], given.prompt_length[first]
-    given = replace(given, prompt_tokens=tokens, prompt_length=length)
+    given = given.replace(prompt_tokens=tokens, prompt_length=length)
     logits = jax.nn.log_softmax(to_logits(model, params, tokens))
     wanted = np.zeros((ROWS, WIDTH))
     for row in range(ROWS):
@@ -146,8 +146,8 @@ def test_prompts_are_scored_from_their_second_token_on(shared):
 def test_a_prompt_of_one_token_has_nothing_to_score():
     model, params = policy()
     one = {"prompt_tokens": rollouts().prompt_tokens[:, :1], "prompt_length": jnp.ones(ROWS, int)}
-    assert not np.any(score_prompts(model, params, replace(rollouts(), **one)))
-    unknown = replace(rollouts(), **one, behaviour_logp=None)
+    assert not np.any(score_prompts(model, params, rollouts().replace(**one)))
+    unknown = rollouts().replace(**one, behaviour_logp=None)
     assert not np.any(score_prompts(model, params, unknown))
 
 
@@ -164,7 +164,7 @@ def test_padding_changes_nothing_whatever_it_holds():
     padded = jnp.where(jnp.arange(BUDGET)[None] < LENGTH[:, None], given.tokens, 7)
     in_prompt = jnp.arange(WIDTH)[None] < PROMPT_LENGTH[:, None]
     prompts = jnp.where(in_prompt, given.prompt_tokens, 3)
-    changed = replace(given, tokens=padded, prompt_tokens=prompts)
+    changed = given.replace(tokens=padded, prompt_tokens=prompts)
     before, after = score_all(model, params, given), score_all(model, params, changed)
     for name in NEEDS:
         assert_allclose(getattr(after, name), getattr(before, name), **EXACT)
@@ -204,8 +204,7 @@ def test_the_gradient_is_that_of_the_logits():
 def groups():
     """Two groups of two rows: the rows of a group have the first one's prompt."""
     given, first = rollouts(), np.array([0, 0, 2, 2])
-    return replace(
-        given,
+    return given.replace(
         prompt_tokens=given.prompt_tokens[first],
         prompt_length=given.prompt_length[first],
     )
@@ -214,8 +213,7 @@ def groups():
 def opened(given):
     """The same rollouts with three tokens before every prompt."""
     first = jnp.asarray([[7, 1, 9]] * ROWS, jnp.int32)
-    return replace(
-        given,
+    return given.replace(
         prompt_tokens=jnp.concatenate([first, given.prompt_tokens], axis=1),
         prompt_length=given.prompt_length + 3,
     )
@@ -272,7 +270,7 @@ def test_an_opening_is_narrower_than_the_prompts():
 
 def test_a_batch_without_prompts_is_refused():
     model, params = policy()
-    given = replace(rollouts(), prompt_tokens=jnp.zeros((ROWS, 0), jnp.int32))
+    given = rollouts().replace(prompt_tokens=jnp.zeros((ROWS, 0), jnp.int32))
     with pytest.raises(ValueError, match=r"prompt_tokens must hold the prompts, .* got P = 0"):
         score(model, params, given)
 
@@ -287,7 +285,7 @@ def repeated(times):
     """Each row of `rollouts` so many times, prompts alike, answers not."""
     of_prompts = jax.tree.map(lambda x: np.repeat(np.asarray(x), times, axis=0), rollouts())
     tokens = np.random.default_rng(2).integers(0, VOCABULARY, of_prompts.tokens.shape)
-    return replace(of_prompts, tokens=tokens.astype(np.int32))
+    return of_prompts.replace(tokens=tokens.astype(np.int32))
 
 
 @pytest.mark.parametrize(
@@ -304,7 +302,7 @@ def test_rows_in_pieces_share_their_prompts(times, at_once, shared):
     rows = repeated(times)
     assert scoring.shared_prompts(rows, at_once) == shared
     length = np.where(np.arange(len(rows.group)) % 2, 1, rows.prompt_length)
-    assert scoring.shared_prompts(replace(rows, prompt_length=length), at_once) == 1
+    assert scoring.shared_prompts(rows.replace(prompt_length=length), at_once) == 1
 
 
 def test_pieces_whose_rows_share_prompts_score_as_each_row_would():
@@ -323,7 +321,7 @@ def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():
     model, params = policy()
     given = rollouts()
     cut = {name: getattr(given, name)[:, :1] for name in ("tokens", "mask", "temperature")}
-    stats, whole = (score(model, params, rows) for rows in (replace(given, **cut), given))
+    stats, whole = (score(model, params, rows) for rows in (given.replace(**cut), given))
     assert_allclose(stats.logp, whole.logp[:, :1], **EXACT)
 
 

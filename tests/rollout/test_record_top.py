@@ -67,10 +67,14 @@ def test_it_moves_with_its_row_and_is_cut_with_it():
             assert_what_a_full_pass_says(forked, row, position)
         assert not np.any(forked.topk_logp[row, length + 4 :])
     rollouts = to_rollouts(forked, PROMPTS[source], STEPS, CUT)
-    assert rollouts.drawn_topk_logp.shape == rollouts.drawn_topk_ids.shape == (ROWS, STEPS, TOP)
+    assert (
+        rollouts.records["drawn_topk_logp"].shape
+        == rollouts.records["drawn_topk_ids"].shape
+        == (ROWS, STEPS, TOP)
+    )
     first = forked.topk_logp[np.arange(ROWS), PROMPT_LENGTH[source]]
-    assert_array_equal(rollouts.drawn_topk_logp[:, 0], first)
-    assert not np.any(rollouts.drawn_topk_logp[:, 4:])
+    assert_array_equal(rollouts.records["drawn_topk_logp"][:, 0], first)
+    assert not np.any(rollouts.records["drawn_topk_logp"][:, 4:])
 
 
 @NEEDS_EIGHT_DEVICES
@@ -95,9 +99,11 @@ def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):
 
     model = MODEL if mesh is None else replace(MODEL, mesh=make_mesh(mesh, jax.devices()[:4]))
     found, wanted = drawn(model, at_once), drawn(MODEL)
-    assert_array_equal(found.drawn_topk_ids, wanted.drawn_topk_ids)
-    assert_allclose(found.drawn_topk_logp, wanted.drawn_topk_logp, **EXACT)
-    assert np.any(wanted.drawn_topk_logp)
+    assert_array_equal(found.records.get("drawn_topk_ids"), wanted.records.get("drawn_topk_ids"))
+    assert_allclose(
+        found.records.get("drawn_topk_logp"), wanted.records.get("drawn_topk_logp"), **EXACT
+    )
+    assert np.any(wanted.records.get("drawn_topk_logp"))
 
 
 @pytest.mark.parametrize("number", [-1, VOCABULARY + 1])

@@ -156,9 +156,9 @@ def test_frequencies_are_the_probabilities(name):
 
 def assert_same_rollouts(rollouts, expected):
     for field in ("tokens", "length", "mask", "truncated", "prompt_length"):
-        assert_array_equal(getattr(rollouts, field), getattr(expected, field), err_msg=field)
+        assert_array_equal(rollouts.get(field), getattr(expected, field), err_msg=field)
     for field in ("behaviour_logp", "entropy"):
-        assert_allclose(getattr(rollouts, field), getattr(expected, field), **SINGLE)
+        assert_allclose(rollouts.get(field), getattr(expected, field), **SINGLE)
 
 
 def rows_of(rollouts, rows):
@@ -263,7 +263,7 @@ def test_a_response_ends_with_its_stop_token_or_with_the_budget():
     assert np.any(last != STOP)
     assert np.any((length == BUDGET) & (last == STOP))
     for field in ("tokens", "behaviour_logp", "entropy"):
-        assert not np.any(np.asarray(getattr(rollouts, field))[~written])
+        assert not np.any(np.asarray(rollouts.get(field))[~written])
 
 
 def test_any_of_several_stop_tokens_ends_a_response():
@@ -289,7 +289,7 @@ def test_what_belongs_to_the_rollout_is_filled_in():
     assert not np.any(rollouts.reward) and not np.any(rollouts.outcome)
     # of one call there is nothing more to say
     for name in ("trace", "version", "origin", "supervised", "cell", "drawn_temperature"):
-        assert getattr(rollouts, name) is None
+        assert rollouts.get(name) is None
 
 
 def test_a_shape_is_compiled_once():
@@ -350,7 +350,7 @@ def test_a_cut_at_the_k_th_token_is_compiled_for_several_devices():
 def test_a_nearly_cold_policy_takes_the_most_probable_token():
     rollouts = draw(sampling=Sampling(temperature=1e-4))
     # the order of the logits, at a temperature at which they can be told apart
-    logits = response_logits(replace(rollouts, temperature=np.ones((3 * SAMPLES, BUDGET))))
+    logits = response_logits(rollouts.replace(temperature=np.ones((3 * SAMPLES, BUDGET))))
     best = np.where(rollouts.mask, logits.argmax(axis=-1), 0)
     assert_array_equal(rollouts.tokens, best)
 

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from rlvr_jax.rollout import load_rollouts, save_rollouts
 from rlvr_jax.types import Rollouts, TokenStats, replace
 from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.rollouts import kind_and_axes, known_names
 
 ROWS, WIDTH, BUDGET = 3, 2, 4
 TEXTS = {"prompt": ["1 + 1", "1 + 1", ""], "response": ["2\0", "zwei ½\n\ud800", "=" * 9]}
@@ -16,18 +17,19 @@ TEXTS = {"prompt": ["1 + 1", "1 + 1", ""], "response": ["2\0", "zwei ½\n\ud800"
 
 def values(random, kind, axes):
     """Random values of the kind and the axes of an array field."""
-    sizes = {("B",): (ROWS,), ("B", "P"): (ROWS, WIDTH)}
+    sizes = {"B": ROWS, "T": BUDGET, "P": WIDTH}
     dtype = {"Int": np.int32, "Bool": np.bool_, "Float": np.float32}[kind]
-    return random.normal(0, 3, sizes.get(axes, (ROWS, BUDGET))).astype(dtype)
+    return random.normal(0, 3, [sizes.get(axis, 5) for axis in axes]).astype(dtype)
 
 
 def batch(seed=0):
     random = np.random.default_rng(seed)
-    rollouts, stats = (
-        cls(**{name: values(random, *field) for name, field in axes_of(cls).items()})
-        for cls in (Rollouts, TokenStats)
-    )
-    return replace(rollouts, reference_logp=None), replace(stats, p_squared_logp=None)
+    names = sorted(known_names())
+    rollouts = Rollouts.of_arrays({name: values(random, *kind_and_axes(name)) for name in names})
+    kinds = {name: kind for name, (kind, _) in axes_of(TokenStats).items()}
+    stats = {name: values(random, kind, ("B", "T")) for name, kind in kinds.items()}
+    stats = TokenStats(**stats)
+    return rollouts.replace(reference_logp=None), replace(stats, p_squared_logp=None)
 
 
 def assert_same(loaded, saved):

@@ -60,13 +60,12 @@ def answers(model=MODEL, *, sampling=PLAIN, at_once=None, **changes):
 
 
 def assert_same(found, wanted):
-    for name, values in vars(wanted).items():
-        if values is None:
-            assert getattr(found, name) is None, name
-        elif np.issubdtype(values.dtype, np.floating):
-            assert_allclose(getattr(found, name), values, err_msg=name, **EXACT)
+    assert found.arrays.keys() == wanted.arrays.keys()
+    for name, values in wanted.arrays.items():
+        if np.issubdtype(values.dtype, np.floating):
+            assert_allclose(found.get(name), values, err_msg=name, **EXACT)
         else:
-            assert_array_equal(getattr(found, name), values, err_msg=name)
+            assert_array_equal(found.get(name), values, err_msg=name)
 
 
 def _annealed(logits, carry, context):
@@ -91,10 +90,10 @@ def heats(rows, start=TEMPERATURES, decay=0.2):
 
 
 def test_a_temperature_that_is_given_is_that_of_the_settings():
-    settings = replace(answers(sampling=Sampling(0.7)), drawn_temperature=None)
+    settings = answers(sampling=Sampling(0.7)).replace(drawn_temperature=None)
     given = answers(temperature=0.7)
-    assert_array_equal(given.drawn_temperature, given.temperature)
-    assert_same(replace(given, drawn_temperature=None), settings)
+    assert_array_equal(given.records.get("drawn_temperature"), given.temperature)
+    assert_same(given.replace(drawn_temperature=None), settings)
 
 
 def test_each_prompt_has_its_temperature_and_is_scored_at_it():
@@ -123,14 +122,16 @@ def test_what_a_processor_divides_by_is_recorded_beside_what_is_scored():
     drawn = answers(sampling=ANNEALED, constants=CONSTANTS)
     mask = np.asarray(drawn.mask)
     assert_array_equal(drawn.temperature, np.ones(mask.shape))
-    assert_allclose(drawn.drawn_temperature, np.where(mask, heats(len(mask)), 1), **EXACT)
-    hot = score(MODEL, PARAMS, replace(drawn, temperature=drawn.drawn_temperature))
+    assert_allclose(
+        drawn.records.get("drawn_temperature"), np.where(mask, heats(len(mask)), 1), **EXACT
+    )
+    hot = score(MODEL, PARAMS, drawn.replace(temperature=drawn.records.get("drawn_temperature")))
     assert_allclose(drawn.behaviour_logp, hot.logp, **EXACT)
     both = answers(sampling=ANNEALED, constants=CONSTANTS, temperature=0.5)
     mask = np.asarray(both.mask)
     assert_array_equal(both.temperature, np.full(mask.shape, 0.5))
     expected = np.where(mask, 0.5 * heats(len(mask)), 0.5)
-    assert_allclose(both.drawn_temperature, expected, **EXACT)
+    assert_allclose(both.records.get("drawn_temperature"), expected, **EXACT)
 
 
 def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature():
@@ -147,8 +148,8 @@ def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature
     assert_array_equal(found.tokens, alone.tokens)
     assert_allclose(found.behaviour_logp, alone.behaviour_logp, **EXACT)
     mask = np.asarray(found.mask)
-    wanted = np.where(mask, alone.drawn_temperature, 0.5)
-    assert_allclose(found.drawn_temperature, wanted, **EXACT)
+    wanted = np.where(mask, alone.records.get("drawn_temperature"), 0.5)
+    assert_allclose(found.records.get("drawn_temperature"), wanted, **EXACT)
 
 
 @NEEDS_EIGHT_DEVICES
@@ -170,7 +171,7 @@ def test_a_row_keeps_its_temperature_and_forks_take_it_along():
     own = np.repeat(TEMPERATURES[source][:, None], STEPS, axis=1)
     own[:, :2] = 0.8
     assert_array_equal(rollouts.temperature, own)
-    assert_array_equal(rollouts.drawn_temperature, own)
+    assert_array_equal(rollouts.records.get("drawn_temperature"), own)
     assert_allclose(rollouts.behaviour_logp, score(MODEL, PARAMS, rollouts).logp, **EXACT)
 
 

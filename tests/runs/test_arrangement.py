@@ -12,7 +12,6 @@ from rlvr_jax.runs.step import collect
 from rlvr_jax.training.arrangement import arrange, update_sizes
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.types import replace
 
 # float32 gradients of other sums over some hundred tokens.
 ATOL = 2e-5
@@ -68,7 +67,7 @@ def test_rows_without_a_verdict_stay_with_the_rows_they_were_drawn_with(drawn):
     rollouts = drawn[1].take(np.arange(15)).rollouts
     group = rollouts.group.copy()
     group[[1, 6]] = -2, -7
-    made = dealt(replace(rollouts, group=group))
+    made = dealt(rollouts.replace(group=group))
     parts = [set(part.tolist()) for part in made.orders]
     assert any({0, 1, 2, 3} <= part for part in parts)
     assert any({4, 5, 6, 7} <= part for part in parts)
@@ -96,7 +95,7 @@ def test_stored_rows_keep_their_old_log_probs(drawn):
     rollouts = batch.rollouts
     old = np.where(rollouts.mask, -1.5, 0).astype(np.float32)
     stored = rollouts.group == 1
-    kept = replace(rollouts, stored=stored, old_logp=old)
+    kept = rollouts.replace(stored=stored, old_logp=old)
     _, _, records = learn(run.learner, run.initial_state(), kept, 0)
     np.testing.assert_array_equal(records["old_logp"][stored], old[stored])
     fresh = records["old_logp"][~stored]
@@ -111,10 +110,10 @@ def test_rows_drawn_from_another_prompt_have_old_log_probs_of_that_context(drawn
     shown = np.roll(rollouts.prompt_tokens, 4, axis=0)
     length = np.roll(rollouts.prompt_length, 4)
     length[:8] = 0  # the first two groups are trained as they were drawn
-    hinted = replace(rollouts, shown_tokens=shown, shown_length=length)
+    hinted = rollouts.replace(shown_tokens=shown, shown_length=length)
     _, _, records = learn(run.learner, run.initial_state(), hinted, 0)
     scorer = run.scorer(run.initial_state())
-    drawn_from = replace(rollouts, prompt_tokens=shown, prompt_length=np.maximum(length, 1))
+    drawn_from = rollouts.replace(prompt_tokens=shown, prompt_length=np.maximum(length, 1))
     wanted = scorer(drawn_from, ["logp"], "current")["logp"]
     np.testing.assert_allclose(records["old_logp"][8:], wanted[8:], atol=ATOL)
     np.testing.assert_allclose(records["ratio"][:8], 1, atol=ATOL)
@@ -125,8 +124,7 @@ def test_further_batches_are_updates_of_their_own(drawn):
     run, batch = drawn
     rows = batch.take(np.arange(4)).renumbered().rollouts
     advantage = np.where(rows.mask, 1.0, 0).astype(np.float32)
-    more = replace(
-        rows,
+    more = rows.replace(
         advantage=advantage,
         stored=np.ones(4, bool),
         old_logp=np.where(rows.mask, -2.0, 0).astype(np.float32),
@@ -141,7 +139,7 @@ def test_a_batch_with_prompts_that_differ_in_a_group_scores_each_row_with_its_ow
     rollouts = batch.rollouts
     prompts, length = rollouts.prompt_tokens.copy(), rollouts.prompt_length.copy()
     prompts[1], length[1] = prompts[4], length[4]
-    mixed = replace(rollouts, prompt_tokens=prompts, prompt_length=length)
+    mixed = rollouts.replace(prompt_tokens=prompts, prompt_length=length)
     _, _, records = learn(run.learner, run.initial_state(), mixed, 0)
     wanted = run.scorer(run.initial_state())(mixed, ["logp"], "current")["logp"]
     np.testing.assert_allclose(records["logp"], wanted, atol=ATOL)

@@ -70,8 +70,8 @@ def fitted(micro_batches):
 def test_returns_are_advantages_before_whitening_plus_values():
     rollouts = batch()
     rewards = token_rewards(rollouts.reward, rollouts.mask)
-    told = rewards, rollouts.values, rollouts.mask
-    wanted = generalized_advantages(*told, 0.9, 0.8) + rollouts.values
+    told = rewards, rollouts.records["values"], rollouts.mask
+    wanted = generalized_advantages(*told, 0.9, 0.8) + rollouts.records["values"]
     recipe = methods.recipe("ppo", discount=0.9, trace_decay=0.8)
     assert_allclose(recipe.critic.returns(rollouts), wanted, rtol=1e-12)
 
@@ -80,7 +80,7 @@ def test_returns_of_macros_are_those_of_their_mean_values():
     rollouts, settings = batch(), dict(length=2, trace_decay=0.0, kl_coefficient=0.0)
     found = methods.recipe("ma_rlhf", **settings).critic.returns(rollouts)
     macro = ngram_macros(rollouts.mask, 2)
-    value = macro_mean(rollouts.values, macro)
+    value = macro_mean(rollouts.records.get("values"), macro)
     # With λ = 0 the return of a macro is its reward and the value of the next one: of a row of five
     # tokens the macros are 0 and 1, 2 and 3, 4.
     assert_allclose(found[0, 0], value[0, 2], rtol=1e-12)
@@ -96,7 +96,7 @@ def test_the_update_is_a_step_along_the_gradient_of_the_mean_over_tokens():
 
     def loss(params):
         values = critic_values(tiny()[0], params, rollouts)
-        errors = value_loss(values, rollouts.values, returns, CRITIC.clip)
+        errors = value_loss(values, rollouts.records.get("values"), returns, CRITIC.clip)
         return jnp.sum(jnp.where(rollouts.mask, errors, 0)) / masked_count(rollouts.mask)
 
     wanted, grads = jax.jit(jax.value_and_grad(loss))(params())
@@ -122,7 +122,7 @@ def test_a_value_is_told_before_its_token_is_drawn_and_is_0_off_the_mask():
     values = jax.jit(functools.partial(critic_values, tiny()[0]))
     before = values(params(), rollouts)
     assert_array_equal(before[~rollouts.mask], 0)
-    last = replace(rollouts, tokens=rollouts.tokens.at[:, 2].set(7))
+    last = rollouts.replace(tokens=rollouts.tokens.at[:, 2].set(7))
     after = values(params(), last)
     assert_array_equal(after[:, :3], before[:, :3])
     assert np.all(after[0, 3:] != before[0, 3:])
@@ -137,7 +137,7 @@ def test_a_critic_comes_to_explain_the_returns_of_a_batch():
     values = jax.jit(functools.partial(critic_values, tiny()[0]))
     state, explained = state_of(params(), optimizer), []
     for _ in range(60):
-        rollouts = replace(batch(), values=values(state.params, batch()))
+        rollouts = batch().replace(values=values(state.params, batch()))
         state, metrics = fit(state, rollouts)
         explained.append(float(metrics["critic/explained_variance"]))
     assert explained[0] < 0 and explained[-1] > 0.9
@@ -146,7 +146,7 @@ def test_a_critic_comes_to_explain_the_returns_of_a_batch():
 @in_float64
 @pytest.mark.parametrize("reward", [np.nan, np.inf])
 def test_a_reward_that_is_not_finite_leaves_the_critic_as_it_is(reward):
-    rollouts = replace(batch(), reward=jnp.full(ROWS, reward))
+    rollouts = batch().replace(reward=jnp.full(ROWS, reward))
     fit = jax.jit(functools.partial(fit_critic, tiny()[0], CRITIC, OPTIMIZER))
     state, metrics = fit(state_of(params()), rollouts)
     assert not np.isfinite(metrics["critic/loss"])
@@ -252,12 +252,12 @@ def test_the_means_over_own_and_others_rows_count_alike():
     """One update descends the sum of both means, though the kinds differ in tokens."""
     rollouts = batch()
     others = jnp.arange(len(rollouts.group)) % 3 == 0
-    rollouts = replace(rollouts, off_policy=others)
+    rollouts = rollouts.replace(off_policy=others)
     own = params()
     state, told = fit_critic(tiny()[0], hybrid_critic(), OPTIMIZER, state_of(own), rollouts)
     rewards = token_rewards(rollouts.reward, rollouts.mask)
     returns = discounted_returns(rewards, rollouts.mask, 1.0)
-    targets = bootstrap_targets(rewards, rollouts.values, rollouts.mask)
+    targets = bootstrap_targets(rewards, rollouts.records.get("values"), rollouts.mask)
 
     def loss(params):
         values, other = critic_values(tiny()[0], params, rollouts), others[:, None]

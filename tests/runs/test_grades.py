@@ -37,8 +37,10 @@ def test_equal_answers_have_one_class_and_a_missing_one_its_own(plain):
     answers = ["4", None, "7", "4", None, "7"] + ["0"] * (len(batch.grades) - 6)
     grades = [Grade(0.0, answer=answer) for answer in answers]
     known = with_grades(dataclasses.replace(batch, grades=grades), run.task, {"answer"})
-    assert known.rollouts.answer.tolist() == [0, -2, 1, 0, -5, 1] + [2] * (len(answers) - 6)
-    assert known.rollouts.component_rewards is None
+    assert known.rollouts.records["answer"].tolist() == [0, -2, 1, 0, -5, 1] + [2] * (
+        len(answers) - 6
+    )
+    assert "component_rewards" not in known.rollouts.records
 
 
 def test_rewards_stand_in_the_order_of_the_task(plain):
@@ -46,7 +48,7 @@ def test_rewards_stand_in_the_order_of_the_task(plain):
     grades = [Grade(row % 2, info={"words": row}) for row in range(len(batch.grades))]
     batch = dataclasses.replace(batch, grades=grades)
     task = dataclasses.replace(run.task, rewards=("words", "outcome"))
-    rewards = with_grades(batch, task, {"component_rewards"}).rollouts.component_rewards
+    rewards = with_grades(batch, task, {"component_rewards"}).rollouts.records["component_rewards"]
     rows = np.arange(len(grades))
     np.testing.assert_array_equal(rewards, np.stack([rows, rows % 2], axis=1))
     assert rewards.dtype == batch.rollouts.reward.dtype
@@ -54,7 +56,7 @@ def test_rewards_stand_in_the_order_of_the_task(plain):
 
 def test_who_does_not_read_them_gets_none(plain):
     rollouts = plain[1].rollouts
-    assert rollouts.answer is None and rollouts.component_rewards is None
+    assert "answer" not in rollouts.records and "component_rewards" not in rollouts.records
 
 
 def test_several_rewards_are_weighed_by_the_method(model):
@@ -66,7 +68,9 @@ def test_several_rewards_are_weighed_by_the_method(model):
         advantages[weights] = records["advantage"][:, 0]
     size = run.config.samples_per_prompt
     assert batch.rollouts.mask[:, 0].all()
-    for weights, rewards in zip(advantages, batch.rollouts.component_rewards.T, strict=True):
+    for weights, rewards in zip(
+        advantages, batch.rollouts.records["component_rewards"].T, strict=True
+    ):
         rewards = rewards.reshape(-1, size).astype(np.float64)
         centered = rewards - rewards.mean(1, keepdims=True)
         own = (centered / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)).reshape(-1)
@@ -90,7 +94,7 @@ def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
     rewards = np.stack([np.arange(number) % 2, np.arange(number) % 3], axis=1).astype(np.float32)
     rewards[:size] = 1, 2
     rewards[size : 2 * size, 0] = 1
-    rollouts = replace(batch.rollouts, component_rewards=rewards, reward=rewards[:, 0])
+    rollouts = batch.rollouts.replace(component_rewards=rewards, reward=rewards[:, 0])
     _, _, records = learn(run.learner, state, rollouts, 0)
     advantage = records["advantage"][:, 0].reshape(-1, size)
     assert not advantage[0].any() and advantage[1:].any(1).all()
@@ -106,7 +110,7 @@ def test_groups_whose_answers_disagree_move_less(model):
     classes = np.arange(len(batch.grades), dtype=np.int32)
     classes[:size] = 0
     outcome = np.tile(np.float32([1, 0]), len(classes) // 2)
-    rollouts = dataclasses.replace(batch.rollouts, answer=classes, reward=outcome, outcome=outcome)
+    rollouts = batch.rollouts.replace(answer=classes, reward=outcome, outcome=outcome)
     _, _, records = learn(run.learner, state, rollouts, 0)
     agreed, open_ = np.abs(records["advantage"][:, 0]).reshape(-1, size)[:2]
     np.testing.assert_allclose(agreed, 0.5, rtol=1e-5)
@@ -145,7 +149,7 @@ def test_an_infinite_reward_is_refused_and_one_that_does_not_apply_kept(plain):
     known = with_grades(
         dataclasses.replace(batch, grades=grades), run.task, {"component_rewards"}
     ).rollouts
-    assert np.isnan(known.component_rewards[:, 1]).all()
+    assert np.isnan(known.records["component_rewards"][:, 1]).all()
     grades[3] = Grade(0.0, info={"words": 1e39})
     with pytest.raises(ValueError, match="words must be finite in float32 or NaN, got 1e"):
         with_grades(dataclasses.replace(batch, grades=grades), run.task, {"component_rewards"})

@@ -42,7 +42,7 @@ def test_log_probs_at_other_temperatures_are_of_the_weights_that_sampled(model):
     wanted = score(alone, params, rollouts, {"logp", "tempered_logp"}, options).tempered_logp
     assert_allclose(records["old_tempered_logp"], wanted, **ROUNDING)
     assert not np.allclose(wanted[..., 0], wanted[..., 1], **ROUNDING)
-    again = np.concatenate([rows.old_tempered_logp for rows in given[2:]])
+    again = np.concatenate([rows.records["old_tempered_logp"] for rows in given[2:]])
     ids = np.concatenate([rows.rollout_id for rows in given[2:]])
     assert_allclose(again[np.argsort(ids)], wanted, **ROUNDING)
 
@@ -56,12 +56,12 @@ def test_updates_without_tokens_measure_nothing(model):
     kept = np.arange(len(batch.grades)) // size == 2
     mask = batch.rollouts.mask & kept[:, None]
     reward = np.arange(len(kept), dtype=np.float32) % 2
-    rollouts = replace(batch.rollouts, mask=mask, reward=reward, outcome=reward)
+    rollouts = batch.rollouts.replace(mask=mask, reward=reward, outcome=reward)
     _, metrics, records = learn(run.learner, run.initial_state(), rollouts, 0)
     assert metrics["skipped_updates"] == 0.75
     assert_allclose(metrics["entropy"], records["entropy"][mask].mean(), rtol=1e-5)
     assert metrics["ratio/min"] > 0.5
-    nothing = replace(rollouts, mask=np.zeros_like(mask))
+    nothing = rollouts.replace(mask=np.zeros_like(mask))
     _, metrics, _ = learn(run.learner, run.initial_state(), nothing, 0)
     assert np.isnan(metrics["entropy"]) and metrics["skipped_updates"] == 1
 
@@ -70,7 +70,7 @@ def test_updates_without_tokens_measure_nothing(model):
 def test_prompts_are_scored_by_the_weights_that_sampled(model):
     run, rollouts, params, given, _ = stepped(model, method="progrpo", minibatches=2)
     wanted = score_prompts(replace(run.start.model, mesh=None), params, rollouts)
-    found = np.concatenate([rows.prompt_logp for rows in given])
+    found = np.concatenate([rows.records["prompt_logp"] for rows in given])
     ids = np.concatenate([rows.rollout_id for rows in given])
     assert_allclose(found[np.argsort(ids)], wanted, **ROUNDING)
     assert np.all(wanted[:, 0] == 0) and np.any(wanted[:, 1] < 0)

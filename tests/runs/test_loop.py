@@ -376,7 +376,7 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     reward = np.where(batch.rollouts.group == 0, np.nan, batch.rollouts.reward)
-    broken = replace(batch.rollouts, reward=reward.astype(np.float32))
+    broken = batch.rollouts.replace(reward=reward.astype(np.float32))
     _, metrics, _ = learn(run.learner, state, broken, 0)
     assert np.isnan(metrics["loss"]) and np.isnan(metrics["gradient_norm"])
     # Two epochs of two minibatches, of which one holds the group.

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import MISSING, fields
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def rollouts_of(rows, truncated, budget=4):
     for row, ids in zip(tokens, rows, strict=True):
         row[: len(ids)] = ids
     length = np.array([len(ids) for ids in rows], np.int32)
-    unused = dict.fromkeys(Rollouts.__dataclass_fields__)
+    unused = {field.name: None for field in fields(Rollouts) if field.default is MISSING}
     prompts = {"prompt_tokens": tokens[:, :0], "prompt_length": 0 * length}
     own = {"tokens": tokens, "length": length, "truncated": truncated}
     return Rollouts(**{**unused, **prompts, **own})

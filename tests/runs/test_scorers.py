@@ -18,7 +18,7 @@ from rlvr_jax.objectives import Scorer
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.training.critic import critic_params, initial_critic
 from rlvr_jax.training.scorers import fit_scorer, seen_by
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 CLOSE = 1e-5
 """Of float32 sums over some hundred terms."""
@@ -49,7 +49,7 @@ def rows(own, count=8, seed=0):
         "process_reward": jnp.zeros((count, 5)),
         "critic_values": jnp.zeros((count, 2), np.float32),
     }
-    return replace(batch, reference_logp=reference, **blank)
+    return batch.replace(reference_logp=reference, **blank)
 
 
 def scored(own, scorer, state, batch):
@@ -84,7 +84,7 @@ def test_a_flow_begins_with_the_distance_from_noise_and_learns_right_answers(own
     fit = jax.jit(lambda state, batch: fitted(own, scorer, optimizer, state, batch))
     for version in range(100):
         # Other weights, other noise.
-        again = replace(batch, weight_version=jnp.full(8, version, jnp.int32))
+        again = batch.replace(weight_version=jnp.full(8, version, jnp.int32))
         state, told = fit(state, again)
         losses.append(float(told["critic/loss"]))
     assert np.mean(losses[-10:]) < 0.9 * np.mean(losses[:10])
@@ -96,7 +96,7 @@ def test_a_flow_begins_with_the_distance_from_noise_and_learns_right_answers(own
 def test_wrong_answers_teach_a_flow_nothing(own):
     scorer, batch = flow_scorer(0.8, 1), rows(own)
     optimizer, state = begun(own, scorer)
-    wrong = replace(batch, outcome=jnp.zeros(8))
+    wrong = batch.replace(outcome=jnp.zeros(8))
     kept = jax.tree.map(jnp.copy, state)
     same, told = fitted(own, scorer, optimizer, state, wrong)
     jax.tree.map(np.testing.assert_array_equal, same, kept)
@@ -142,7 +142,7 @@ def test_two_critics_differ_and_come_to_expect_the_rewards(own):
     fit = jax.jit(lambda state, batch: fitted(own, scorer, optimizer, state, batch))
     for _ in range(60):
         values = scored(own, scorer, state, batch)
-        state, _ = fit(state, replace(batch, critic_values=values))
+        state, _ = fit(state, batch.replace(critic_values=values))
     after = np.asarray(soft_min(scored(own, scorer, state, batch), 0.3))
     then = np.asarray(soft_min(before, 0.3))
     reward = np.asarray(batch.reward)
@@ -153,7 +153,7 @@ def test_two_critics_differ_and_come_to_expect_the_rewards(own):
 def test_critics_expect_nothing_of_empty_responses_and_learn_nothing_from_them(own):
     scorer, batch = pessimistic_scorer(), rows(own)
     optimizer, state = begun(own, scorer)
-    empty = replace(batch, mask=batch.mask & False, length=batch.length * 0)
+    empty = batch.replace(mask=batch.mask & False, length=batch.length * 0)
     assert not np.asarray(scored(own, scorer, state, empty)).any()
     kept = jax.tree.map(jnp.copy, state)
     same, told = fitted(own, scorer, optimizer, state, empty)

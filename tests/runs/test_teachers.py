@@ -126,14 +126,15 @@ def test_a_teacher_reads_the_second_prompt_of_rows_that_have_one():
     needs = {"logp", "topk_logp", "topk_ids", "kl", "teacher_entropy", "teacher_topk_logp"}
     found = statistics(model, own, batch, needs, (("top_k", 4),), other=other)
     plain = jax.tree.map(np.asarray, batch)
-    two = plain.second_length > 0
+    two = plain.records["second_length"] > 0
     prompts = np.where(
-        two[:, None], plain.second_tokens, np.pad(plain.prompt_tokens, ((0, 0), (0, 2)))
+        two[:, None],
+        plain.records.get("second_tokens"),
+        np.pad(plain.prompt_tokens, ((0, 0), (0, 2))),
     )
-    beside = replace(
-        batch,
+    beside = batch.replace(
         prompt_tokens=prompts,
-        prompt_length=np.where(two, plain.second_length, plain.prompt_length),
+        prompt_length=np.where(two, plain.records.get("second_length"), plain.prompt_length),
     )
     p, q = (
         np.asarray(score_vocabulary(model, params, rows_of), np.float64)

@@ -101,7 +101,7 @@ def composed_program(name):
         old = {field: getattr(now, name) for field, name in old_statistics(own).items()}
         old["old_logp"] = jnp.where(fresh, now.logp, rollouts.old_logp)  # others are not recorded
         state = own.init(Spec(4, ROWS, BUDGET))
-        return own.loss(stats, replace(rollouts, **old), state, jax.random.key(3))[0]
+        return own.loss(stats, rollouts.replace(**old), state, jax.random.key(3))[0]
 
     return jax.jit(jax.value_and_grad(loss))
 
@@ -132,7 +132,7 @@ def test_a_prompt_computed_once_for_its_rows_changes_nothing(micro_batches):
     prompts = jax.tree.map(
         lambda x: jnp.repeat(x[::4], 4, axis=0), (rollouts.prompt_tokens, rollouts.prompt_length)
     )
-    rollouts = replace(rollouts, prompt_tokens=prompts[0], prompt_length=prompts[1])
+    rollouts = rollouts.replace(prompt_tokens=prompts[0], prompt_length=prompts[1])
     own = objective_of("clip_cov")
 
     def found(shared, micro_batches):
@@ -179,7 +179,7 @@ def test_micro_batches_that_are_told_nothing_are_not_pulled_back(name, monkeypat
         visited.clear()
         reward = jnp.asarray([1.0, 0, 0, 1, *second_group])
         group = jnp.arange(ROWS, dtype=jnp.int32) // 4
-        rollouts = replace(batch(), reward=reward, outcome=reward, group=group)
+        rollouts = batch().replace(reward=reward, outcome=reward, group=group)
         arguments = (tiny()[0], own, tiny()[1], rollouts, state, jax.random.key(3))
         objective_gradient(*arguments, fresh=False, micro_batches=2)
         jax.effects_barrier()
@@ -233,7 +233,7 @@ def as_bytes(tree):
 
 
 def with_reward(reward):
-    return replace(batch("float32"), reward=jnp.asarray(reward, jnp.float32))
+    return batch("float32").replace(reward=jnp.asarray(reward, jnp.float32))
 
 
 def test_an_update_moves_the_policy():
@@ -252,7 +252,7 @@ def test_an_update_moves_the_policy():
 def test_a_gradient_of_zero_leaves_parameters_and_optimizer_as_they_are(changes):
     # The bonus must be silent: with its first coefficient it is.
     before = replace(moved(), method_state=start().method_state)
-    after, metrics, _ = step(before, replace(batch("float32"), **changes))
+    after, metrics, _ = step(before, batch("float32").replace(**changes))
     assert metrics["gradient_norm"] == 0 and metrics["skipped_updates"] == 1
     assert as_bytes(after.params) == as_bytes(before.params)
     assert as_bytes(after.optimizer_state) == as_bytes(before.optimizer_state)
@@ -292,7 +292,7 @@ def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
     own = methods.recipe("ucas").objective
     fields = ("old_logsumexp", "old_mean_logit")
     recorded = {name: jnp.full((ROWS, BUDGET), 0.25, jnp.float32) for name in fields}
-    rollouts = replace(batch("float32"), **recorded)
+    rollouts = batch("float32").replace(**recorded)
     params = tiny("float32")[1]
     state = TrainState(params, OPTIMIZER.init(params), {}, jnp.zeros((), jnp.int32))
     run = jax.jit(functools.partial(update, tiny("float32")[0], own, OPTIMIZER))
@@ -357,7 +357,7 @@ def test_curves_split_the_entropy_by_outcome():
 
 def test_curves_of_no_token_are_missing():
     rollouts = batch("float32")
-    nothing = replace(rollouts, mask=jnp.zeros_like(rollouts.mask))
+    nothing = rollouts.replace(mask=jnp.zeros_like(rollouts.mask))
     _, metrics, _ = step(moved(), nothing)
     for name in ("entropy", "entropy/p50", "entropy/right", "low_entropy_share"):
         assert np.isnan(metrics[name]), name

@@ -18,10 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax import methods
 from rlvr_jax.experience import Batch, RunInfo, SampleRequest, StepContext
 from rlvr_jax.objectives.laws.cases import array, spec, step as step
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+
+# They declare records of their own.
+for _method in ("ares", "dsdr", "epo", "laser", "spae"):
+    methods.method(_method)
 
 CASES = ("a", "b")
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -199,7 +204,7 @@ def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatur
     last = np.maximum(token_after(mask) - 1, 0)
     last_value = np.where(length > 0, data["values"][np.arange(rows), last], 0)
 
-    return Rollouts(
+    arrays = dict(
         prompt_tokens=array(np.zeros((rows, 2)), np.int32),
         prompt_length=array(np.full(rows, 2), np.int32),
         tokens=array(data["tokens"], np.int32),
@@ -255,6 +260,7 @@ def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatur
             np.int32,
         ),
     )
+    return Rollouts.of_arrays(arrays)
 
 
 @functools.cache
@@ -267,7 +273,7 @@ def stats(case, dtype=np.float64):
         data["teacher_logits"],
         (np.arange(2), token_after(data["mask"])),
         data["old_logits"],
-        rollouts(case).candidate_ids,
+        rollouts(case).records.get("candidate_ids"),
     )
     measured = replace(measured, hidden=data["hidden"])
 
@@ -407,7 +413,11 @@ def staged(experience, batch, samples=None):
     """
     found = experience_batch(batch)
     drawn = int(np.bincount(np.asarray(batch.group)).max())
-    rewards = 0 if batch.component_rewards is None else batch.component_rewards.shape[1]
+    rewards = (
+        0
+        if "component_rewards" not in batch.records
+        else batch.records["component_rewards"].shape[1]
+    )
     names = [f"reward_{k}" for k in range(rewards)]
     sides = [Prompt("train", "4")], [Prompt("test", "4")]
     task = Task(
@@ -440,16 +450,14 @@ def _prepare(experience, batch, samples=None):
         whole[rows] = new
         return jnp.asarray(whole)
 
-    known = {
-        name: None if new is None else back(new, getattr(before.rollouts, name))
-        for name, new in vars(found.rollouts).items()
-    }
+    arrays = found.rollouts.arrays
+    known = {name: back(new, before.rollouts.get(name)) for name, new in arrays.items()}
     chosen = np.isin(np.arange(len(before)), rows)
     alone = -1 - np.arange(len(before), dtype=np.int32)
     known["mask"] &= chosen[:, None]
     known["group"] = array(np.where(chosen, before.rollouts.group, alone), np.int32)
     known["rollout_id"] = array(before.rollouts.rollout_id, np.int32)
-    return Rollouts(**known)
+    return Rollouts.of_arrays(known)
 
 
 @jax.jit

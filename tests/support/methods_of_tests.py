@@ -54,7 +54,7 @@ def implicit_scorer(scale: Positive = 0.05) -> Scorer:
 def implicit_process() -> Recipe:
     """Outcomes, and on the way rewards of an implicit process reward model."""
     process = ProcessReward(
-        lambda rollouts, mask: rollouts.process_reward, frozenset({"process_reward"})
+        lambda rollouts, mask: rollouts.records["process_reward"], frozenset({"process_reward"})
     )
     return Recipe(
         objective=objective(

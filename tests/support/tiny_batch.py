@@ -61,7 +61,7 @@ def batch(dtype="float64"):
     def whole(values):
         return np.asarray(values, np.int32)
 
-    rollouts = Rollouts(
+    arrays = dict(
         prompt_tokens=whole(random.integers(0, 11, (ROWS, 3))),
         prompt_length=whole([3, 1, 2, 2, 1, 3, 3, 2]),
         tokens=whole(np.where(mask, random.integers(0, 11, mask.shape), 0)),
@@ -88,4 +88,4 @@ def batch(dtype="float64"):
         teacher_logp=logp(),
         process_reward=logp(),
     )
-    return jax.tree.map(jnp.asarray, rollouts)
+    return jax.tree.map(jnp.asarray, Rollouts.of_arrays(arrays))

@@ -106,7 +106,7 @@ def run():
 
 def test_the_base_asks_now_and_then_and_is_told_what_is_not_trained(run):
     batch = collect(run, run.initial_state(), 0).batch
-    told = batch.rollouts.origin == 2
+    told = batch.rollouts.records["origin"] == 2
     calls = np.array([grade.info["calls"] for grade in batch.grades])
     assert 0.02 < np.mean(calls > 0) < 0.25
     assert told[calls > 0].any(axis=1).mean() > 0.9 and not np.any(batch.rollouts.mask & told)

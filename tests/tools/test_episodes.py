@@ -137,7 +137,7 @@ def test_rows_of_objects_that_cannot_be_copied_are_written_to_their_ends():
         rollouts = found.batch.rollouts
         assert found.metrics["steps"] > 0 and found.metrics["step_errors"] == 0
         # 0.25 of each step, and an outcome where the third one ended it.
-        paid = rollouts.process_reward.sum(axis=1) / 0.25
+        paid = rollouts.records["process_reward"].sum(axis=1) / 0.25
         np.testing.assert_allclose(paid, np.round(paid), atol=1e-5)
         np.testing.assert_allclose(rollouts.outcome, np.where(paid > 2.5, 0.25, 0))
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 _LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 _LENGTH = 6  # of a name; 3e8 of them
@@ -44,8 +44,7 @@ def splice(rollouts: Rollouts, prompt_tokens: ArrayLike, prompt_length: ArrayLik
         )
     if not ((length >= 1) & (length <= tokens.shape[1])).all():
         raise ValueError(f"splice: prompt_length must be in [1, {tokens.shape[1]}], got {length}")
-    return replace(
-        rollouts,
+    return rollouts.replace(
         prompt_tokens=tokens,
         prompt_length=length,
         shown_tokens=None,

@@ -10,7 +10,7 @@ from rlvr_jax.types.parts import part
 def cells_by_kind() -> Curriculum:
     """Labels rows by the position of their prompt's kind among the sorted kinds of train prompts.
 
-    The label is `Rollouts.cell`; a prompt of another kind has none.
+    The label is the record `cell`; a prompt of another kind has none.
     """
 
     def propose(asks, state, turn):

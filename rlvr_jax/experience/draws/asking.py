@@ -148,13 +148,16 @@ class Driver:
         if self.costs is not None:
             paid = -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
         if paid is not None and end > 0:
-            rollouts.process_reward[row, end - 1] += paid
+            rollouts.records["process_reward"][row, end - 1] += paid
             # The costs of turns are not a reward of the environment.
             episode.paid = self.costs is None
         if reply.done or (reply.text is None and not paused):
             if paused:
                 # The text is complete: an end follows, which the policy did not write.
-                rollouts.tokens[row, end], rollouts.origin[row, end] = self.actor.stop_token(), TOOL
+                rollouts.tokens[row, end], rollouts.records["origin"][row, end] = (
+                    self.actor.stop_token(),
+                    TOOL,
+                )
                 rollouts.truncated[row], rollouts.length[row] = False, end + 1
             return None
         last = int(rollouts.tokens[row, end - 1])

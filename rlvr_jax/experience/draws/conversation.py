@@ -14,7 +14,7 @@ from rlvr_jax.experience.draws.asking import Driver, Episode
 from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
-from rlvr_jax.types.fields import token_fields, where_tokens
+from rlvr_jax.types.fields import where_tokens
 
 
 class Half:
@@ -41,11 +41,15 @@ class Half:
         batch = self._draw(asks)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
-        if rollouts.origin is not None:
-            begun = np.sum(np.cumprod(rollouts.origin != 0, axis=1), axis=1)
+        if "origin" in rollouts.records:
+            begun = np.sum(np.cumprod(rollouts.records["origin"] != 0, axis=1), axis=1)
         shape = rollouts.tokens.shape
         turn = np.where(np.arange(shape[1])[None] < rollouts.length[:, None], 0, -1)
-        origin = np.zeros(shape, np.int32) if rollouts.origin is None else rollouts.origin
+        origin = (
+            np.zeros(shape, np.int32)
+            if "origin" not in rollouts.records
+            else rollouts.records["origin"]
+        )
         self.batch: Batch = batch.with_rollouts(
             turn=turn.astype(np.int32),
             origin=origin,
@@ -100,7 +104,7 @@ class Half:
     def go_on(self) -> bool:
         """Takes the replies and samples the next turn of rows with one; whether there are any."""
         names = ("tokens", "origin", "turn", "process_reward", "truncated", "length")
-        copies = {name: getattr(self.batch.rollouts, name).copy() for name in names}
+        copies = {name: self.batch.rollouts.get(name).copy() for name in names}
         self.batch = self.batch.with_rollouts(**copies)
         rollouts, again, asks = self.batch.rollouts, [], []
         asked, waiting = self.waiting
@@ -110,8 +114,8 @@ class Half:
                 continue
             begin = int(rollouts.length[row])
             end = begin + len(told)
-            rollouts.tokens[row, begin:end], rollouts.origin[row, begin:end] = told, TOOL
-            rollouts.turn[row, begin:end] = 2 * self.replies[row] + 1
+            rollouts.tokens[row, begin:end], rollouts.records["origin"][row, begin:end] = told, TOOL
+            rollouts.records["turn"][row, begin:end] = 2 * self.replies[row] + 1
             rollouts.length[row] = end
             if reply.text is not None:
                 self.begin[row], self.replies[row] = end, self.replies[row] + 1
@@ -135,17 +139,17 @@ class Half:
         places = np.arange(before.tokens.shape[1])[None]
         behind = places >= before.length[rows][:, None]
         changed: dict[str, Any] = {}
-        for name, array in token_fields(new).items():
+        for name, array in new.token_arrays.items():
             if name not in ("turn", "process_reward"):
-                own = getattr(before, name)
+                own = before.get(name)
                 empty = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
                 changed[name] = empty if own is None else own.copy()
                 changed[name][rows] = where_tokens(behind, array, changed[name][rows])
         # The actor marks all given tokens; turns of the policy are among them.
-        origin = before.origin.copy()
-        if new.origin is not None:
-            origin[rows] = np.where(behind, new.origin, origin[rows])
-        turn = before.turn.copy()
+        origin = before.records["origin"].copy()
+        if "origin" in new.records:
+            origin[rows] = np.where(behind, new.records["origin"], origin[rows])
+        turn = before.records["turn"].copy()
         inside = behind & (places < new.length[:, None])
         turn[rows] = np.where(inside, 2 * self.replies[rows][:, None], turn[rows])
         length, truncated = before.length.copy(), before.truncated.copy()
@@ -156,7 +160,7 @@ class Half:
     def whole(self) -> Batch:
         """The rows at their ends, with the environment's grades."""
         self.how.counts["lost_answers"] += sum(episode.lost for episode in self.episodes)
-        rewards = self.batch.rollouts.process_reward.sum(axis=1)
+        rewards = self.batch.rollouts.records["process_reward"].sum(axis=1)
         return replace(self.batch, brought=self.how.grades(self.episodes, rewards))
 
 

@@ -38,7 +38,7 @@ def plain(
         told = constants(turn) if constants is not None else None
         batch = actor.draw(asks, turn.key, own, told)
         if scored_as_drawn:
-            batch = batch.with_rollouts(temperature=batch.rollouts.drawn_temperature)
+            batch = batch.with_rollouts(temperature=batch.rollouts.records.get("drawn_temperature"))
         return batch, state, {}
 
     return Draw(apply, sampling=sampling)

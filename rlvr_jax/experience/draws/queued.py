@@ -195,7 +195,7 @@ def _trained(pieces: Pieces, groups: Sequence[_Group]) -> tuple[Batch, int]:
     before = np.array([len(row.before) for row in rows])[:, None]
     places = np.arange(rollouts.tokens.shape[1])[None]
     stale = places < before
-    origin = rollouts.origin
+    origin = rollouts.records.get("origin")
     dtype = rollouts.behaviour_logp.dtype
     batch = batch.with_rollouts(
         mask=rollouts.mask | stale,

@@ -54,7 +54,11 @@ class Case:
             def draw(self, asks, key, sampling=None, constants=None):
                 batch = super().draw(asks, key, sampling, constants)
                 rollouts = batch.rollouts
-                own = True if rollouts.origin is None else rollouts.origin != GIVEN
+                own = (
+                    True
+                    if "origin" not in rollouts.records
+                    else rollouts.records["origin"] != GIVEN
+                )
                 sampled.append(int((rollouts.mask & own).sum()))
                 return batch
 

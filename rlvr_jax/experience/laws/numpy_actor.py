@@ -109,9 +109,9 @@ class NumpyActor:
             trained = np.array([view.trained for view in shown])
             drawn = behind_given(drawn, prompts, length, given, trained, self.response_tokens)
         if sampling and sampling.get("record_top"):
-            drawn = replace(drawn, **_likeliest(drawn, sampling["record_top"]))
+            drawn = drawn.replace(**_likeliest(drawn, sampling["record_top"]))
         if any(ask.cell >= 0 for ask in asks):
-            drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
+            drawn = drawn.replace(cell=np.array([ask.cell for ask in of_row], np.int32))
         return Batch(drawn, of_row, (), self.tokenizer)
 
     def prompts(self, asks: Sequence[SampleRequest]) -> tuple[np.ndarray, np.ndarray]:
@@ -213,9 +213,15 @@ class NumpyActor:
         number = np.maximum(rollouts.mask.sum(axis=1), 1)[:, None]
         known["mean_hidden"] = (counted / number).astype(np.float32)
         known["max_id"] = (rollouts.tokens + policy) % WORDS
-        if rollouts.verdict_ids is not None:
-            said = (rollouts.tokens * rollouts.mask).sum(axis=1) + rollouts.asked_length + policy
-            known["verdict_logp"] = -0.1 - 0.3 * ((said[:, None] + rollouts.verdict_ids) % 7)
+        if "verdict_ids" in rollouts.records:
+            said = (
+                (rollouts.tokens * rollouts.mask).sum(axis=1)
+                + rollouts.records["asked_length"]
+                + policy
+            )
+            known["verdict_logp"] = -0.1 - 0.3 * (
+                (said[:, None] + rollouts.records["verdict_ids"]) % 7
+            )
             known["verdict_logp"] = known["verdict_logp"].astype(np.float32)
         return {name: known[name] for name in needs}
 

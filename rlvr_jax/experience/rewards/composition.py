@@ -67,7 +67,9 @@ def bounded(reward: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shapi
 @part
 def column(number: NonNegativeInt) -> Shaping:
     """One of the task's rewards, `component_rewards[:, number]`."""
-    return shaping(lambda rollouts: rollouts.component_rewards[:, number], columns=number + 1)
+    return shaping(
+        lambda rollouts: rollouts.records["component_rewards"][:, number], columns=number + 1
+    )
 
 
 def combined(parts: Mapping[str, Part], combine: Callable[[list[Array]], Array]) -> Shaping:

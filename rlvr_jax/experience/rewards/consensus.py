@@ -1,6 +1,6 @@
 """Rewards without labels: the fraction of a group that gives the same answer.
 
-Answers are classes (`Rollouts.answer`), compared within a group. A response without an answer
+Answers are classes (record `answer`), compared within a group. A response without an answer
 agrees with no other. Sources:
 https://github.com/QingyangZhang/EMPO and https://github.com/PRIME-RL/TTRL.
 """
@@ -55,9 +55,9 @@ def agreement(
 
     def apply(rollouts, state, moment):
         group, kind = rollouts.group, rollouts.outcome.dtype
-        clusters = answer_clusters(rollouts.answer, group)
+        clusters = answer_clusters(rollouts.records.get("answer"), group)
         share = answer_share(clusters, group, kind)
-        given = rollouts.answer >= 0
+        given = rollouts.records["answer"] >= 0
         label = first_of_largest(share, group, rollouts.rollout_id, given)
         earned = jnp.where(group_max(share, group) < least, 0, share)
         if vote:

@@ -108,7 +108,7 @@ def weighted(weights: Sequence[Finite]) -> Function:
         raise ValueError("weighted: weights must be at least one number, got none")
 
     def reward(rollouts):
-        rewards = rollouts.component_rewards
+        rewards = rollouts.records["component_rewards"]
         if rewards.shape[1] != len(weights):
             raise ValueError(
                 f"weighted: weights must be {rewards.shape[1]} numbers, one per reward, got"

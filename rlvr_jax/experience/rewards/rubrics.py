@@ -118,7 +118,7 @@ def by_rubric(rubric: Sequence[Criterion], combine: Combine = share_of_rubric) -
         raise ValueError(f"by_rubric: rubric must have criteria of different names, got {names}")
 
     def reward(rollouts):
-        scores = scored(rollouts.component_rewards[:, : len(rubric)], rubric)
+        scores = scored(rollouts.records["component_rewards"][:, : len(rubric)], rubric)
         parts = {}
         for criterion, own in zip(rubric, scores.T, strict=True):
             parts[f"criterion/{criterion.name}"] = own

@@ -46,7 +46,7 @@ def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:
 
     It is half the number of the last turn: turns of the policy are 0, 2, …, replies are between.
     """
-    turn = jnp.asarray(rollouts.turn)
+    turn = jnp.asarray(rollouts.records.get("turn"))
     places = jnp.arange(turn.shape[1], dtype=jnp.int32)[None]
     inside = places < jnp.asarray(rollouts.length)[:, None]
     last = jnp.max(jnp.where(inside, turn, 0), axis=1)

@@ -56,7 +56,9 @@ def useful_calls(
     columns = (calls, solved, otherwise)
 
     def apply(rollouts, state, moment):
-        number, solving, fixed = (rollouts.component_rewards[:, column] for column in columns)
+        number, solving, fixed = (
+            rollouts.records["component_rewards"][:, column] for column in columns
+        )
         called = number > 0
         earned = score(jnp.where(called, number, 1), solving)
         reward = jnp.where(called, earned, jnp.where(jnp.isnan(number), jnp.nan, fixed))

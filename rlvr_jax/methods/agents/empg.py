@@ -42,12 +42,12 @@ def credit_step_entropy(rate: Finite, future_rate: Finite, bonus: Finite, ids: s
 
     Args:
       rate, future_rate, bonus: k, k' and ζ.
-      ids: field of `Rollouts` that numbers the steps, "step" or "turn".
+      ids: record that numbers the steps, "step" or "turn".
     """
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        steps = find_steps(getattr(rollouts, ids), signals.mask)
+        steps = find_steps(rollouts.get(ids), signals.mask)
         found = step_uncertainty(rollouts.entropy, steps, rollouts, rate, future_rate)
         table = step_mean(signals.advantage, steps) * found.scale + bonus * found.clarity
         return replace(signals, advantage=at_tokens(table, steps)), state, {}
@@ -93,11 +93,11 @@ def center_over_steps(ids: str) -> Transform:
     """Subtracts the mean advantage of all steps of the batch, each counted once.
 
     Args:
-      ids: field of `Rollouts` that numbers the steps, "step" or "turn".
+      ids: record that numbers the steps, "step" or "turn".
     """
 
     def apply(signals, context, state):
-        steps = find_steps(getattr(context.rollouts, ids), signals.mask)
+        steps = find_steps(context.rollouts.get(ids), signals.mask)
         mean = masked_mean(step_mean(signals.advantage, steps), steps.exists)
         centered = jnp.where(steps.member, signals.advantage - mean, 0)
         return replace(signals, advantage=centered), state, {}

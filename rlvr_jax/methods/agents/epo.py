@@ -39,8 +39,8 @@ from rlvr_jax.methods._tools import Tools, with_tools
 from rlvr_jax.objectives import GIVEN, Transform, clipped_objective, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.tools.environment import Environment, Game
-from rlvr_jax.types import Method, Recipe, arguments_of, part, replace
-from rlvr_jax.types.fields import token_fields, where_tokens
+from rlvr_jax.types import Method, Recipe, arguments_of, declare, part, replace
+from rlvr_jax.types.fields import where_tokens
 from rlvr_jax.types.hyperparameters import (
     AtLeastTwo,
     Count,
@@ -49,6 +49,12 @@ from rlvr_jax.types.hyperparameters import (
     Finite,
     NonNegative,
     ReplyTokens,
+)
+
+declare(
+    "env_step",
+    Int[Array, "B"],
+    "step of its episode at which the row was sampled (one row per step)",
 )
 
 
@@ -90,7 +96,7 @@ def banded_entropy_bonus(
 
     def apply(signals, context, state):
         entropy, mask = context.stats.entropy, signals.mask
-        env_step = jnp.clip(context.rollouts.env_step, 0, steps - 1)
+        env_step = jnp.clip(context.rollouts.records["env_step"], 0, steps - 1)
         outside = band_penalty(entropy, mask, env_step, state, **band)
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
         change = coefficient * (entropy - smooth * weight * outside)
@@ -217,7 +223,9 @@ def turn_rows(
 
     def apply(asks, actor, state, turn):
         batch, state, metrics = whole.apply(asks, actor, state, turn)
-        last = np.where(batch.rollouts.turn % 2 == 0, batch.rollouts.turn // 2, -1).max(axis=1)
+        last = np.where(
+            batch.rollouts.records["turn"] % 2 == 0, batch.rollouts.records["turn"] // 2, -1
+        ).max(axis=1)
         parts, traces = [], []
         for step in range(int(last.max(initial=0)) + 1):
             rows = np.flatnonzero(np.maximum(last, 0) >= step)
@@ -239,21 +247,23 @@ def _rows_of(batch: Batch, step: int, last: np.ndarray) -> Batch:
     """
     rollouts = batch.rollouts
     places = np.arange(rollouts.tokens.shape[1])[None]
-    own = rollouts.turn == 2 * step
+    own = rollouts.records["turn"] == 2 * step
     length = np.where(last, rollouts.length, np.max(np.where(own, places + 1, 0), axis=1))
     there = places < length[:, None]
-    before = there & ~own & (rollouts.origin == 0)
+    before = there & ~own & (rollouts.records["origin"] == 0)
     # Earlier tokens stay as context; their records belong to other rows.
     changed = {
         name: where_tokens(there if name == "tokens" else own, array)
-        for name, array in token_fields(rollouts).items()
+        for name, array in rollouts.token_arrays.items()
         if name not in ("turn", "origin", "temperature")
     }
     return batch.with_rollouts(
         **changed,
         length=length.astype(np.int32),
-        turn=np.where(there, rollouts.turn, -1).astype(np.int32),
-        origin=np.where(there, np.where(before, GIVEN, rollouts.origin), 0).astype(np.int32),
+        turn=np.where(there, rollouts.records["turn"], -1).astype(np.int32),
+        origin=np.where(there, np.where(before, GIVEN, rollouts.records["origin"]), 0).astype(
+            np.int32
+        ),
         env_step=np.full(len(batch), step, np.int32),
     )
 

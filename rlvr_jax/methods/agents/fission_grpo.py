@@ -152,9 +152,9 @@ def _with_failures(
 def _replies(batch: Batch, row: int) -> str:
     """The replies of tools to a row."""
     rollouts = batch.rollouts
-    if rollouts.origin is None:
+    if "origin" not in rollouts.records:
         return ""
-    tokens = rollouts.tokens[row][rollouts.origin[row] == TOOL].tolist()
+    tokens = rollouts.tokens[row][rollouts.records["origin"][row] == TOOL].tolist()
     return batch.tokenizer.batch_decode([tokens], clean_up_tokenization_spaces=False)[0]
 
 

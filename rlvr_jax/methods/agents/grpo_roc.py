@@ -44,7 +44,7 @@ def missed_rewards(batch: Batch, task: Task) -> np.ndarray:
 
     A reward that does not apply (NaN) is missed.
     """
-    rewards = batch.rollouts.component_rewards
+    rewards = batch.rollouts.records.get("component_rewards")
     rewards = component_rewards(batch, task) if rewards is None else np.asarray(rewards)
     return np.sum(1 - np.nan_to_num(rewards[:, 1:]), axis=1)
 
@@ -54,7 +54,11 @@ def untidy_tool_use(batch: Batch, task: Task) -> np.ndarray:
     rollouts, replies, written, turns = batch.rollouts, [], [], []
     for row, length in enumerate(rollouts.length):
         tokens = rollouts.tokens[row, :length]
-        turn = np.zeros(length, int) if rollouts.turn is None else rollouts.turn[row, :length]
+        turn = (
+            np.zeros(length, int)
+            if "turn" not in rollouts.records
+            else rollouts.records["turn"][row, :length]
+        )
         # A stop token that was not sampled does not belong to a turn.
         own, others = ([n for n in np.unique(turn[turn >= 0]) if n % 2 == odd] for odd in (0, 1))
         parts = [tokens[turn == n].tolist() for n in others] + [tokens[np.isin(turn, own)].tolist()]

@@ -175,7 +175,7 @@ def outcome_and_turns() -> Shaping:
     """
 
     return shaping(
-        lambda rollouts: rollouts.outcome + jnp.sum(rollouts.process_reward, axis=1),
+        lambda rollouts: rollouts.outcome + jnp.sum(rollouts.records["process_reward"], axis=1),
         reads=("process_reward",),
     )
 

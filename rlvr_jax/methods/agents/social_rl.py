@@ -59,7 +59,7 @@ def aligned_with_partner(estimator: Transform, weight: Finite = 1.0) -> Transfor
     def apply(signals, context, state):
         rollouts = context.rollouts
         signals, state, metrics = estimator.apply(signals, context, state)
-        turns = find_steps(rollouts.turn, signals.mask)
+        turns = find_steps(rollouts.records["turn"], signals.mask)
         own = step_mean(jnp.where(signals.mask, signals.advantage, 0), turns)
         partner = partner_row(rollouts.group, rollouts.rollout_id)
         aligned = own + weight * alignment_term(past_mean(own), own, partner)
@@ -118,9 +118,9 @@ def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) ->
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        turns = find_steps(rollouts.turn, signals.mask)
-        rewards = step_sum(rollouts.process_reward, turns)
-        values = _first(rollouts.values, turns)
+        turns = find_steps(rollouts.records["turn"], signals.mask)
+        rewards = step_sum(rollouts.records["process_reward"], turns)
+        values = _first(rollouts.records["values"], turns)
         table = generalized_advantages(rewards, values, turns.exists, discount, trace_decay)
         return replace(signals, advantage=at_tokens(table, turns)), state, {}
 
@@ -129,8 +129,8 @@ def generalized_turn_advantage(discount: Unit = 1.0, trace_decay: Unit = 1.0) ->
 
 def turn_values(rollouts: Rollouts) -> Float[Array, "B T"]:
     """V_n, the value of the turn's first token, at each of its tokens."""
-    turns = find_steps(rollouts.turn, rollouts.mask)
-    return at_tokens(_first(rollouts.values, turns), turns)
+    turns = find_steps(rollouts.records["turn"], rollouts.mask)
+    return at_tokens(_first(rollouts.records["values"], turns), turns)
 
 
 def _first(values: Float[Array, "B T"], turns: Steps) -> Float[Array, "B T"]:

@@ -100,10 +100,10 @@ def call_bonus(bonus: Finite = 0.1, column: NonNegativeInt | None = None) -> Sha
 
     def reward(rollouts):
         if column is not None:
-            return bonus * rollouts.component_rewards[:, column]
-        if rollouts.turn is None:
+            return bonus * rollouts.records["component_rewards"][:, column]
+        if "turn" not in rollouts.records:
             return jnp.zeros_like(rollouts.outcome)
-        last = jnp.max(jnp.where(rollouts.mask, rollouts.turn, -1), axis=1)
+        last = jnp.max(jnp.where(rollouts.mask, rollouts.records["turn"], -1), axis=1)
         return bonus * (last + 1).astype(rollouts.outcome.dtype)
 
     return shaping(reward, columns=0 if column is None else column + 1)
@@ -228,7 +228,7 @@ def _records(good: Batch, actor) -> dict[str, np.ndarray]:
     """The records of rows that are stored, with log-probs under the weights that sampled them."""
     good = good.with_rollouts(old_logp=actor.score(good, ["logp"])["logp"])
     names = ("tokens", "length", "mask", "truncated", "weight_version", *PER_TOKEN, *PER_ROW)
-    known = {name: getattr(good.rollouts, name) for name in names}
+    known = {name: good.rollouts.get(name) for name in names}
     return {"number": np.array([ask.number for ask in good.asks], np.int32), **known}
 
 
@@ -253,7 +253,7 @@ def _replayed(written: Batch, rows: dict[str, np.ndarray], usual: float, weight:
 
 @part
 def by_stored(new: Transform, stored: Transform) -> Transform:
-    """One transform for new rows, another for rows of an earlier step (`Rollouts.stored`).
+    """One transform for new rows, another for rows of an earlier step (record `stored`).
 
     Each reads only the tokens of its rows. A batch without the record has new rows.
 
@@ -268,7 +268,7 @@ def by_stored(new: Transform, stored: Transform) -> Transform:
             raise ValueError(f"by_stored: {name} must have no state, got {one.label}")
 
     def apply(signals, context, state):
-        old = context.rollouts.stored
+        old = context.rollouts.records.get("stored")
         if old is None:
             own, _, metrics = new.apply(signals, context, ())
             return own, state, metrics

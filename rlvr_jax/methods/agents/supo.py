@@ -205,8 +205,10 @@ def summarized_turns(
                 return draw_turn(pieces, part.asks, own, size, behind=request)
 
             batch = how.grow(asks, actor, turn, pieces, room, write, sum_up)
-        trace = batch.rollouts.trace
-        rewards = np.bincount(trace, batch.rollouts.process_reward.sum(axis=1), len(rows))
+        trace = batch.rollouts.records["trace"]
+        rewards = np.bincount(
+            trace, batch.rollouts.records["process_reward"].sum(axis=1), len(rows)
+        )
         if grades := driver.grades([row.episode for row in rows], rewards):
             batch = replace(batch, brought=[grades[number] for number in trace])
         lost, counts = sum(row.episode.lost for row in rows), driver.counts

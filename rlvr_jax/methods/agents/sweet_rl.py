@@ -35,7 +35,9 @@ from rlvr_jax.types.hyperparameters import Positive
 
 def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
     """The sum of A_n over the turns: turns of any length count equally."""
-    return jnp.sum(step_mean(log_ratio, find_steps(rollouts.turn, rollouts.mask)), axis=1)
+    return jnp.sum(
+        step_mean(log_ratio, find_steps(rollouts.records["turn"], rollouts.mask)), axis=1
+    )
 
 
 @part(writes={"off_policy"})

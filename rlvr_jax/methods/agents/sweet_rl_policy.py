@@ -100,7 +100,7 @@ def _some_turn(batch: Batch, rows: np.ndarray, random: np.random.Generator) -> t
 
 def _turns(batch: Batch) -> np.ndarray:
     """The turn of each token on the mask, -1 elsewhere; a response without turns is one turn."""
-    turn = 0 if batch.rollouts.turn is None else batch.rollouts.turn
+    turn = batch.rollouts.records.get("turn", 0)
     return np.where(batch.rollouts.mask, turn, -1)
 
 

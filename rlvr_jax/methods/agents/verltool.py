@@ -48,7 +48,7 @@ def mask_void() -> Stage:
         return ()
 
     def apply(batch, actor, state, turn):
-        turns = batch.rollouts.turn
+        turns = batch.rollouts.records.get("turn")
         called = np.zeros(len(batch), bool) if turns is None else (turns % 2 == 1).any(axis=1)
         answered = np.array([grade.answer is not None for grade in batch.grades], bool)
         void = ~(called | answered)

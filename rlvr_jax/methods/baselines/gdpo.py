@@ -52,7 +52,7 @@ def decoupled_normalized(
 
     def advantage(rollouts):
         group = rollouts.group
-        own = component_advantages(rollouts.component_rewards, group, epsilon)
+        own = component_advantages(rollouts.records["component_rewards"], group, epsilon)
         total = weighted_sum(own, weights)
         counted = group_has_tokens(rollouts.mask, group)
         return total / (batch_std(total, group, counted) + epsilon)

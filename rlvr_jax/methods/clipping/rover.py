@@ -35,7 +35,9 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
     def loss(signals, context):
         stats, rollouts = context.stats, context.rollouts
         mean_logp = stats.mean_logit - stats.logsumexp
-        values = scale * (mean_logp - (rollouts.old_mean_logit - rollouts.old_logsumexp))
+        values = scale * (
+            mean_logp - (rollouts.records["old_mean_logit"] - rollouts.records["old_logsumexp"])
+        )
         target = signals.advantage + next_scale * next_value(values, signals.mask)
         change = scale * (stats.logp - context.old_logp)
         return (change - jax.lax.stop_gradient(target)) ** 2

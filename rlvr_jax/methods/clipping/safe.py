@@ -51,7 +51,7 @@ def pessimistic_advantage(temperature: Positive = 0.3) -> Transform:
     """A_i; the baseline is a critic's, so groups of one and of equal rewards are also trained."""
 
     def advantage(rollouts):
-        excess = rollouts.reward - soft_min(rollouts.critic_values, temperature)
+        excess = rollouts.reward - soft_min(rollouts.records["critic_values"], temperature)
         group = rollouts.group
         counted = group_has_tokens(rollouts.mask, group)
         centered = excess - batch_mean(excess, group, counted)
@@ -231,7 +231,7 @@ def pessimistic_scorer(
 
     def fit(params, states, rollouts):
         values = soft_min(score(params, states, rollouts), temperature)
-        old_values = soft_min(rollouts.critic_values, temperature)
+        old_values = soft_min(rollouts.records["critic_values"], temperature)
         losses = huber_value_loss(values, old_values, rollouts.reward, clip, width) / 2
         return losses, jnp.any(rollouts.mask, axis=1).astype(losses.dtype)
 

@@ -116,10 +116,10 @@ def _in_groups(sampled: Batch, rows: Sequence[SampleRequest], carried: int) -> B
     group = np.array(group, np.int32)
     rollouts = sampled.rollouts
     mask = rollouts.mask
-    if carried and rollouts.origin is not None:
+    if carried and "origin" in rollouts.records:
         # A trained opening was trained in the first window.
         is_continued = (np.arange(len(rows)) < carried)[:, None]
-        mask = mask & ~(is_continued & (rollouts.origin == GIVEN))
+        mask = mask & ~(is_continued & (rollouts.records["origin"] == GIVEN))
     batch = sampled.with_rollouts(group=group, mask=mask).renumbered()
     sizes = np.bincount(group)
     whole = [
@@ -152,10 +152,12 @@ def extended_advantage(discount: Discount = 1.0, trace_decay: TraceDecay = 0.95)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
-        next_value = jnp.where(is_last_token(mask), discount * rollouts.values, 0)
+        next_value = jnp.where(is_last_token(mask), discount * rollouts.records["values"], 0)
         outcome = token_rewards(rollouts.reward, mask)
         rewards = jnp.where(rollouts.truncated[:, None], next_value, outcome)
-        own = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
+        own = generalized_advantages(
+            rewards, rollouts.records["values"], mask, discount, trace_decay
+        )
         return replace(signals, advantage=own), state, {}
 
     return apply
@@ -173,7 +175,7 @@ def critic_of_finished(discount: Discount = 1.0, trunk: str = "own") -> Critic:
         return discounted_returns(token_rewards(rollouts.reward, mask), mask, discount)
 
     def weigh(rollouts):
-        return finished(rollouts).astype(rollouts.values.dtype)
+        return finished(rollouts).astype(rollouts.records["values"].dtype)
 
     return Critic(returns, jnp.inf, trunk, weigh)
 

@@ -37,7 +37,7 @@ Calibration = Callable[[Rollouts], Array]
 
 def off_policy_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
     """The rows of another policy that have tokens."""
-    return rollouts.off_policy & has_tokens(rollouts.mask)
+    return rollouts.records["off_policy"] & has_tokens(rollouts.mask)
 
 
 def chosen_rows(rollouts: Rollouts) -> Bool[Array, "B"]:

@@ -100,7 +100,7 @@ def chunks(most: Count, head: NonNegativeInt, carry: Count | None = None, **samp
             ]
             sampled = actor.draw(again, jax.random.fold_in(turn.key, chunk))
             # A trained opening was trained in the first chunk.
-            given = sampled.rollouts.origin == GIVEN
+            given = sampled.rollouts.records["origin"] == GIVEN
             parts.append(sampled.with_rollouts(mask=sampled.rollouts.mask & ~given))
             traces.append(rows)
         metrics = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
@@ -144,7 +144,7 @@ def weigh_by_trace() -> Transform:
 
     def apply(signals, context, state):
         rollouts, dtype = context.rollouts, signals.weight.dtype
-        ids = trace_ids(rollouts.trace, rollouts.rollout_id)
+        ids = trace_ids(rollouts.records["trace"], rollouts.rollout_id)
         ratio = rows_per_trace(signals.mask, ids, rollouts.rollout_id, dtype)
         tokens = jnp.maximum(trace_tokens(signals.mask, ids), 1).astype(dtype)
         weight = signals.weight * (ratio / tokens)[:, None]

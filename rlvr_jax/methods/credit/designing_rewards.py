@@ -68,8 +68,10 @@ def clip_and_delta(threshold: Finite = 0.0, clip: bool = True, delta: bool = Tru
 
 def final_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, Steps]:
     """The scores of the steps, `process_reward` at their last tokens; and the steps."""
-    steps = find_steps(rollouts.step, mask)
-    return step_sum(jnp.where(step_ends(steps), rollouts.process_reward, 0), steps), steps
+    steps = find_steps(rollouts.records["step"], mask)
+    return step_sum(
+        jnp.where(step_ends(steps), rollouts.records["process_reward"], 0), steps
+    ), steps
 
 
 def score_differences(scores: Table, steps: Steps) -> Table:
@@ -101,7 +103,7 @@ def generalized_process_advantage(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         paid = paid_tokens(rollouts, mask, process, coefficient, own_reward)
-        own = generalized_advantages(paid, rollouts.values, mask, discount, trace_decay)
+        own = generalized_advantages(paid, rollouts.records["values"], mask, discount, trace_decay)
         metrics = process_metrics(rollouts, mask, process)
         return replace(signals, advantage=own), state, metrics
 

@@ -69,8 +69,8 @@ def thoughts(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Float[Array,
 
 def summed_scores(rollouts: Rollouts, mask: Bool[Array, "B T"]) -> tuple[Table, Steps]:
     """The scores of the steps, sums of `process_reward` over their tokens; and the steps."""
-    steps = find_steps(rollouts.step, mask)
-    return step_sum(rollouts.process_reward, steps), steps
+    steps = find_steps(rollouts.records["step"], mask)
+    return step_sum(rollouts.records["process_reward"], steps), steps
 
 
 def step_labels(scores: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:

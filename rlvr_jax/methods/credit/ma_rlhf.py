@@ -75,14 +75,14 @@ def macro_advantage(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward = jnp.clip(rollouts.reward, -reward_clip, reward_clip)
-        log_ratio = jnp.zeros_like(rollouts.values)
+        log_ratio = jnp.zeros_like(rollouts.records["values"])
         if kl_coefficient:
             log_ratio = context.old_logp - rollouts.reference_logp
         rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
         macro = ngram_macros(mask, length)
         most = (mask.shape[1] + length - 2) // length + 1
         advantages = macro_advantages(
-            rewards, rollouts.values, macro, discount, trace_decay, weights, most
+            rewards, rollouts.records["values"], macro, discount, trace_decay, weights, most
         )
         return replace(signals, advantage=advantages), state, {}
 
@@ -167,7 +167,7 @@ def _mean(values, macros, weight):
 def mean_of_macro(length: Count, weights: Weights) -> Function:
     """The critic's value of a token: the mean of the values over its macro."""
     return lambda rollouts: macro_mean(
-        rollouts.values, ngram_macros(rollouts.mask, length), weights
+        rollouts.records["values"], ngram_macros(rollouts.mask, length), weights
     )
 
 

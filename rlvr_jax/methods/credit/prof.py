@@ -70,11 +70,11 @@ def step_means(rollouts: Rollouts) -> tuple[np.ndarray, np.ndarray]:
 
     The score of a step is the sum of `process_reward` over its tokens.
     """
-    member = np.asarray(rollouts.mask) & (np.asarray(rollouts.step) >= 0)
-    ids = np.sort(np.where(member, rollouts.step, -1), axis=1)
+    member = np.asarray(rollouts.mask) & (np.asarray(rollouts.records["step"]) >= 0)
+    ids = np.sort(np.where(member, rollouts.records["step"], -1), axis=1)
     begins = np.diff(ids, axis=1, prepend=-1) != 0
     number = np.sum(begins & (ids >= 0), axis=1)
-    total = np.sum(np.where(member, rollouts.process_reward, 0), axis=1)
+    total = np.sum(np.where(member, rollouts.records["process_reward"], 0), axis=1)
     return total / np.maximum(number, 1), number
 
 

@@ -63,7 +63,7 @@ def deviation_penalty(threshold: Unit = 0.6, most: Count = 15) -> ProcessReward:
 
     def of(rollouts, mask):
         sets = within_response(rollouts)
-        scaled = min_max(rollouts.process_reward, mask, sets, epsilon=0)
+        scaled = min_max(rollouts.records["process_reward"], mask, sets, epsilon=0)
         above, count = mask & (scaled > threshold), partial(scoped_count, sets=sets)
         largest = masked_top_k(scaled, above, most, rollouts.rollout_id, count)
         return -jnp.where(largest, scaled, 0)

@@ -45,7 +45,7 @@ def rewriter_credit(high: NonNegative = 0.5, low: NonNegative = 0.1) -> Transfor
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        above = jnp.exp(rollouts.teacher_logp) - 0.5
+        above = jnp.exp(rollouts.records["teacher_logp"]) - 0.5
         correct = is_correct(rollouts.outcome)[:, None]
         reward = jnp.where(correct, jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
         key = signals.mask & (reward != 0)

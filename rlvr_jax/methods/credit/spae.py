@@ -24,6 +24,7 @@ incorrect answer costs less by the outcome; the released probe sums entropies, t
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from rlvr_jax.experience import Batch, Stage, experience
 from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
@@ -34,8 +35,19 @@ from rlvr_jax.objectives.advantages.whitening import standardize_advantage
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch
-from rlvr_jax.types import Method, Recipe, Rollouts, part, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, declare, part, replace
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Finite, Positive
+
+declare(
+    "probe_confidence",
+    Float[Array, "B T"],
+    "confidence of the policy's answer after the step, in [0, 1], equal on its tokens",
+)
+declare(
+    "probe_accuracy",
+    Float[Array, "B T"],
+    "correctness of the policy's answer after the step, in [0, 1], equal on its tokens",
+)
 
 
 @part(by_row=True, writes=frozenset({"step", "probe_confidence", "probe_accuracy"}))
@@ -156,9 +168,9 @@ def credit_potential(
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        steps = find_steps(rollouts.step, signals.mask)
-        confidence = step_mean(rollouts.probe_confidence, steps)
-        accuracy = step_mean(rollouts.probe_accuracy, steps)
+        steps = find_steps(rollouts.records["step"], signals.mask)
+        confidence = step_mean(rollouts.records["probe_confidence"], steps)
+        accuracy = step_mean(rollouts.records["probe_accuracy"], steps)
         _, factor, gain = step_potential(
             confidence, accuracy, steps, rollouts, fade, saturation, epsilon
         )

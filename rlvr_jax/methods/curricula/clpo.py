@@ -57,7 +57,7 @@ def rewrite_prompts(hard: Unit, medium: Unit) -> Stage:
     """Requests simpler versions of hard prompts and other ones of medium prompts, and samples them.
 
     A rewritten prompt has the answer of its original, which the policy is shown. Only groups of
-    mixed outcomes stay, of originals and of rewritten prompts. `Rollouts.cell` is the band of the
+    mixed outcomes stay, of originals and of rewritten prompts. The record `cell` is the band of the
     prompt. If the rows exceed the batch, originals are left out first, then medium prompts.
 
     Args:

@@ -42,7 +42,7 @@ def reweight_cells(
 ) -> Transform:
     """Weighs every objective by λ, and divides by its number of tokens.
 
-    An objective is a cell of rows (`Rollouts.cell`). The batch has n_k of N tokens for each of K
+    An objective is a cell of rows (record `cell`). The batch has n_k of N tokens for each of K
     objectives. A token has the weight λ_k N / (K n_k): a token mean becomes (1/K) Σ λ_k L_k.
     The windows include the loss of this batch. Rows without a label, or with a label from `most`
     on, have their weight unchanged.
@@ -60,9 +60,9 @@ def reweight_cells(
 
     def apply(signals, context, state):
         rollouts, kind = context.rollouts, signals.weight.dtype
-        cells = jnp.arange(most, dtype=rollouts.cell.dtype)
+        cells = jnp.arange(most, dtype=rollouts.records["cell"].dtype)
         judged = has_tokens(signals.mask)
-        members = (rollouts.cell[:, None] == cells[None]) & judged[:, None]
+        members = (rollouts.records["cell"][:, None] == cells[None]) & judged[:, None]
         rows = jnp.sum(members, axis=0)
         earned = jnp.sum(jnp.where(members, rollouts.reward[:, None], 0), axis=0)
         there = rows > 0

@@ -109,7 +109,7 @@ def cell_normalized(epsilon: Epsilon = 1e-6) -> Transform:
     """
 
     def advantage(rollouts):
-        ids = groups_by_cell(rollouts.group, rollouts.cell)
+        ids = groups_by_cell(rollouts.group, rollouts.records["cell"])
         counted = group_has_tokens(rollouts.mask, rollouts.group)
         scale = group_std(rollouts.reward, ids, where=counted) + epsilon
         return group_deviation(rollouts.reward, ids, where=counted) / scale
@@ -133,7 +133,9 @@ def show_to_worst(views: Sequence[View]) -> Stage:
 
     def apply(batch, actor, state, turn):
         rollouts = batch.rollouts
-        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
+        teaching = teaching_rows(
+            rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records["cell"]
+        )
         there, worst = np.asarray(teaching.rows), np.asarray(teaching.worst)
         asks = [replace(ask, view=views[w]) for ask, w in zip(batch.asks, worst, strict=True)]
         batch = with_second_prompts(batch, actor, asks, there)
@@ -154,7 +156,9 @@ def teach_the_worst(coefficient: NonNegative) -> Transform:
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
+        teaching = teaching_rows(
+            rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records["cell"]
+        )
         taught = signals.mask & teaching.rows[:, None]
         divergence = context.old_logp - context.stats.second_prompt_logp
         mean = masked_mean(divergence, taught)

@@ -39,7 +39,7 @@ def teacher_log_ratio(bound: Positive = 20.0) -> Transform:
 
     def apply(signals, context, state):
         own = jax.lax.stop_gradient(context.stats.logp)
-        ratio = jnp.clip(context.rollouts.teacher_logp - own, -bound, bound)
+        ratio = jnp.clip(context.rollouts.records["teacher_logp"] - own, -bound, bound)
         advantage = jnp.where(signals.mask, ratio, 0)
         metrics = {"teacher_log_ratio": masked_mean(advantage, signals.mask)}
         return replace(signals, advantage=advantage), state, metrics

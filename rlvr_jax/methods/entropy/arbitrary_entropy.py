@@ -89,7 +89,7 @@ def draw_controllers(
             drawn_temperature=rollouts.temperature,
             temperature=np.broadcast_to(own[rollouts.group], rollouts.tokens.shape).copy(),
         )
-        if batch.rollouts.drawn_temperature is None:
+        if "drawn_temperature" not in batch.rollouts.records:
             batch = batch.with_rollouts(drawn_temperature=batch.rollouts.temperature)
         return batch.with_groups(again, more, "append"), state, metrics
 
@@ -97,7 +97,7 @@ def draw_controllers(
         rollouts = learned.rollouts
         _, keep = choose_controllers(
             jnp.asarray(advantage_by_origin(rollouts, epsilon)),
-            jnp.asarray(rollouts.off_policy),
+            jnp.asarray(rollouts.records["off_policy"]),
             jnp.asarray(rollouts.rollout_id),
             has_tokens(jnp.asarray(rollouts.mask)),
             too_high=jnp.asarray(state["entropy"] > target),
@@ -127,7 +127,7 @@ def normalized_by_origin(epsilon: Epsilon = 1e-6) -> Transform:
 def advantage_by_origin(rollouts: Rollouts, epsilon: float) -> Float[Array, "B"]:
     """The advantages of `normalized_by_origin`."""
     reward, group = jnp.asarray(rollouts.reward), jnp.asarray(rollouts.group)
-    other = jnp.asarray(rollouts.off_policy)
+    other = jnp.asarray(rollouts.records["off_policy"])
 
     own, others = (group_z_score(reward, group, epsilon, rows) for rows in (~other, other))
     return jnp.where(other, others, own)
@@ -155,7 +155,7 @@ def imitate_controllers(
         rollouts, mask = context.rollouts, signals.mask
         controller, keep = choose_controllers(
             jax.vmap(masked_max)(signals.advantage, mask),
-            rollouts.off_policy,
+            rollouts.records["off_policy"],
             rollouts.rollout_id,
             has_tokens(mask),
             too_high=state.entropy > target,

@@ -56,7 +56,10 @@ def mix_in_tempered_policy(
         good = rollouts.outcome > threshold
         counted = group_has_tokens(mask, rollouts.group)
         weight = mixture_weight(entropy, target, good, counted, cap)
-        hotter, colder = rollouts.old_tempered_logp[..., 0], rollouts.old_tempered_logp[..., 1]
+        hotter, colder = (
+            rollouts.records["old_tempered_logp"][..., 0],
+            rollouts.records["old_tempered_logp"][..., 1],
+        )
         tempered_logp = jnp.where(entropy <= target, hotter, colder)
         ratio = jnp.exp(jnp.where(mask, tempered_logp - old_logp, 0))
         pull = jnp.where(mask & good[:, None], ratio, 0)

@@ -74,7 +74,9 @@ def drop_entropy_lowering_steps(deviations: NonNegative, max_fraction: Share) ->
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
         expected = expected_discriminator(
-            rollouts.entropy, rollouts.old_p_squared, rollouts.old_p_squared_logp
+            rollouts.entropy,
+            rollouts.records["old_p_squared"],
+            rollouts.records["old_p_squared_logp"],
         )
         distance = expected - entropy_discriminator(context.old_logp, rollouts.entropy)
         far = mask & (distance > deviations * masked_std(distance, mask))

@@ -59,7 +59,12 @@ def protect_low_probability(
         candidates = low_probability_candidates(
             signals.advantage, now, mask, fraction, rollouts.rollout_id
         )
-        proxy = min_p_proxy(context.old_logp, rollouts.old_max_logp, rollouts.old_min_p_mass, min_p)
+        proxy = min_p_proxy(
+            context.old_logp,
+            rollouts.records["old_max_logp"],
+            rollouts.records["old_min_p_mass"],
+            min_p,
+        )
         protected = candidates & (now < proxy)
         # Off the choice the proxy may be -inf, whose gradient is NaN even where it is not used.
         target = jnp.where(protected, proxy, now)

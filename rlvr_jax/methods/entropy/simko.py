@@ -42,7 +42,7 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
         correct = (rollouts.outcome == 1)[:, None]
         chosen = correct & uncertain_tokens(context, mask, quantile)
         log_ratio = jnp.where(
-            chosen[..., None], context.stats.topk_logp - rollouts.old_topk_logp, 0
+            chosen[..., None], context.stats.topk_logp - rollouts.records["old_topk_logp"], 0
         )
         others = jnp.exp(log_ratio)
         relative = jnp.mean(others / (jax.lax.stop_gradient(others) + 1e-8), axis=-1)

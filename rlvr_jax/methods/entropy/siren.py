@@ -77,7 +77,7 @@ def anchored_entropy(
         return AnchorState(jnp.zeros((), float), jnp.zeros((), jnp.int32))
 
     def apply(signals, context, state):
-        rollouts = replace(context.rollouts, mask=signals.mask)
+        rollouts = context.rollouts.replace(mask=signals.mask)
         mean, peaks = peak_entropy(context.stats.nucleus_entropy, rollouts, quantile)
         now = jax.lax.stop_gradient(mean).astype(state.anchor.dtype)
         any_token = jnp.any(signals.mask)

@@ -46,7 +46,9 @@ def scale_by_certainty(positive: Finite, negative: Finite) -> Transform:
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
-        certainty = self_certainty(rollouts.old_logsumexp, rollouts.old_mean_logit)
+        certainty = self_certainty(
+            rollouts.records["old_logsumexp"], rollouts.records["old_mean_logit"]
+        )
         total = masked_sum(certainty, mask, axis=1)
         score = standardized_certainty(total, mask, rollouts)[:, None]
         exponent = jnp.where(signals.advantage > 0, -positive * score, negative * score)
@@ -79,7 +81,7 @@ def charge_sampled_logit(coefficient: Finite) -> Transform:
 
     def apply(signals, context, state):
         rollouts, mask, advantage = context.rollouts, signals.mask, signals.advantage
-        logit = rollouts.temperature * (context.old_logp + rollouts.old_logsumexp)
+        logit = rollouts.temperature * (context.old_logp + rollouts.records["old_logsumexp"])
         sharpness = min_max(logit, mask, within_batch(rollouts), EPSILON, equal=0.5)
         charged = advantage - coefficient * sharpness
         floored = jnp.where(advantage > 0, jnp.maximum(charged, 0), charged)

@@ -107,7 +107,7 @@ def on_policy_normalized(epsilon: Positive = 1e-6) -> Transform:
     """
 
     def advantage(rollouts):
-        reward, group, own = rollouts.reward, rollouts.group, ~rollouts.off_policy
+        reward, group, own = rollouts.reward, rollouts.group, ~rollouts.records["off_policy"]
         centered = group_deviation(reward, group, where=own)
         scaled = centered / (group_std(reward, group, where=own) + epsilon)
         return jnp.where(own, scaled, 0)
@@ -129,7 +129,7 @@ def off_policy_divergence(coefficient: NonNegative, divergence: Divergence) -> T
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        written = rollouts.mask & rollouts.off_policy[:, None]
+        written = rollouts.mask & rollouts.records["off_policy"][:, None]
         values = divergence(context.stats.logp, rollouts.reference_logp, context.old_logp)
         mean = masked_mean(values, written)
         signals = replace(signals, term=signals.term + coefficient * mean)

@@ -35,8 +35,24 @@ from rlvr_jax.objectives import group_count, group_has_tokens, group_max, group_
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
-from rlvr_jax.types import Method, Recipe, Rollouts, arguments_of, is_correct, part, replace
+from rlvr_jax.types import (
+    Method,
+    Recipe,
+    Rollouts,
+    arguments_of,
+    declare,
+    is_correct,
+    part,
+    replace,
+)
 from rlvr_jax.types.hyperparameters import Count, EntropyCoefficient, Finite, Positive, Range
+
+declare(
+    "formulas",
+    Int[Array, "B F"],
+    "ids of the formulas (or other elements) in the row; an id may occur twice",
+    missing=-1,
+)
 
 _SIGNS = frozenset("0123456789=+*/^<>≤≥")
 _ENDS = ".,;:!?"
@@ -46,8 +62,8 @@ _MATHS = re.compile(r"\$([^$\n]{1,200})\$|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,400}?
 def diversity(rollouts: Rollouts) -> Float[Array, "B"]:
     """d in [0, 1]: the mean of `semantic_distance` and `formula_uniqueness` of correct rows."""
     right, group = is_correct(rollouts.outcome), rollouts.group
-    distance = semantic_distance(rollouts.embedding, right, group)
-    unique = formula_uniqueness(rollouts.formulas, right, group, distance.dtype)
+    distance = semantic_distance(rollouts.records["embedding"], right, group)
+    unique = formula_uniqueness(rollouts.records["formulas"], right, group, distance.dtype)
     return jnp.clip((distance + unique) / 2, 0, 1)
 
 
@@ -133,7 +149,7 @@ def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: Count 
     """
 
     def apply(batch, actor, state, turn):
-        if batch.rollouts.formulas is not None:
+        if "formulas" in batch.rollouts.records:
             return batch, state, {}
         known: dict[str, int] = {}
         ids = np.full((len(batch), most), -1, np.int32)

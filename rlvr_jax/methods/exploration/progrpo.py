@@ -100,7 +100,7 @@ def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
 
     The first token has no context and does not count.
     """
-    logp = rollouts.prompt_logp
+    logp = rollouts.records["prompt_logp"]
     position = jnp.arange(logp.shape[1], dtype=jnp.int32)[None]
     measured = (position > 0) & (position < rollouts.prompt_length[:, None])
     return low_probability_confidence(logp, measured, share)

@@ -50,7 +50,7 @@ def novelty_bonus(
     """
 
     def apply(rollouts, state, moment):
-        features = rollouts.embedding.astype(rollouts.outcome.dtype)
+        features = rollouts.records["embedding"].astype(rollouts.outcome.dtype)
         counted = judged_rows(rollouts)
         bonus = leverage(features, rollouts.group, ridge, counted)
         if others:

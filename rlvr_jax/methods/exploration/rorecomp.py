@@ -117,7 +117,7 @@ def _records(rest: Batch, actor) -> dict[str, np.ndarray]:
     """The stored values of rows, with log-probs under the weights that sampled them."""
     rest = rest.with_rollouts(old_logp=actor.score(rest, ["logp"])["logp"])
     names = ("tokens", "length", "mask", "truncated", "weight_version", *PER_TOKEN, *PER_ROW)
-    known = {name: getattr(rest.rollouts, name) for name in names}
+    known = {name: rest.rollouts.get(name) for name in names}
     return {"number": np.array([ask.number for ask in rest.asks], np.int32), **known}
 
 

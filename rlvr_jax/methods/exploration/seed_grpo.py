@@ -70,7 +70,7 @@ def scale_by_semantic_entropy(rate: Finite, decay: Decay = hyperbolic_decay) -> 
     def apply(signals, context, state):
         rollouts, written = context.rollouts, has_tokens(signals.mask)
         loglik = masked_mean(context.old_logp, signals.mask, axis=1)
-        u = relative_semantic_entropy(loglik, rollouts.answer, rollouts.group, written)
+        u = relative_semantic_entropy(loglik, rollouts.records["answer"], rollouts.group, written)
         scale = decay(u, rate)
         signals = replace(signals, advantage=signals.advantage * scale[:, None])
         return signals, state, {"semantic_entropy_scale": masked_mean(scale, written)}

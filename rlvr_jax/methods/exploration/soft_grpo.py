@@ -84,7 +84,7 @@ def soft_thinking(
             )
         how = SoftThinking(ids, candidates, top_p, mixing_temperature, bounds)
         batch = actor.draw(asks, turn.key, {"soft": how})
-        soft, mask = batch.rollouts.soft, batch.rollouts.mask
+        soft, mask = batch.rollouts.records.get("soft"), batch.rollouts.mask
         share = 0.0 if soft is None else float(soft.sum() / max(mask.sum(), 1))
         return batch, state, {"soft_share": share}
 
@@ -113,10 +113,14 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
 
     def soft(context):
         stats, rollouts = context.stats, context.rollouts
-        own = soft_token_logp(stats.candidate_logp, rollouts.candidate_noisy_logp, bounds)
-        logp = jnp.where(rollouts.soft, own, stats.logp)
-        old = soft_token_logp(rollouts.old_candidate_logp, rollouts.candidate_noisy_logp, bounds)
-        old_logp = jnp.where(rollouts.soft, old, context.old_logp)
+        own = soft_token_logp(
+            stats.candidate_logp, rollouts.records["candidate_noisy_logp"], bounds
+        )
+        logp = jnp.where(rollouts.records["soft"], own, stats.logp)
+        old = soft_token_logp(
+            rollouts.records["old_candidate_logp"], rollouts.records["candidate_noisy_logp"], bounds
+        )
+        old_logp = jnp.where(rollouts.records["soft"], old, context.old_logp)
         return replace(context, stats=replace(stats, logp=logp), old_logp=old_logp)
 
     return Surrogate(

@@ -42,7 +42,7 @@ def centered_on_own_rows() -> Transform:
     """
 
     def advantage(rollouts):
-        own = ~rollouts.off_policy
+        own = ~rollouts.records["off_policy"]
         alone = group_count(rollouts.group, own) <= 1
         mean = group_mean(rollouts.reward, rollouts.group, where=own)
         return rollouts.reward - jnp.where(alone, 0, mean)
@@ -60,7 +60,7 @@ def calibrate_to_expert(coefficient: NonNegative, slope: Unit, right_above: Fini
     def apply(signals, context, state):
         rollouts = context.rollouts
         level, there = expert_level(
-            context.old_logp, rollouts.mask, rollouts.off_policy, rollouts.group
+            context.old_logp, rollouts.mask, rollouts.records["off_policy"], rollouts.group
         )
         correct = rollouts.outcome > right_above
         values = calibration_loss(context.stats.logp - level, correct, slope)

@@ -70,7 +70,7 @@ def guide_first_rows(rows: Count, longest: Count) -> Stage:
         batch = batch.with_groups(every, guided, "prepend")
         rollouts = batch.rollouts
         first = np.concatenate([np.arange(len(group)) < rows for group in batch.groups])
-        given = (rollouts.origin == GIVEN) & first[:, None]
+        given = (rollouts.records["origin"] == GIVEN) & first[:, None]
         metrics = {
             "guidance_length": float(state.length),
             "guided_tokens": float(given.sum() / (rows * len(asks))),

@@ -92,7 +92,7 @@ def solved_group_advantage(solved: NonNegativeInt) -> Transform:
     """
 
     def advantage(rollouts):
-        own = ~rollouts.off_policy
+        own = ~rollouts.records["off_policy"]
         alone = group_count(rollouts.group, own) == 1
         mean = group_mean(rollouts.reward, rollouts.group, where=own)
         centered = rollouts.reward - jnp.where(alone, 0, mean)
@@ -108,7 +108,7 @@ def needs_demonstration(rollouts: Rollouts, solved: int) -> Bool[Array, "B"]:
 
 def num_solved(rollouts: Rollouts) -> Int[Array, "B"]:
     """Number of correct rollouts of the policy itself in the group of each row."""
-    right = is_correct(rollouts.outcome) & ~rollouts.off_policy
+    right = is_correct(rollouts.outcome) & ~rollouts.records["off_policy"]
     return group_sum(right.astype(jnp.int32), rollouts.group)
 
 
@@ -122,7 +122,7 @@ def drop_demonstrated(solved: NonNegativeInt) -> Transform:
     def apply(signals, context, state):
         rollouts = context.rollouts
         failed = needs_demonstration(rollouts, solved)
-        mask = signals.mask & ~(rollouts.off_policy | failed)[:, None]
+        mask = signals.mask & ~(rollouts.records["off_policy"] | failed)[:, None]
         share = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
         return replace(signals, mask=mask), state, {"demonstrated_share": share}
 
@@ -144,7 +144,7 @@ def imitate_demonstrations(coefficient: NonNegative, solved: NonNegativeInt) -> 
 
 def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """The tokens on the mask of rows that another policy wrote."""
-    return rollouts.mask & rollouts.off_policy[:, None]
+    return rollouts.mask & rollouts.records["off_policy"][:, None]
 
 
 def hpt(

@@ -86,11 +86,11 @@ def given_steps(steps: np.ndarray, stage: np.ndarray) -> np.ndarray:
 
 @part
 def right_or_readable(partial: Unit) -> Shaping:
-    """`partial_credit`, where a response gives an answer if `Rollouts.answer` has one."""
+    """`partial_credit`, where a response gives an answer if the record `answer` has one."""
 
     def reward(rollouts):
         correct = is_correct(rollouts.outcome)
-        earned = partial_credit(correct, rollouts.answer >= 0, partial)
+        earned = partial_credit(correct, rollouts.records["answer"] >= 0, partial)
         return earned.astype(rollouts.outcome.dtype)
 
     return shaping(reward, reads={"answer"})

@@ -239,7 +239,11 @@ def imitated(weight: NonNegative) -> Surrogate:
 
 def hint_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """The given tokens of the responses; none without records of origin."""
-    return rollouts.mask & False if rollouts.origin is None else rollouts.origin == GIVEN
+    return (
+        rollouts.mask & False
+        if "origin" not in rollouts.records
+        else rollouts.records["origin"] == GIVEN
+    )
 
 
 def drawn(signals: Signals, context: Context) -> Float[Array, "B T"]:

@@ -38,7 +38,7 @@ def preference_reward(column: NonNegativeInt, malformed: Finite = -100.0) -> Sha
     """
 
     def reward(rollouts):
-        form, own = rollouts.component_rewards[:, column], rollouts.outcome - 1
+        form, own = rollouts.records["component_rewards"][:, column], rollouts.outcome - 1
         well_formed = form > 0.5
         preference = jnp.where(well_formed, own, jnp.nan)
         earned = jnp.where(well_formed, own, malformed)

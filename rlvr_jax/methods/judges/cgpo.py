@@ -61,9 +61,11 @@ def where_judged(columns: Judges) -> Shaping:
         raise ValueError("where_judged: columns must be at least one, got none")
 
     def reward(rollouts):
-        unknown = jnp.all(jnp.isnan(rollouts.component_rewards[:, list(columns)]), axis=1)
-        if rollouts.off_policy is not None:
-            unknown = unknown & ~rollouts.off_policy
+        unknown = jnp.all(
+            jnp.isnan(rollouts.records["component_rewards"][:, list(columns)]), axis=1
+        )
+        if "off_policy" in rollouts.records:
+            unknown = unknown & ~rollouts.records["off_policy"]
         return jnp.where(unknown, jnp.nan, rollouts.reward)
 
     return shaping(reward, columns=max(columns) + 1)
@@ -91,15 +93,15 @@ def constrained_reward(rollouts: Rollouts, judges: Judges) -> ConstrainedReward:
 
     Without a reference response r(ā) is 0.
     """
-    columns = rollouts.component_rewards.shape[1]
+    columns = rollouts.records["component_rewards"].shape[1]
     if not judges or not all(0 <= judge < columns for judge in judges):
         raise ValueError(
             f"constrained_reward: judges must be among the {columns} columns of component_rewards,"
             f" got {tuple(judges)}"
         )
-    reference = group_mean(rollouts.reward, rollouts.group, where=rollouts.off_policy)
+    reference = group_mean(rollouts.reward, rollouts.group, where=rollouts.records["off_policy"])
     calibrated = jax.nn.sigmoid(rollouts.reward - reference)
-    verdict = rollouts.component_rewards[:, list(judges)]
+    verdict = rollouts.records["component_rewards"][:, list(judges)]
     feasible = jnp.all((verdict > 0.5) | jnp.isnan(verdict), axis=1)
     return ConstrainedReward(calibrated, feasible)
 
@@ -178,7 +180,7 @@ def feasible_imitation(kl_max: Bound, judges: Judges) -> Transform:
         feasible = rewards.feasible & has_tokens(rollouts.mask)
         near = feasible & (log_ratio <= kl_max)
         none_near = group_count(group, near) == 0
-        candidates = jnp.where(none_near, feasible & rollouts.off_policy, near)
+        candidates = jnp.where(none_near, feasible & rollouts.records["off_policy"], near)
         best = first_of_largest(rewards.calibrated, group, rollouts.rollout_id, candidates)
         loss = -rewards.calibrated * masked_sum(context.stats.logp, rollouts.mask, axis=1)
         return replace(signals, term=signals.term + masked_mean(loss, best)), state, {}

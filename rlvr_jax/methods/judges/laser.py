@@ -40,7 +40,7 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
-from rlvr_jax.types import Method, Recipe, is_correct, replace
+from rlvr_jax.types import Method, Recipe, declare, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -49,6 +49,12 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     Positive,
     Unit,
+)
+
+declare(
+    "self_reward",
+    Float[Array, "B"],
+    "outcome that the policy that wrote the row expected",
 )
 
 
@@ -91,7 +97,9 @@ def self_rewarded(
         plain = centered / (group_std(reward, group) + epsilon)
         if not mix:
             return plain
-        score = jnp.where(finished_rows(rollouts), jnp.clip(rollouts.self_reward, 0, 1), 0)
+        score = jnp.where(
+            finished_rows(rollouts), jnp.clip(rollouts.records["self_reward"], 0, 1), 0
+        )
         return (1 - mix) * plain + mix * self_advantage(score, plain, group, min_std)
 
     return rollout_advantage(advantage, reads={"self_reward"} if mix else ())

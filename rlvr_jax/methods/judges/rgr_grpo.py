@@ -89,7 +89,9 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         return ()
 
     def graded(batch, task):
-        missing = {"component_rewards"} if batch.rollouts.component_rewards is None else set()
+        missing = (
+            {"component_rewards"} if "component_rewards" not in batch.rollouts.records else set()
+        )
         known = with_grades(batch, task, missing).rollouts
         return known, np.where(batch.decided, np.asarray(reward(known)), -np.inf)
 
@@ -99,7 +101,7 @@ def refine(rubric: Sequence[Criterion], reward: Shaping, least: Unit = 0.5) -> S
         earned = np.where(np.isnan(earned), -np.inf, earned)
         best = first_of_largest(np.maximum(earned, -1e30), batch.rollouts.group, known.rollout_id)
         rows = np.flatnonzero(best)
-        scores = np.asarray(scored(known.component_rewards[:, : len(rubric)], rubric))
+        scores = np.asarray(scored(known.records["component_rewards"][:, : len(rubric)], rubric))
         failed = ~(scores >= least)[rows]  # so is a criterion without a score
         refined = failed.any(axis=1) & np.isfinite(earned[rows])
         texts = batch.take(rows).responses

@@ -156,7 +156,7 @@ def cells_alike() -> Transform:
 
     def apply(signals, context, state):
         count = masked_sum(jnp.ones_like(signals.weight), signals.mask, axis=1)
-        own = group_sum(count, context.rollouts.cell)
+        own = group_sum(count, context.rollouts.records["cell"])
         whole = masked_count(signals.mask).astype(count.dtype)
         factor = jnp.where(own > 0, whole / jnp.maximum(own, 1), 0)
         return replace(signals, weight=signals.weight * factor[:, None]), state, {}

@@ -116,10 +116,12 @@ def prune(
         return batch, state, {"pruned_rows": float(np.sum(~chosen))}
 
     def observe(state, turn, seen, learned):
-        known = [batch for batch in seen if batch.rollouts.embedding is not None]
+        known = [batch for batch in seen if "embedding" in batch.rollouts.records]
         if not known:
             return state, {}
-        hidden = np.concatenate([batch.rollouts.embedding for batch in known]).astype(float)
+        hidden = np.concatenate([batch.rollouts.records["embedding"] for batch in known]).astype(
+            float
+        )
         outcome = np.concatenate([batch.rollouts.outcome for batch in known])
         decided = np.concatenate([batch.decided for batch in known]) & hidden.any(axis=1)
         weights = state["weights"].astype(float)

@@ -48,12 +48,12 @@ def hybrid_critic(discount: Discount = 1.0) -> Critic:
         mask = rollouts.mask
         rewards = token_rewards(rollouts.reward, mask)
         own = discounted_returns(rewards, mask, discount)
-        other = bootstrap_targets(rewards, jnp.where(mask, rollouts.values, 0), mask)
-        return jnp.where(rollouts.off_policy[:, None], other, own)
+        other = bootstrap_targets(rewards, jnp.where(mask, rollouts.records["values"], 0), mask)
+        return jnp.where(rollouts.records["off_policy"][:, None], other, own)
 
     def weigh(rollouts):
         # The weighted loss has a factor ½.
-        mask, other = rollouts.mask, rollouts.off_policy[:, None]
+        mask, other = rollouts.mask, rollouts.records["off_policy"][:, None]
         tokens = jnp.sum(mask, dtype=rollouts.reward.dtype)
         own, others = (jnp.maximum(jnp.sum(mask & rows), 1) for rows in (~other, other))
         return 2 * tokens / jnp.where(other, others, own).astype(tokens.dtype)

@@ -361,14 +361,14 @@ def _taken_over(sampled: Batch, verified: Verified, rows: np.ndarray) -> Batch:
     rollouts, drafts = sampled.rollouts, verified.batch.rollouts
     front = _before(rollouts.tokens, verified.prefix[rows])
     changes = {
-        name: np.where(front, getattr(drafts, name)[rows], getattr(rollouts, name))
+        name: np.where(front, getattr(drafts, name)[rows], rollouts.get(name))
         for name in ("behaviour_logp", "entropy")
     }
     changes["mask"] = rollouts.mask | front
-    if rollouts.origin is not None:
-        changes["origin"] = np.where(front, 0, rollouts.origin).astype(np.int32)
-    if rollouts.drawn_temperature is not None:
-        heat = np.where(front, rollouts.temperature, rollouts.drawn_temperature)
+    if "origin" in rollouts.records:
+        changes["origin"] = np.where(front, 0, rollouts.records["origin"]).astype(np.int32)
+    if "drawn_temperature" in rollouts.records:
+        heat = np.where(front, rollouts.temperature, rollouts.records["drawn_temperature"])
         changes["drawn_temperature"] = heat
     return sampled.with_rollouts(**changes)
 
@@ -397,7 +397,7 @@ def _stored(state, batch: Batch, logp: np.ndarray, fresh: Sequence[bool], all_lo
     there = np.arange(width)[None] < rollouts.length[:, None]
     usable = (rollouts.mask == there).all(axis=1) & (rollouts.length > 0)
     for name in ("stored", "supervised"):
-        flag = getattr(rollouts, name)
+        flag = rollouts.get(name)
         usable &= True if flag is None else ~flag
     seen: dict[int, int] = {}
     for row, ask in enumerate(batch.asks):

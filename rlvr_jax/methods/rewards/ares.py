@@ -47,7 +47,7 @@ from rlvr_jax.objectives.choice import first_of_largest
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_mean, group_std, has_tokens
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import Method, Recipe, Rollouts, is_correct, replace
+from rlvr_jax.types import Method, Recipe, Rollouts, declare, is_correct, replace
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -59,6 +59,12 @@ from rlvr_jax.types.hyperparameters import (
     Range,
 )
 from rlvr_jax.types.parts import check_arguments, part
+
+declare(
+    "trigger",
+    Bool[Array, "B T"],
+    "where the policy's most probable token begins a second thought, by a list of words",
+)
 
 Percentile = Annotated[float, Range(0, 100)]
 Keep = Annotated[float, Range(0, 1, open_high=True)]
@@ -237,7 +243,7 @@ def hesitation_count(
 ) -> Int[Array, "B"]:
     """n: trigger words whose window entropy reaches the threshold."""
     values, exists = window_entropy(entropy, rollouts.mask, window)
-    return masked_count(rollouts.trigger & exists & (values >= threshold), axis=1)
+    return masked_count(rollouts.records["trigger"] & exists & (values >= threshold), axis=1)
 
 
 def difficulty_level(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Int[Array, "B"]:

@@ -44,7 +44,7 @@ def with_evidence(column: NonNegativeInt, share: Unit = 0.3, relative: bool = Tr
     """
 
     def reward(rollouts):
-        outcome, own = rollouts.outcome, rollouts.component_rewards[:, column]
+        outcome, own = rollouts.outcome, rollouts.records["component_rewards"][:, column]
         known = ~jnp.isnan(own)
         best = group_max(jnp.where(known, own, 0), rollouts.group, known)
         counted = own / jnp.where(best > 0, best, 1) if relative else own

@@ -72,7 +72,9 @@ def _mean(values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array,
 certainty_of_distribution: Certainty = Certainty(
     "certainty_of_distribution",
     frozenset({"old_logsumexp", "old_mean_logit"}),
-    lambda own, _, mask: _mean(self_certainty(own.old_logsumexp, own.old_mean_logit), mask),
+    lambda own, _, mask: _mean(
+        self_certainty(own.records["old_logsumexp"], own.records["old_mean_logit"]), mask
+    ),
 )
 certainty_of_entropy: Certainty = Certainty(
     "certainty_of_entropy",
@@ -91,7 +93,9 @@ certainty_of_margin: Certainty = Certainty(
     "certainty_of_margin",
     frozenset({"topk_ids", "old_topk_logp"}),
     lambda own, _, mask: _mean(
-        jnp.exp(own.old_topk_logp[..., 0]) - jnp.exp(own.old_topk_logp[..., 1]), mask
+        jnp.exp(own.records["old_topk_logp"][..., 0])
+        - jnp.exp(own.records["old_topk_logp"][..., 1]),
+        mask,
     ),
     top_k=2,
 )

@@ -51,7 +51,7 @@ def grounded(
     columns = [precision, recall, *([] if form is None else [form])]
 
     def reward(rollouts):
-        cited = [rollouts.component_rewards[:, column] for column in columns]
+        cited = [rollouts.records["component_rewards"][:, column] for column in columns]
         score, outcome = f_score(*cited[:2], beta), rollouts.outcome
         names = ("reward/precision", "reward/recall", "reward/format")
         parts = {**dict(zip(names, cited, strict=False)), "reward/f_score": score}

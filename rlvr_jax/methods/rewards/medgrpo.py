@@ -60,7 +60,7 @@ def by_start_quartiles(
 
     Args:
       column: column of the task's rewards with the metric (x).
-      cells: largest number of kinds of prompts (C, labels in `Rollouts.cell`); further kinds share
+      cells: largest number of kinds of prompts (C, labels in record `cell`); further kinds share
         the quartiles of the last one, and rows without a kind belong to the first.
       slope: slope of the logistic (k).
       least: smallest distance of the quartiles (δ); equal ones would make the curve a step.
@@ -71,8 +71,12 @@ def by_start_quartiles(
         return QuartileState(np.zeros((cells, 3), np.float32), np.zeros(cells, bool))
 
     def apply(rollouts, state, moment):
-        values = rollouts.component_rewards[:, column]
-        label = jnp.zeros_like(rollouts.group) if rollouts.cell is None else rollouts.cell
+        values = rollouts.records["component_rewards"][:, column]
+        label = (
+            jnp.zeros_like(rollouts.group)
+            if "cell" not in rollouts.records
+            else rollouts.records["cell"]
+        )
         cell = jnp.clip(label, 0, cells - 1)
         counted = judged_rows(rollouts) & ~jnp.isnan(values)
         measured = jnp.where(counted, values, 0)

@@ -64,7 +64,7 @@ def decoupled_exploration(
 
     def reward(rollouts):
         kind = rollouts.outcome.dtype
-        no_answer = (rollouts.answer < 0) & (rollouts.outcome == 0)
+        no_answer = (rollouts.records["answer"] < 0) & (rollouts.outcome == 0)
         outcome = jnp.where(no_answer, NO_ANSWER, rollouts.outcome).astype(kind)
         cost = scale / jnp.maximum(rollouts.length.astype(kind), 1)
         exploration = -(cost if cap is None else jnp.minimum(cost, cap))
@@ -82,7 +82,7 @@ def decoupled_exploration(
         }
         earned = outcome + exploration
         if judge is not None:
-            effort = rollouts.component_rewards[:, judge]
+            effort = rollouts.records["component_rewards"][:, judge]
             # A judge that failed counts half.
             effort = jnp.where((effort >= 0) & (effort <= 1), effort, 0.5)
             parts["reward/effort"] = effort

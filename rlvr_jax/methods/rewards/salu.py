@@ -43,7 +43,7 @@ def confident_abstention(
     columns = (answerable, abstained, confidence)
 
     def reward(rollouts):
-        has, none, sure = (rollouts.component_rewards[:, column] for column in columns)
+        has, none, sure = (rollouts.records["component_rewards"][:, column] for column in columns)
         known, silent, correct = has > 0.5, none > 0.5, is_correct(rollouts.outcome)
         of_answerable = jnp.where(silent, -0.5, jnp.where(correct, 1.0, -sure))
         of_unanswerable = jnp.where(silent, 1.0, -(0.5 + 0.5 * sure))

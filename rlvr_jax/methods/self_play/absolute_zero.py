@@ -80,7 +80,7 @@ READABLE = "readable"
 def propose_and_solve(references: Count, capacity: Count) -> Curriculum:
     """Requests proposals of every kind, and solutions of earlier proposals.
 
-    The requests of successive steps are assigned to six cells in turn (`Rollouts.cell`): 0 to 2
+    The requests of successive steps are assigned to six cells in turn (record `cell`): 0 to 2
     solve deductions, abductions and inductions, 3 to 5 propose them. A proposer sees some triplets
     of the kind's buffer. A solver gets those that were added in the previous step, then others of
     the buffer. Valid proposals enter the buffer of their kind, which begins with the world's first
@@ -259,7 +259,7 @@ def whitened_by_cell(
     epsilon: NonNegative = 0.0,
     floor: NonNegative = 1e-8,
 ) -> Transform:
-    """`whitened` with a mean and a variance for each kind and role (`Rollouts.cell`)."""
+    """`whitened` with a mean and a variance for each kind and role (record `cell`)."""
     own = whitened(estimator, ddof, epsilon, floor)
     return advantage_by_cell(dict.fromkeys(range(2 * len(KINDS)), own), other=own)
 

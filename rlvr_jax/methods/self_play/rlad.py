@@ -59,7 +59,7 @@ def discover_abstractions(abstractions: Count, unaided: Count = 4) -> Stage:
     responses to the plain prompt, which are sampled first and all earn 0, so only a KL acts on
     them. An abstraction earns the mean outcome of its solutions, 0 if it contains the answer.
     Groups are: the abstractions of a prompt, the solutions with one abstraction, the unaided
-    responses to a prompt. Cells (`Rollouts.cell`): 0 solve, 1 write, 2 unaided.
+    responses to a prompt. Cells (record `cell`): 0 solve, 1 write, 2 unaided.
 
     Args:
       abstractions: abstractions per prompt (m), a divisor of the samples of a group.

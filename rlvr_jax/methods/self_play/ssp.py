@@ -265,7 +265,7 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
             )
 
     def apply(signals, context, state):
-        cell = context.rollouts.cell
+        cell = context.rollouts.records["cell"]
         chosen = {number: cell == number for number in table}
         rest = jnp.ones(cell.shape, bool)
         for rows in chosen.values():
@@ -275,7 +275,7 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
         for number, one in parts.items():
             mask = signals.mask & chosen[number][:, None]
             own = replace(signals, mask=mask)
-            rollouts = replace(context.rollouts, mask=mask)
+            rollouts = context.rollouts.replace(mask=mask)
             own, _, metrics = one.apply(own, replace(context, rollouts=rollouts), ())
             total = jnp.where(mask, own.advantage, total)
             found |= metrics

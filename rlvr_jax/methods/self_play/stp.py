@@ -292,7 +292,7 @@ def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
     rows = np.flatnonzero(weights > 0)
     batch, weights = batch.take(rows).renumbered(), weights[rows] / weights[rows].mean()
     kind = batch.rollouts.reward.dtype
-    cells = batch.rollouts.cell
+    cells = batch.rollouts.records.get("cell")
     cells = np.full(len(batch), SOLVE, np.int32) if cells is None else cells
     batch = batch.with_rollouts(reward=weights.astype(kind), cell=cells)
     return to_imitate(batch, np.ones(len(batch), bool))

@@ -75,7 +75,7 @@ def synthesize_problems(
     prompt's answer and is answered as often. A problem earns 1 if its pass rate is in
     [written_low, written_high], else 0; a text without a problem earns 0. The batch then has:
     groups of mixed outcomes of the prompts; the texts of each source if some earn a reward; and
-    groups of mixed outcomes of the written problems. Cells (`Rollouts.cell`): 0 responses to
+    groups of mixed outcomes of the written problems. Cells (record `cell`): 0 responses to
     prompts, 1 written problems, 2 responses to these.
 
     Args:

@@ -257,10 +257,10 @@ def last_token_centered(epsilon: Epsilon | None = None) -> Transform:
         rollouts, mask = context.rollouts, signals.mask
         places = jnp.arange(mask.shape[1], dtype=jnp.int32)[None]
         last = jnp.max(jnp.where(mask, places, 0), axis=1, keepdims=True)
-        reward = jnp.take_along_axis(rollouts.process_reward, last, axis=1)[:, 0]
+        reward = jnp.take_along_axis(rollouts.records["process_reward"], last, axis=1)[:, 0]
         counted = jnp.any(mask, axis=1)
         baseline = group_mean(reward, rollouts.group, where=counted)[:, None]
-        own = rollouts.process_reward - baseline
+        own = rollouts.records["process_reward"] - baseline
         if epsilon is not None:
             spread = group_std(reward, rollouts.group, where=counted, ddof=0)
             own = own / (spread + epsilon)[:, None]

@@ -130,7 +130,10 @@ def branch_at_best(fresh: Unit = 0.5, metric: Metric = diversity, top: Count = 2
 def _with_places(pieces, places, drawn, metric, embeddings) -> np.ndarray:
     """The metric at every token of every chunk's response; -inf where nothing was sampled."""
     rollouts = pieces.batch.rollouts
-    logp, ids = rollouts.drawn_topk_logp[drawn], rollouts.drawn_topk_ids[drawn]
+    logp, ids = (
+        rollouts.records["drawn_topk_logp"][drawn],
+        rollouts.records["drawn_topk_ids"][drawn],
+    )
     own = metric(top_entropy(logp), similarity(logp, ids, embeddings))
     own = np.where(pieces.new_tokens(drawn), own, -np.inf)
     whole = np.concatenate([places.reshape(-1, own.shape[1]), own])

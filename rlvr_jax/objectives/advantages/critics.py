@@ -20,7 +20,7 @@ Trunk = Literal["own", "policy"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Critic(Part):
-    """The critic whose estimates an objective reads (`Rollouts.values`).
+    """The critic whose estimates an objective reads (record `values`).
 
     Fields:
       returns: (rollouts) -> G [B, T], to which the value of each token is fitted. Row by row: it
@@ -44,7 +44,7 @@ class Critic(Part):
 
 
 def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
-    return rollouts.values
+    return rollouts.records["values"]
 
 
 @part
@@ -67,8 +67,8 @@ def critic_of(
         )
 
     def returns(rollouts):
-        _, rollouts = on_mask(TokenStats(logp=rollouts.values), rollouts)
-        signals = Signals.neutral(rollouts.mask, rollouts.values.dtype)
+        _, rollouts = on_mask(TokenStats(logp=rollouts.records["values"]), rollouts)
+        signals = Signals.neutral(rollouts.mask, rollouts.records["values"].dtype)
         # An estimator of returns that reads the policy or samples fails here.
         context = Context(TokenStats(), rollouts, rollouts.old_logp, None)
         signals, _, _ = estimator.apply(signals, context, ())

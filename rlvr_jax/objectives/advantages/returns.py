@@ -114,7 +114,9 @@ def generalized_advantage(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         rewards = token_rewards(rollouts.reward, mask, *_price(context, kl_coefficient))
-        advantages = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
+        advantages = generalized_advantages(
+            rewards, rollouts.records["values"], mask, discount, trace_decay
+        )
         return replace(signals, advantage=advantages), state, {}
 
     reads = {"values", *_price_needs(kl_coefficient)}

@@ -158,11 +158,14 @@ def objective(
         signals = Signals.neutral(rollouts.mask, stats.logp.dtype)
         signals = surrogate.prepare(signals, context)
         done = ()
-        if rollouts.advantage is not None:
-            signals = replace(signals, advantage=rollouts.advantage)
+        if "advantage" in rollouts.records:
+            signals = replace(signals, advantage=rollouts.records["advantage"])
             done = [name for name, one in decisions.items() if one is advantage]
-        if rollouts.kept is not None:
-            weight, mask = signals.weight * rollouts.weight, signals.mask & rollouts.kept
+        if "kept" in rollouts.records:
+            weight, mask = (
+                signals.weight * rollouts.records["weight"],
+                signals.mask & rollouts.records["kept"],
+            )
             signals, done = replace(signals, weight=weight, mask=mask), whole
         chain = {name: one for name, one in decisions.items() if name not in done}
         signals, state, metrics = run(chain, signals, context, state, key, {})
@@ -206,7 +209,7 @@ def objective(
         usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
         state = _kept(usable, moved, state)
         decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}
-        return replace(rollouts, **decided), state, metrics
+        return rollouts.replace(**decided), state, metrics
 
     def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:
         decided, context, state, _ = decide(stats, rollouts, state, key)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -12,36 +12,46 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.keys import checked_key
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+from rlvr_jax.types import RECORDS, Rollouts, Signals, TokenStats, replace
 from rlvr_jax.types.fields import axes_of, fits
+from rlvr_jax.types.rollouts import kind_and_axes, missing_number
 
 Reader = Transform | Surrogate
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
-# Records that the sampler does not write: a part has to name them in `reads`.
-RECORDS = tuple(
-    entry.name
-    for entry in dataclasses.fields(Rollouts)
-    if entry.default is None and entry.name not in ("old_logp", "advantage", "weight", "kept")
-)
 # Statistics of the current policy, which at the first update of a batch is the old one.
-MEASURED = frozenset((*STATISTICS, *(name for name in RECORDS if name.startswith("old_"))))
+MEASURED = frozenset((*STATISTICS, *(f"old_{name}" for name in STATISTICS if name != "logp")))
 # Records of the sampler that third-party batches may lack: name -> field of the rollouts.
 SAMPLED = {"behaviour_logp": "behaviour_logp", "sampled_entropy": "entropy"}
-READABLE = (*STATISTICS, *RECORDS, *SAMPLED, "batch_statistics")
-# Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
-PER_TOKEN = {
-    name
-    for cls in (Rollouts, TokenStats)
-    for name, (_, axes) in axes_of(cls).items()
-    if axes[0] == "..." or axes[:2] == ("B", "T")
+# Written by `Objective.decide_once`, for the objective itself.
+_DECISIONS = {"advantage", "weight", "kept"}
+
+
+def readable() -> list[str]:
+    """The names that a part may read: statistics, and records that the sampler does not write."""
+    records = sorted(RECORDS.keys() - _DECISIONS)
+    return [*STATISTICS, "reference_logp", *records, *SAMPLED, "batch_statistics"]
+
+
+_OF_STATISTICS = {
+    name: (kind, ("B", "T", *axes[1:]) if axes[0] == "..." else axes)
+    for name, (kind, axes) in axes_of(TokenStats).items()
 }
+
+
+def _arrays(stats: TokenStats, rollouts: Rollouts) -> Iterator[tuple[str, str, Any, str, Any]]:
+    """Source, name, array, kind and axes of all statistics and records that are given."""
+    for name, (kind, axes) in _OF_STATISTICS.items():
+        if (array := getattr(stats, name)) is not None:
+            yield "stats", name, array, kind, axes
+    for name, array in rollouts.arrays.items():
+        yield "rollouts", name, array, *kind_and_axes(name)
 
 
 def check_reads(part: Reader) -> None:
     """Refuses a part that reads an unknown name, with the closest names."""
-    for name in sorted(part.reads - set(READABLE)):
-        close = difflib.get_close_matches(name, READABLE, n=3, cutoff=0.5) or READABLE
+    for name in sorted(part.reads - {*readable()}):
+        close = difflib.get_close_matches(name, readable(), n=3, cutoff=0.5) or readable()
         raise ValueError(
             f"objective: reads of {part.label} must be among the statistics and records"
             f" (closest: {', '.join(close)}), got {name!r}"
@@ -121,21 +131,18 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader])
     for need, reader in sorted(wanted.items()):
         source = "stats" if need in STATISTICS else "rollouts"
         field = SAMPLED.get(need, need)
-        value = getattr(stats if source == "stats" else rollouts, field)
+        value = getattr(stats, field) if source == "stats" else rollouts.get(field)
         _check_given("loss", f"{source}.{field}", value, mask.shape, reader)
     for part in parts:
         _check_last_axes(part, stats, rollouts)
     sizes = dict(zip("BT", mask.shape, strict=True))
-    for source, record in (("stats", stats), ("rollouts", rollouts)):
-        for name, (_, axes) in axes_of(type(record)).items():
-            value = getattr(record, name)
-            axes = ("B", "T", *axes[1:]) if axes[0] == "..." else axes
-            if value is not None and not fits(value.shape, axes, sizes):
-                shape = ", ".join(str(sizes.get(axis, axis)) for axis in axes)
-                raise ValueError(
-                    f"loss: {source}.{name} must have the shape [{shape}] as rollouts.mask"
-                    f" {list(mask.shape)}, got {list(value.shape)}"
-                )
+    for source, name, value, _, axes in _arrays(stats, rollouts):
+        if not fits(value.shape, axes, sizes):
+            shape = ", ".join(str(sizes.get(axis, axis)) for axis in axes)
+            raise ValueError(
+                f"loss: {source}.{name} must have the shape [{shape}] as rollouts.mask"
+                f" {list(mask.shape)}, got {list(value.shape)}"
+            )
 
 
 def _check_last_axes(part, stats, rollouts) -> None:
@@ -148,8 +155,10 @@ def _check_last_axes(part, stats, rollouts) -> None:
     for name, number in wanted.items():
         if name not in part.reads:
             continue
-        source = "stats" if name in STATISTICS else "rollouts"
-        value = getattr(stats if source == "stats" else rollouts, name)
+        of_stats = name in STATISTICS
+        source, value = (
+            ("stats", getattr(stats, name)) if of_stats else ("rollouts", rollouts.get(name))
+        )
         if value.shape[-1] != number:
             raise ValueError(
                 f"loss: the last axis of {source}.{name} must be {number} for {part.label}, got"
@@ -162,14 +171,17 @@ def check_recorded(rollouts: Rollouts, parts: Iterable[Reader]) -> None:
     for part in parts:
         for need in sorted(part.reads - {"batch_statistics"}):
             name = "old_logp" if need == "logp" else SAMPLED.get(need, need)
-            value = getattr(rollouts, name, None)
+            value = rollouts.get(name)
             _check_given("decide_once", f"rollouts.{name}", value, rollouts.mask.shape, part.label)
 
 
 def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], reader: str) -> None:
     if value is None:
         raise ValueError(f"{function}: {name} must be given ({reader} reads it), got None")
-    shape = mask_shape[: 2 if name.partition(".")[2] in PER_TOKEN else 1]
+    source, _, field = name.partition(".")
+    _, axes = _OF_STATISTICS[field] if source == "stats" else kind_and_axes(field)
+    # [B, K] may happen to be [B, T].
+    shape = mask_shape[: 2 if axes[:2] == ("B", "T") else 1]
     if value.shape[: len(shape)] != shape:
         raise ValueError(
             f"{function}: {name} must begin with the shape {shape} as rollouts.mask does, got"
@@ -187,22 +199,18 @@ def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts
     least, also rewards that are bools or integers. Each supervised row becomes a group of its own.
     """
     mask, dtype = rollouts.mask, wide(stats.logp.dtype)
-    if rollouts.supervised is not None:
+    if "supervised" in rollouts.records:
         apart = jnp.min(rollouts.group) - 1 - jnp.arange(mask.shape[0], dtype=rollouts.group.dtype)
-        rollouts = replace(rollouts, group=jnp.where(rollouts.supervised, apart, rollouts.group))
+        rollouts = rollouts.replace(
+            group=jnp.where(rollouts.records["supervised"], apart, rollouts.group)
+        )
 
-    def clean(record):
-        cleaned, kinds = {}, axes_of(type(record))
-        for entry in dataclasses.fields(record):
-            name, value = entry.name, getattr(record, entry.name)
-            if name in ("step", "turn") and value is not None:
-                cleaned[name] = jnp.where(mask, value, -1)
-            elif value is not None and kinds[name][0] == "Float":
-                value = jnp.asarray(value, dtype)
-                if name in PER_TOKEN:
-                    tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
-                    value = jnp.where(tokens, value, 0)
-                cleaned[name] = value
-        return replace(record, **cleaned)
-
-    return clean(stats), clean(rollouts)
+    cleaned: dict[str, dict[str, Any]] = {"stats": {}, "rollouts": {}}
+    for source, name, value, kind, axes in _arrays(stats, rollouts):
+        missing = missing_number(name) if source == "rollouts" else 0
+        value = jnp.asarray(value, dtype) if kind == "Float" else value
+        if axes[:2] == ("B", "T") and (kind == "Float" or missing):
+            tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
+            value = jnp.where(tokens, value, missing)
+        cleaned[source][name] = value
+    return replace(stats, **cleaned["stats"]), rollouts.replace(**cleaned["rollouts"])

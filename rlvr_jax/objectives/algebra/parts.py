@@ -74,8 +74,8 @@ class Transform(Part):
     Fields:
       apply: (signals, context, state) -> (signals, state, metrics).
       init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
-      reads: names among the fields of `TokenStats`, the optional fields of `Rollouts`
-        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy
+      reads: names of fields of `TokenStats`, of records of `Rollouts` ("values", "cell", …),
+        "reference_logp", and "batch_statistics" (a statistic of the current policy
         over the batch; with micro-batches this costs a second pass).
       writes: the signals that it changes; changes of others are refused. None: not checked.
       remark: (plan) -> the rest of a sentence that begins with the part's label, if the part cannot

@@ -18,8 +18,9 @@ from rlvr_jax.laws import hold, laws_of
 from rlvr_jax.objectives.algebra.core import Objective
 from rlvr_jax.objectives.laws import numbers, rows
 from rlvr_jax.objectives.laws.cases import Case
-from rlvr_jax.types import Method, Rollouts, TokenStats
+from rlvr_jax.types import RECORDS, Method, Rollouts, TokenStats
 from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types.rollouts import kind_and_axes
 
 __all__ = ["LAWS", "Case", "check", "example"]
 
@@ -105,9 +106,8 @@ def example(objective: Objective) -> tuple[TokenStats, Rollouts]:
         "entropy": values("entropy", "Float", ("B", "T")),
         "old_logp": stats["logp"] + random.uniform(-0.5, 0.5, mask.shape),
     }
-    fields = axes_of(Rollouts)
-    for name in sorted(objective.reads & fields.keys() - known.keys()):
-        kind, axes = fields[name]
+    for name in sorted(objective.reads & {*RECORDS, "reference_logp"} - known.keys()):
+        kind, axes = kind_and_axes(name)
         if name in ("component_rewards", "old_tempered_logp") and name in records:
             wanted = records[name]
             sizes["K"] = wanted if isinstance(wanted, int) else len(wanted)

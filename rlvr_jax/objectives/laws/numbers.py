@@ -19,7 +19,7 @@ from rlvr_jax.objectives.laws.cases import (
     size_of_loss,
     spec,
 )
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import Rollouts
 
 # The ratio of a method may have a small number in its denominator.
 RATIO = 1e-9
@@ -71,7 +71,7 @@ def slope(case: Case) -> None:
 
 def first_ratio(case: Case) -> None:
     """Without old log-probs every ratio is 1, unless the card declares ratio="other"."""
-    metrics = case.step(rollouts=replace(case.rollouts, old_logp=None)).metrics
+    metrics = case.step(rollouts=case.rollouts.replace(old_logp=None)).metrics
     ratios = [metrics[f"ratio/{which}"] for which in ("min", "mean", "max")]
     one = np.allclose(ratios, 1, rtol=0, atol=RATIO)
     told = ", ".join(f"{float(ratio):.4g}" for ratio in ratios)
@@ -81,7 +81,7 @@ def first_ratio(case: Case) -> None:
 def groups_of_one(case: Case) -> None:
     """Groups of one have advantage 0, unless the card declares another baseline."""
     rows = np.arange(case.rows)
-    found = case.step(rollouts=replace(case.rollouts, group=array(rows[::-1] * 3, np.int32)))
+    found = case.step(rollouts=case.rollouts.replace(group=array(rows[::-1] * 3, np.int32)))
     require_finite(found)
     other = case.card.baseline in ("batch", "other")
     _advantage_is_zero_unless(found, other, f"groups of one (baseline={case.card.baseline!r})")
@@ -90,7 +90,7 @@ def groups_of_one(case: Case) -> None:
 def equal_rewards(case: Case) -> None:
     """Groups of equal rewards have advantage 0, unless the card declares another baseline."""
     reward = array(np.full(case.rows, 0.1), np.float64)
-    found = case.step(rollouts=replace(case.rollouts, reward=reward))
+    found = case.step(rollouts=case.rollouts.replace(reward=reward))
     other = case.card.baseline in ("signal", "other")
     _advantage_is_zero_unless(found, other, f"equal rewards (baseline={case.card.baseline!r})")
 
@@ -103,9 +103,9 @@ def _advantage_is_zero_unless(found: Step, expected: bool, what: str) -> None:
 def bad_grade(case: Case) -> None:
     """A reward or outcome that is not a number makes the loss NaN."""
     for field in ("reward", "outcome"):
-        grade = np.asarray(getattr(case.rollouts, field)).copy()
+        grade = np.asarray(case.rollouts.get(field)).copy()
         grade[3] = np.nan
-        found = case.step(rollouts=replace(case.rollouts, **{field: array(grade, grade.dtype)}))
+        found = case.step(rollouts=case.rollouts.replace(**{field: array(grade, grade.dtype)}))
         require(bool(np.isnan(found.loss)), f"with {field} NaN the loss is {float(found.loss):.3g}")
 
 

@@ -71,9 +71,9 @@ def _without(case: Case, rows: Any, soft: bool = False) -> Rollouts:
     rollouts = case.soft if soft and case.soft is not None else case.rollouts
     gone = np.isin(np.arange(case.rows), rows)
     known = {"mask": array(np.asarray(rollouts.mask) & ~gone[:, None], bool)}
-    if rollouts.supervised is not None:
-        known["supervised"] = array(np.asarray(rollouts.supervised) & ~gone, bool)
-    return replace(rollouts, **known)
+    if "supervised" in rollouts.records:
+        known["supervised"] = array(np.asarray(rollouts.records["supervised"]) & ~gone, bool)
+    return rollouts.replace(**known)
 
 
 def empty_batch(case: Case) -> None:
@@ -99,15 +99,15 @@ def supervised_rows(case: Case) -> None:
         "outcome": np.array([1, 0, 1]),
     }
     batch = changed(case.rollouts, lambda v: v[order])
-    fields = {field: np.asarray(getattr(batch, field)).copy() for field in told}
+    fields = {field: np.asarray(batch.get(field)).copy() for field in told}
     for field, values in told.items():
         fields[field][added] = values
-    before = batch.supervised
+    before = batch.records.get("supervised")
     supervised = np.zeros(rows + 3, bool) if before is None else np.asarray(before).copy()
     supervised[added] = False
     supervised[added[0]] = not supervises
     batch = replace(batch, **{field: array(v, v.dtype) for field, v in fields.items()})
-    batch = replace(batch, supervised=array(supervised, bool))
+    batch = batch.replace(supervised=array(supervised, bool))
     found = case.step(changed(case.stats, lambda v: v[order]), batch)
     factor = (rows + 3) / rows if case.card.denominator == "rows" else 1
     found = found._replace(loss=factor * found.loss)

@@ -123,7 +123,9 @@ def implicit_reward_loss(
         right, written = is_correct(rollouts.outcome), has_tokens(mask)
         known = right, rollouts.group, rollouts.rollout_id, written
         partner = (
-            first_pairs(*known, rollouts.off_policy) if one_pair else right_wrong_pairs(*known)
+            first_pairs(*known, rollouts.records["off_policy"])
+            if one_pair
+            else right_wrong_pairs(*known)
         )
         value = loss(ImplicitRewards(reward, right, written, partner, scale))
         metrics = {

@@ -113,7 +113,7 @@ def scale_of_cell(factors: Mapping[int, Finite], other: Finite = 1.0) -> Functio
     """
 
     def weight(signals, context):
-        cell = context.rollouts.cell
+        cell = context.rollouts.records["cell"]
         scale = jnp.full(cell.shape, other, signals.weight.dtype)
         for number, factor in factors.items():
             scale = jnp.where(cell == number, jnp.asarray(factor, scale.dtype), scale)

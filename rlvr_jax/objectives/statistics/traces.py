@@ -1,7 +1,7 @@
 """Statistics over the rows of one response, at each row.
 
-A trace is all rows with one `Rollouts.trace`, in the order of `rollout_id`; -1 is a row that is a
-response by itself. The functions of `groups` also take `trace_ids` for groups.
+A trace is all rows with one id in the record `trace`, in the order of `rollout_id`; -1 is a row
+that is a whole response. The functions of `groups` also take `trace_ids` for groups.
 """
 
 import jax.numpy as jnp

@@ -13,26 +13,30 @@ from rlvr_jax.types.hyperparameters import Positive
 __all__ = ["GIVEN", "TEACHER", "TOOL", "by_origin", "own_words", "shaped_probability"]
 
 TEACHER = 1
-"""`Rollouts.origin` of a token that a teacher wrote."""
+"""Record `origin` of a token that a teacher wrote."""
 
 
 TOOL = 2
-"""`Rollouts.origin` of tokens that a tool or an environment wrote."""
+"""Record `origin` of tokens that a tool or an environment wrote."""
 
 
 GIVEN = 3
-"""`Rollouts.origin` of a token of a hint or a prefix, which the response was made to begin with."""
+"""Record `origin` of a token of a hint or a prefix, which the response was made to begin with."""
 
 
 def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """Tokens that another policy wrote: of rows that are `off_policy`, or of a teacher's origin."""
-    foreign = jnp.broadcast_to(rollouts.off_policy[:, None], rollouts.mask.shape)
-    return foreign if rollouts.origin is None else foreign | (rollouts.origin == TEACHER)
+    foreign = jnp.broadcast_to(rollouts.records["off_policy"][:, None], rollouts.mask.shape)
+    return (
+        foreign
+        if "origin" not in rollouts.records
+        else foreign | (rollouts.records["origin"] == TEACHER)
+    )
 
 
 def own_words(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """Tokens of rows to imitate that no tool wrote, for `imitate(…, where=own_words)`."""
-    return rollouts.supervised_tokens & (rollouts.origin != TOOL)
+    return rollouts.supervised_tokens & (rollouts.records["origin"] != TOOL)
 
 
 @part

@@ -55,7 +55,7 @@ def nucleus_candidates(
 def perturbed(
     p: Float[Array, "... k"], noise: Float[Array, "... k"], bounds: GumbelNoise
 ) -> Float[Array, "... k"]:
-    """g = log(p + 1e-6) + clip(noise), recorded as `Rollouts.candidate_noisy_logp`."""
+    """g = log(p + 1e-6) + clip(noise), recorded as `candidate_noisy_logp`."""
     return jnp.log(p + bounds.epsilon) + jnp.clip(noise, bounds.low, bounds.high)
 
 

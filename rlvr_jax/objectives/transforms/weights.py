@@ -110,7 +110,7 @@ def drop_off_policy() -> Transform:
     """Takes the rows of another policy out of the loss and out of its denominators."""
 
     def apply(signals, context, state):
-        mask = signals.mask & ~context.rollouts.off_policy[:, None]
+        mask = signals.mask & ~context.rollouts.records["off_policy"][:, None]
         return replace(signals, mask=mask), state, {}
 
     return apply

@@ -36,7 +36,7 @@ def outputs(case, hyper):
     batch = golden.rollouts(case)
 
     def advantages(cell, mask=None):
-        own = replace(batch, reward=reward, cell=jnp.asarray(cell, jnp.int32))
+        own = batch.replace(reward=reward, cell=jnp.asarray(cell, jnp.int32))
         own = own if mask is None else replace(own, mask=jnp.asarray(mask))
         return np.asarray(golden.evaluate(method, case, batch=own).signals.advantage)
 

@@ -16,7 +16,7 @@ from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 STAGE = "the stage chooses it, tests/methods/test_arbitrary_entropy.py"
 LEFT_OUT = {
@@ -29,7 +29,7 @@ def outputs(case, hyper, soft):
     batch = golden.rollouts(case, soft)
     size = int(golden.inputs(case)["group_size"])
     resampled = np.arange(batch.mask.shape[0]) % size >= size // 2
-    batch = replace(batch, off_policy=jnp.asarray(resampled))
+    batch = batch.replace(off_policy=jnp.asarray(resampled))
     entropy = -masked_mean(batch.old_logp, batch.mask)
     before = objective(
         normalized_by_origin(hyper["eps"]), surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean()
@@ -51,7 +51,7 @@ def outputs(case, hyper, soft):
         done = golden.evaluate(method, case, soft, state=state, batch=batch)
         controller, keep = choose_controllers(
             jnp.max(jnp.where(batch.mask, advantage, -jnp.inf), axis=1),
-            batch.off_policy,
+            batch.records.get("off_policy"),
             batch.rollout_id,
             has_tokens(batch.mask),
             too_high=entropy > target,

@@ -20,7 +20,7 @@ from rlvr_jax.methods.rewards.ares import (
 )
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_quantile
-from rlvr_jax.types import is_correct, replace
+from rlvr_jax.types import is_correct
 
 LEFT_OUT = {"soft_cost": "the method does not read it"}
 USED_QUANTILE = 0.4  # of the vectors: the 95th percentile would leave no token
@@ -30,7 +30,7 @@ TABLE_COUNTS, TABLE_TARGET = 25, 6
 def outputs(case, hyper):
     batch = golden.rollouts(case)
     trigger = batch.mask & (batch.tokens % hyper["trigger_mod"] == 0)
-    batch = replace(batch, trigger=trigger)
+    batch = batch.replace(trigger=trigger)
     entropy, window, percentile = batch.entropy, hyper["window"], hyper["percentile"]
     scale = HesitationScale(
         hyper["alpha"],

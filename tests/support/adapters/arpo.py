@@ -10,7 +10,6 @@ from rlvr_jax.experience.draws.trees.branching import branch_probability, first_
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.arpo import token_owner
 from rlvr_jax.objectives import parent_rows
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -20,11 +19,10 @@ def siblings(case):
     batch, size = golden.rollouts(case), int(golden.inputs(case)["group_size"])
     rows = np.arange(len(batch.group))
     second = rows % size % 2 == 1
-    first_turn = np.asarray(batch.mask & (batch.turn == 0)).sum(axis=1)
+    first_turn = np.asarray(batch.mask & (batch.records["turn"] == 0)).sum(axis=1)
     shared = np.minimum(first_turn, np.roll(first_turn, 1))
     parent = np.where(second & (shared > 0), rows - 1, -1)
-    return replace(
-        batch,
+    return batch.replace(
         parent=jnp.asarray(parent, jnp.int32),
         branch_position=jnp.asarray(np.where(parent >= 0, shared, -1), jnp.int32),
     )
@@ -34,7 +32,7 @@ def round_entropies(case, hyper):
     """E of each token's round, [B, T], and of each round by row; 0 where there is none."""
     batch, logp = golden.rollouts(case), all_logp(case, "old_logits")
     topk = -np.sort(-logp, axis=-1)[..., : hyper["top_k"]]
-    turn, found, each = np.asarray(batch.turn), np.zeros(batch.mask.shape), []
+    turn, found, each = np.asarray(batch.records.get("turn")), np.zeros(batch.mask.shape), []
     for number in range(turn.max() + 1):
         own = np.asarray(batch.mask) & (turn == number)
         value = first_entropy(topk, own, hyper["window"], logp.shape[-1])
@@ -67,8 +65,8 @@ def outputs(case, hyper):
 @both
 def losses(case, hyper, soft):
     tree = siblings(case)
-    batch = replace(
-        golden.rollouts(case, soft), parent=tree.parent, branch_position=tree.branch_position
+    batch = golden.rollouts(case, soft).replace(
+        parent=tree.parent, branch_position=tree.branch_position
     )
     found = {}
     for suffix, hard in (("", False), ("_hard", True)):

@@ -7,14 +7,14 @@ from adapters.common import on_mask, row_advantages
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.asearcher import scaled_centered
 from rlvr_jax.objectives import no_policy_loss, objective, token_mean
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}
 
 
 def outputs(case, hyper):
     batch = golden.rollouts(case, soft=True)
-    batch = replace(batch, behaviour_logp=batch.reference_logp)
+    batch = batch.replace(behaviour_logp=batch.reference_logp)
     method = recipe(
         "asearcher",
         scale=hyper["scale"],

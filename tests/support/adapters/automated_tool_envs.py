@@ -11,7 +11,6 @@ from rlvr_jax.methods.agents.automated_tool_envs import (
     call_rate_precision,
     useful_calls,
 )
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -29,7 +28,7 @@ def outputs(case, hyper):
     otherwise = np.where(data["rewards"] > 0, 1 / (1 + unsolved), np.where(unsolved > 0, 0, 0.5))
     otherwise = np.select([rows % 4 == 0, rows % 4 == 1], [-0.5, -0.3], otherwise)
     columns = np.stack([calls, solved, otherwise], axis=1).astype(float)
-    batch = replace(batch, component_rewards=jnp.asarray(columns))
+    batch = batch.replace(component_rewards=jnp.asarray(columns))
     scores = {
         "f1": call_f1,
         "precision": call_precision,

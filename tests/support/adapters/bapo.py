@@ -4,7 +4,6 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -33,7 +32,7 @@ def outputs(case, hyper):
     batches = {
         "": batch,
         "_soft": golden.rollouts(case, soft=True),
-        "_sparse": replace(batch, reward=golden.array(sparse(case), np.float64)),
+        "_sparse": batch.replace(reward=golden.array(sparse(case), np.float64)),
     }
     found = {}
     for suffix, own in batches.items():

@@ -11,7 +11,6 @@ from adapters.common import row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.calibrl import calibration_loss, expert_level
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -35,8 +34,10 @@ def outputs(case, hyper):
     masked = golden.evaluate(method, case)
     pg = golden.evaluate(plain, case)
 
-    own = np.asarray(batch.mask) & ~np.asarray(batch.off_policy)[:, None]
-    level, _ = expert_level(padded.old_logp, padded.mask, padded.off_policy, padded.group)
+    own = np.asarray(batch.mask) & ~np.asarray(batch.records.get("off_policy"))[:, None]
+    level, _ = expert_level(
+        padded.old_logp, padded.mask, padded.records.get("off_policy"), padded.group
+    )
     delta = golden.stats(case).logp - level
     advantage = row_advantages(method, batch)
     weight = jnp.abs(advantage)[:, None]
@@ -61,9 +62,8 @@ def with_padding(case, batch):
     data = golden.inputs(case)
     old = jax.nn.log_softmax(data["old_logits"])
     old = np.take_along_axis(np.asarray(old), data["tokens"][..., None], axis=-1)[..., 0]
-    expert = np.asarray(batch.off_policy)[:, None]
-    return replace(
-        batch,
+    expert = np.asarray(batch.records.get("off_policy"))[:, None]
+    return batch.replace(
         mask=jnp.asarray(np.where(expert, True, batch.mask)),
         old_logp=jnp.asarray(np.where(expert, old, batch.old_logp)),
     )

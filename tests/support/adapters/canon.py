@@ -13,7 +13,6 @@ from rlvr_jax.methods.entropy.canon import (
     restarting_inter_share,
 )
 from rlvr_jax.objectives.statistics.groups import has_tokens
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -22,7 +21,7 @@ LEFT_OUT = {}
 def outputs(case, hyper, soft):
     data = golden.inputs(case)
     sampled = golden.token_stats(jnp.asarray(data["old_logits"]), jnp.asarray(data["tokens"]))
-    batch = replace(golden.rollouts(case, soft), entropy=sampled.entropy)
+    batch = golden.rollouts(case, soft).replace(entropy=sampled.entropy)
     settings = {
         "max_length": 1 / hyper["scale"],
         "clip_low": hyper["clip_low"],

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.carr_cgrpo import with_evidence
-from rlvr_jax.types import replace
 
 LEFT_OUT = {"reward_all": "a variant that the method does not offer"}
 
@@ -14,9 +13,9 @@ def outputs(case, hyper):
     batch = golden.rollouts(case)
     fifths = hyper["n_rubrics"]
     rubric = jnp.round(golden.rollouts(case, soft=True).outcome * fifths) / fifths
-    batch = replace(batch, component_rewards=rubric[:, None])
+    batch = batch.replace(component_rewards=rubric[:, None])
     # The reward of correct rows that the evidence alone decides is E.
-    normalised = with_evidence(0, share=1.0)(replace(batch, outcome=jnp.ones_like(rubric)))
+    normalised = with_evidence(0, share=1.0)(batch.replace(outcome=jnp.ones_like(rubric)))
     settings = {"share": hyper["alpha"], "epsilon": hyper["eps"]}
     paper = golden.evaluate(recipe("carr_cgrpo", **settings), case, batch=batch)
     code = golden.evaluate(recipe("carr_cgrpo", relative=False, **settings), case, batch=batch)

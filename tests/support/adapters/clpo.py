@@ -20,7 +20,7 @@ def outputs(case, hyper):
     size, accuracy = outcomes.shape[1], outcomes.mean(axis=1)
     band = bands(accuracy, hyper["hard"], hyper["medium"])
     batch = golden.rollouts(case)
-    batch = replace(batch, cell=jnp.asarray(np.repeat(band, size), jnp.int32))
+    batch = batch.replace(cell=jnp.asarray(np.repeat(band, size), jnp.int32))
     method = recipe(
         "clpo",
         hard=hyper["hard"],

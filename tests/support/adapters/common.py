@@ -12,7 +12,7 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.preferences import right_wrong_pairs
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
-from rlvr_jax.types import Recipe, is_correct, replace
+from rlvr_jax.types import Recipe, is_correct
 
 
 def both(function):
@@ -62,7 +62,7 @@ def per_group(values, case):
 
 def row_advantages(recipe, batch):
     """The advantage of each row as a whole, [B], also of rows without tokens."""
-    whole = replace(batch, mask=jnp.ones_like(batch.mask))
+    whole = batch.replace(mask=jnp.ones_like(batch.mask))
     state = recipe.objective.init(golden.spec(batch))
     decided, _, _ = recipe.objective.decide_once(whole, state, jax.random.key(0))
     return decided.advantage[:, 0]

@@ -8,7 +8,6 @@ from rlvr_jax.experience.draws.trees.nodes import path_to, roots, with_nodes
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.trees.deepsearch import back_up_bounded, overlong_term, token_rewards
 from rlvr_jax.objectives import find_steps
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -16,7 +15,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     batch, size = golden.rollouts(case), int(golden.inputs(case)["group_size"])
     mask, width = np.asarray(batch.mask), batch.mask.shape[1]
-    steps = find_steps(batch.step, batch.mask)
+    steps = find_steps(batch.records.get("step"), batch.mask)
     depth = np.where(mask, np.asarray(steps.index) + 1, 0)
     nodes, known = roots(len(mask) // size), {}
     leaves, node_of = [], np.zeros(mask.shape, int)
@@ -38,7 +37,7 @@ def outputs(case, hyper):
     overlong = overlong_term(batch.length, width, hyper["overlong_buffer"])
     last = node_of == np.array(leaves)[:, None]
     reward = np.where(mask, token_rewards(value, last, hyper["overlong_factor"] * overlong), 0)
-    batch = replace(batch, process_reward=jnp.asarray(reward))
+    batch = batch.replace(process_reward=jnp.asarray(reward))
 
     def evaluated(epsilon):
         method = recipe(

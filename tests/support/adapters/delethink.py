@@ -9,7 +9,6 @@ from adapters.common import both, on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.delethink import rows_per_trace, trace_tokens
 from rlvr_jax.objectives import clamped_token_ratio, trace_ids
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -20,12 +19,12 @@ def traced(case, soft=False):
     size = int(golden.inputs(case)["group_size"])
     rows = np.arange(len(batch.group))
     trace = rows // size * (-(-size // 2)) + rows % size // 2
-    return replace(batch, trace=jnp.asarray(trace, jnp.int32), behaviour_logp=batch.reference_logp)
+    return batch.replace(trace=jnp.asarray(trace, jnp.int32), behaviour_logp=batch.reference_logp)
 
 
 def outputs(case, hyper):
     batch = traced(case)
-    ids = trace_ids(batch.trace, batch.rollout_id)
+    ids = trace_ids(batch.records.get("trace"), batch.rollout_id)
     ratio = clamped_token_ratio(batch.old_logp, batch.behaviour_logp, batch.mask)
     return losses(case, hyper) | {
         "trace_id": ids,
@@ -47,7 +46,7 @@ def losses(case, hyper, soft):
     )
     done = golden.evaluate(method, case, batch=batch)
     # Ours is weighed by the trace already, which the vectors do as they aggregate.
-    ids = trace_ids(batch.trace, batch.rollout_id)
+    ids = trace_ids(batch.records.get("trace"), batch.rollout_id)
     share = rows_per_trace(batch.mask, ids, batch.rollout_id, done.loss.dtype)
     length = trace_tokens(batch.mask, ids).astype(done.loss.dtype)
     return {

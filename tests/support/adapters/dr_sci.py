@@ -7,7 +7,7 @@ import numpy as np
 from rlvr_jax.experience import weighted_share
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.curricula.dr_sci import exchanged, stages_by_difficulty
-from rlvr_jax.types import Criterion, replace
+from rlvr_jax.types import Criterion
 
 LEFT_OUT = {}
 
@@ -22,7 +22,7 @@ def outputs(case, hyper):
     weights = [*hyper["weights"], hyper["answer_weight"]]
     rubric = [Criterion(name, weight) for name, weight in zip(names, weights, strict=True)]
     (stage,) = recipe("dr_sci", rubric=rubric).experience.stages.values()
-    batch = replace(golden.rollouts(case), component_rewards=jnp.asarray(scores))
+    batch = golden.rollouts(case).replace(component_rewards=jnp.asarray(scores))
     shaped = golden.prepared(recipe("dr_sci", rubric=rubric), batch).reward
     assert "by_rubric" in stage.label
 

@@ -12,7 +12,6 @@ from rlvr_jax.methods.entropy.ead import growing_horizon
 from rlvr_jax.objectives import clamped_token_ratio
 from rlvr_jax.rollout import TokenContext, annealed
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -55,7 +54,7 @@ def outputs(case, hyper):
 @both
 def losses(case, hyper, soft):
     heat, behaviour = drawn(case, hyper)
-    batch = replace(golden.rollouts(case, soft), behaviour_logp=jnp.asarray(behaviour))
+    batch = golden.rollouts(case, soft).replace(behaviour_logp=jnp.asarray(behaviour))
 
     def tempered(logits):
         return golden.token_stats(logits / heat[..., None], batch.tokens)
@@ -64,7 +63,7 @@ def losses(case, hyper, soft):
     for name, changes, told, stats_of in (
         ("plain", {}, batch, None),
         ("tis", {"cap": hyper["cap"]}, batch, None),
-        ("tempered", {"tempered": True}, replace(batch, old_logp=batch.behaviour_logp), tempered),
+        ("tempered", {"tempered": True}, batch.replace(old_logp=batch.behaviour_logp), tempered),
     ):
         method = recipe(
             "ead",

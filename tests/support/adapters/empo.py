@@ -6,17 +6,16 @@ import numpy as np
 from rlvr_jax.experience.rewards.consensus import agreement, disagreement
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import answer_clusters
-from rlvr_jax.types import replace
 
 LEFT_OUT = {"vote": "pays all answers of a tie, `agreement(vote=True)` the first of them"}
 
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)
-    answer = np.asarray(batch.answer)
+    answer = np.asarray(batch.records.get("answer"))
     lacking = answer == hyper["empty_id"]
     answer = np.where(lacking, -1 - np.arange(len(answer)), answer).astype(np.int32)
-    batch = replace(batch, answer=answer)
+    batch = batch.replace(answer=answer)
     clusters = answer_clusters(answer, batch.group)
     done = golden.evaluate(recipe("empo", epsilon=hyper["eps"]), case, batch=batch)
     return {

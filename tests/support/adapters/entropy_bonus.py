@@ -13,7 +13,6 @@ from adapters.common import both, on_mask, only
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -61,7 +60,7 @@ def adaptive(case, hyper):
     rows = jnp.arange(batch.mask.shape[0])
 
     def update(state, row):
-        alone = replace(batch, mask=batch.mask & (rows == row)[:, None])
+        alone = batch.replace(mask=batch.mask & (rows == row)[:, None])
         _, (state, metrics) = own.loss(stats, alone, state, jax.random.key(0))
         (kept,) = state.values()
         return state, (metrics["entropy_coefficient"], kept.coefficient, kept.last_entropy)

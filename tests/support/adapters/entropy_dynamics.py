@@ -29,7 +29,9 @@ def outputs(case, hyper, soft):
     by_vocabulary = made(batch_deviations=None, vocabulary_deviations=hyper["mu_v"])
     batch = by_batch.batch
     value = entropy_discriminator(batch.old_logp, batch.entropy)
-    expected = expected_discriminator(batch.entropy, batch.old_p_squared, batch.old_p_squared_logp)
+    expected = expected_discriminator(
+        batch.entropy, batch.records.get("old_p_squared"), batch.records.get("old_p_squared_logp")
+    )
     return {
         "entropy": batch.entropy,
         "S": on_mask(value, batch),

@@ -20,7 +20,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     batch, stats = golden.rollouts(case), golden.stats(case)
     steps, epochs = hyper["max_steps"], hyper["max_epochs"]
-    history, there = step_entropy(batch.entropy, batch.mask, batch.env_step, steps)
+    history, there = step_entropy(batch.entropy, batch.mask, batch.records.get("env_step"), steps)
     past = BandState(history, there.astype(jnp.int32), jnp.asarray(hyper["epoch"], jnp.int32))
     state = {"banded_entropy_bonus": past}
     band = {"low": hyper["low"], "high": hyper["high"], "size": hyper["penalty"]}
@@ -40,7 +40,7 @@ def outputs(case, hyper):
     found = {
         "advantages": plain.signals.advantage,
         "entropy": on_mask(stats.entropy, batch),
-        "env_step": batch.env_step,
+        "env_step": batch.records["env_step"],
         "history": history,
         "phase_table": phase_weight(jnp.arange(epochs + 1), epochs),
         "token_loss": plain.token_loss,
@@ -49,7 +49,9 @@ def outputs(case, hyper):
     }
     for name, per_rollout in (("token", False), ("seq", True)):
         mode = {"per_rollout": per_rollout}
-        penalty = band_penalty(stats.entropy, batch.mask, batch.env_step, past, **band, **mode)
+        penalty = band_penalty(
+            stats.entropy, batch.mask, batch.records.get("env_step"), past, **band, **mode
+        )
         # The bracket is what is subtracted from the loss.
         bonus = banded_entropy_bonus(
             -1.0, hyper["smooth"], **band, steps=steps, max_epochs=epochs, **mode

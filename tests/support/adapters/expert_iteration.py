@@ -19,7 +19,7 @@ def outputs(case, hyper):
     rollouts, groups = batch.rollouts, batch.groups
     keep = first_of_right(batch)
     kept, every = (imitated(batch, case, rows) for rows in (keep, np.ones(len(batch), bool)))
-    last = rollouts.critic_values[:, 0]
+    last = rollouts.records["critic_values"][:, 0]
     return {
         "keep": keep,
         "loss": kept.loss,
@@ -29,7 +29,7 @@ def outputs(case, hyper):
             for rows in groups
         ],
         "maj_correct": [
-            majority_answer(rollouts.answer[rows].tolist()) == RIGHT for rows in groups
+            majority_answer(rollouts.records["answer"][rows].tolist()) == RIGHT for rows in groups
         ],
         "rerank_correct": [
             best_of_k(rollouts.outcome[rows], last[rows], len(rows)) for rows in groups

@@ -5,7 +5,6 @@ import numpy as np
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.g2rpo_a import WINDOW, Guidance, guidance_after
-from rlvr_jax.types import replace
 
 LEFT_OUT = {"guided_rows": "the first rows of each group, inside `guide_first_rows`"}
 
@@ -19,7 +18,7 @@ def outputs(case, hyper):
         epsilon=hyper["std_eps"],
     )
     # One update for each batch: the old policy is the current one.
-    done = golden.evaluate(method, case, batch=replace(golden.rollouts(case), old_logp=None))
+    done = golden.evaluate(method, case, batch=golden.rollouts(case).replace(old_logp=None))
 
     def lengths(first):
         state, found = Guidance(np.int32(first), np.int32(0), np.zeros(WINDOW)), []

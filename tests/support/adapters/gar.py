@@ -25,8 +25,8 @@ def outputs(case, hyper):
     batch = golden.rollouts(case)
 
     def advantages(reward, rows, group):
-        own = replace(
-            batch, reward=jnp.asarray(reward, batch.reward.dtype), group=jnp.asarray(group)
+        own = batch.replace(
+            reward=jnp.asarray(reward, batch.reward.dtype), group=jnp.asarray(group)
         )
         if rows is not None:
             own = replace(own, mask=own.mask & jnp.asarray(rows)[:, None])

@@ -8,7 +8,7 @@ from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {
     name: "the authors' verl form, which is not built"
@@ -19,9 +19,9 @@ LEFT_OUT = {
 def outputs(case, hyper):
     weights, clip, epsilon = hyper["weights"], hyper["clip"], hyper["eps_trl"]
     batch = golden.rollouts(case)
-    per_reward = component_advantages(batch.component_rewards, batch.group, epsilon)
+    per_reward = component_advantages(batch.records.get("component_rewards"), batch.group, epsilon)
     found = {"per_reward": per_reward, "combined": weighted_sum(per_reward, weights)}
-    summed = replace(batch, reward=weighted_sum(batch.component_rewards, weights))
+    summed = batch.replace(reward=weighted_sum(batch.records.get("component_rewards"), weights))
 
     grpo = objective(
         group_normalized(epsilon), surrogate=ppo_clip(clip, clip), aggregation=token_mean()

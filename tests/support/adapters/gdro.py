@@ -34,7 +34,7 @@ def outputs(case, hyper):
         group_mean(batch.reward, batch.group), edges, before, hyper["hysteresis"]
     )
     num_bins, everyone = len(edges) + 1, jnp.ones(bins.shape, bool)
-    steps = (1 - graded.reward, 1 - batch.component_rewards.mean(axis=1))
+    steps = (1 - graded.reward, 1 - batch.records["component_rewards"].mean(axis=1))
     found = {}
     for suffix, by_share in (("", False), ("_by_share", True)):
         scores, seen = jnp.zeros(num_bins), jnp.zeros(num_bins, bool)

@@ -6,7 +6,6 @@ import numpy as np
 from rlvr_jax.experience import all_wrong
 from rlvr_jax.methods import recipe
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 LETTERS = 100
@@ -27,9 +26,9 @@ def outputs(case, hyper):
         epsilon=hyper["std_eps"],
     )
     batch = golden.rollouts(case)
-    rewards = batch.component_rewards[:, :2]
+    rewards = batch.records["component_rewards"][:, :2]
     # One update for each batch: the old policy is the current one.
-    batch = replace(batch, outcome=rewards[:, 0], component_rewards=rewards, old_logp=None)
+    batch = batch.replace(outcome=rewards[:, 0], component_rewards=rewards, old_logp=None)
     done = golden.evaluate(method, case, batch=batch)
     wrong = all_wrong(golden.experience_batch(batch).outcomes())
     # The last try is repeated where a group has had all of them.

@@ -10,7 +10,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.gtpo import find_conflicts
 from rlvr_jax.objectives.statistics.groups import group_mean
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.types import replace
 
 RELEASED = "the released loss, which no recipe has"
 LEFT_OUT = {"n_conflict": RELEASED, "loss_released": RELEASED, "dlogits_released": RELEASED}
@@ -25,7 +24,7 @@ def outputs(case, hyper):
         entropy_coefficient=hyper["entropy_coef"],
     )
     whole = golden.rollouts(case)
-    batch = replace(whole, tokens=whole.tokens % 3)
+    batch = whole.replace(tokens=whole.tokens % 3)
     stats_of = functools.partial(golden.token_stats, tokens=whole.tokens)
     done = golden.evaluate(method, case, stats_of=stats_of, batch=batch)
     raw = batch.reward - group_mean(batch.reward, batch.group)

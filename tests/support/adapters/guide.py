@@ -35,7 +35,7 @@ def outputs(case, hyper):
     context = Context(golden.stats(case), batch, batch.old_logp, None)
     gamma = scale(jnp.exp(logp - batch.old_logp), context)
     # The code's quantile is over all places of a row, whatever they hold.
-    full = replace(batch, mask=jnp.ones_like(batch.mask))
+    full = batch.replace(mask=jnp.ones_like(batch.mask))
     everywhere = jnp.asarray(ratio_everywhere(case))
     padded = scale(everywhere, replace(context, rollouts=full))
     own = ppo_clip(hyper["clip"], hyper["clip"])
@@ -45,7 +45,7 @@ def outputs(case, hyper):
         aggregation=rollout_mean_token_mean(),
     )
     of_padded = golden.evaluate(Recipe(made), case)
-    foreign = np.asarray(batch.off_policy)
+    foreign = np.asarray(batch.records.get("off_policy"))
 
     def of_rows(values):
         return np.where(foreign, np.broadcast_to(values, (len(foreign), 1))[:, 0], 0)

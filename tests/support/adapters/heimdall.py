@@ -15,7 +15,6 @@ from rlvr_jax.objectives import (
     own_score,
     vote_count,
 )
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -27,18 +26,18 @@ def outputs(case, hyper):
     thresholds = (jnp.arange(number, dtype=soft.dtype) + 0.5) / number
     verdict = (soft[:, None] > thresholds[None]).astype(soft.dtype)
     score = verdict.mean(axis=1)
-    clusters = answer_clusters(batch.answer, batch.group)
+    clusters = answer_clusters(batch.records.get("answer"), batch.group)
     count = group_count(clusters).astype(soft.dtype)
     bound = lower_bound(alpha, number)
 
     def chosen(rule):
-        return choose(score, batch.answer, batch.group, batch.rollout_id, rule)
+        return choose(score, batch.records.get("answer"), batch.group, batch.rollout_id, rule)
 
     method = recipe("heimdall")
 
     def reward(verdict):
         truth = (verdict == batch.outcome).astype(verdict.dtype)
-        return golden.prepared(method, replace(batch, outcome=truth, reward=truth)).reward
+        return golden.prepared(method, batch.replace(outcome=truth, reward=truth)).reward
 
     return {
         "verdict": verdict,

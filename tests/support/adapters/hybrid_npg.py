@@ -18,7 +18,7 @@ def outputs(case, hyper):
     method = recipe("hybrid_npg", discount=hyper["gamma"], trace_decay=hyper["tau"])
     done = golden.evaluate(method, case)
     batch = done.batch
-    mask, other = batch.mask, batch.off_policy
+    mask, other = batch.mask, batch.records["off_policy"]
     rewards = token_rewards(batch.reward, mask)
     returns = discounted_returns(rewards, mask, hyper["gamma"])
 
@@ -27,14 +27,14 @@ def outputs(case, hyper):
 
     def loss(values):
         """The critic's loss as in training, and its sums over both kinds of rows."""
-        errors = weights * value_loss(values, batch.values, targets, critic.clip)
+        errors = weights * value_loss(values, batch.records.get("values"), targets, critic.clip)
         own, others = (
             jnp.sum(jnp.where(mask & rows[:, None], errors, 0)) / jnp.sum(mask, dtype=values.dtype)
             for rows in (~other, other)
         )
         return own + others, (own, others)
 
-    gradient, (own, others) = jax.grad(loss, has_aux=True)(batch.values)
+    gradient, (own, others) = jax.grad(loss, has_aux=True)(batch.records.get("values"))
     return {
         "returns": returns,
         "advantages": on_mask(done.signals.advantage, done.signals),

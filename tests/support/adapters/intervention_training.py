@@ -14,14 +14,15 @@ LEFT_OUT = {}
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)
-    step, score, mask = (np.asarray(x) for x in (batch.step, batch.process_reward, batch.mask))
+    step, score, mask = (
+        np.asarray(x) for x in (batch.records["step"], batch.records["process_reward"], batch.mask)
+    )
     first = first_wrong_step(step, score, mask, hyper["wrong_below"])
     rows, _ = repairable(golden.experience_batch(batch), hyper["wrong_below"])
     kept = imitated_steps(step, mask, first) & rows[:, None]
     length = kept.sum(axis=1).astype(np.int32)
     assert (kept == (np.arange(kept.shape[1])[None] < length[:, None])).all()
-    batch = replace(
-        batch,
+    batch = batch.replace(
         mask=jnp.zeros_like(batch.mask),
         supervised=jnp.asarray(rows),
         length=jnp.asarray(length),

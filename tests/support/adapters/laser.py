@@ -9,7 +9,7 @@ from adapters.common import only, per_group, per_rollout
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.laser import class_balance, self_reward, self_reward_loss
 from rlvr_jax.objectives.statistics.groups import finished_rows, group_std
-from rlvr_jax.types import is_correct, replace
+from rlvr_jax.types import is_correct
 
 LEFT_OUT = {}
 
@@ -17,7 +17,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     data, batch = golden.inputs(case), golden.rollouts(case)
     after = golden.token_after(data["mask"])
-    batch = replace(batch, truncated=jnp.asarray(after >= data["mask"].shape[1]))
+    batch = batch.replace(truncated=jnp.asarray(after >= data["mask"].shape[1]))
     stats_of = functools.partial(
         golden.token_stats, tokens=batch.tokens, verdict=([hyper["token"]], after)
     )
@@ -27,7 +27,7 @@ def outputs(case, hyper):
         stats = stats_of(jnp.asarray(data[name]))
         return self_reward(stats.verdict_logp[:, 0], finished, *form)
 
-    batch = replace(batch, self_reward=score_of("old_logits"))
+    batch = batch.replace(self_reward=score_of("old_logits"))
     evaluate = functools.partial(golden.evaluate, case=case, stats_of=stats_of, batch=batch)
     fitted = evaluate(only(self_reward_loss(hyper["coef"], *form)))
     unbalanced = evaluate(only(self_reward_loss(hyper["coef"], *form, balanced=False)))
@@ -42,7 +42,7 @@ def outputs(case, hyper):
         )
     }
     score = score_of("logits")
-    clipped = jnp.where(finished, jnp.clip(batch.self_reward, 0, 1), 0)
+    clipped = jnp.where(finished, jnp.clip(batch.records.get("self_reward"), 0, 1), 0)
     return {
         "score": score,
         "finished": finished,

@@ -7,7 +7,6 @@ import numpy as np
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.longrlvr import f_score
 from rlvr_jax.objectives import group_all_equal
-from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.longrlvr import precision_and_recall
 
 LEFT_OUT = {}
@@ -23,8 +22,8 @@ def outputs(case, hyper):
         cited = (tokens[row][mask[row]] % 6).tolist()
         found.append(precision_and_recall(cited, [first, first + 1]))
     precision, recall = jnp.asarray(found, float).T
-    form = batch.component_rewards[:, 1]
-    batch = replace(batch, component_rewards=jnp.stack([precision, recall, form], axis=1))
+    form = batch.records["component_rewards"][:, 1]
+    batch = batch.replace(component_rewards=jnp.stack([precision, recall, form], axis=1))
     method = recipe(
         "longrlvr", beta=hyper["beta"], share=hyper["eta"], columns=(0, 1, 2), epsilon=hyper["eps"]
     )

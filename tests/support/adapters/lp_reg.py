@@ -23,7 +23,12 @@ def outputs(case, hyper, soft):
         epsilon=hyper["eps"],
     )
     done = golden.evaluate(lp_reg, case, soft, batch=batch)
-    proxy = min_p_proxy(batch.old_logp, batch.old_max_logp, batch.old_min_p_mass, hyper["min_p"])
+    proxy = min_p_proxy(
+        batch.old_logp,
+        batch.records.get("old_max_logp"),
+        batch.records.get("old_min_p_mass"),
+        hyper["min_p"],
+    )
     candidates = low_probability_candidates(
         done.signals.advantage,
         golden.stats(case).logp,

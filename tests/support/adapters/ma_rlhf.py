@@ -29,7 +29,7 @@ def outputs(case, hyper):
         "clip_high": hyper["clip"],
     }
     batch = golden.rollouts(case)
-    mask, values = batch.mask, batch.values
+    mask, values = batch.mask, batch.records["values"]
     reward = jnp.clip(batch.reward, -hyper["reward_clip"], hyper["reward_clip"])
     rewards = token_rewards(reward, mask, batch.old_logp - batch.reference_logp, hyper["kl_coef"])
     macro = ngram_macros(mask, hyper["n"])

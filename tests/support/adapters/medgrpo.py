@@ -6,7 +6,7 @@ import numpy as np
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.medgrpo import QuartileState, by_start_quartiles
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}
 
@@ -19,14 +19,14 @@ def outputs(case, hyper):
     state = QuartileState(np.zeros((2, 3)), np.zeros(2, bool))  # float64, unlike that of a run
 
     def shaped(column, state):
-        rows = replace(batch, cell=cell, component_rewards=column[:, None])
+        rows = batch.replace(cell=cell, component_rewards=column[:, None])
         return shaping.apply(rows, state, None)[:2]
 
-    _, state = shaped(batch.component_rewards[:, 2], state)
+    _, state = shaped(batch.records["component_rewards"][:, 2], state)
     reward, _ = shaped(soft, state)
     low, middle, high = state.quartiles[np.asarray(cell)].T
     own = recipe("medgrpo", epsilon=hyper["eps"]).objective
-    done = golden.evaluate(Recipe(own), case, batch=replace(batch, reward=reward))
+    done = golden.evaluate(Recipe(own), case, batch=batch.replace(reward=reward))
     return {
         "dataset": cell,
         "p25": low,

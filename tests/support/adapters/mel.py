@@ -14,15 +14,14 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     trust = {"clip_low": hyper["clip"], "clip_high": hyper["clip"], "epsilon": hyper["std_eps"]}
     batch = golden.rollouts(case)
-    foreign = np.asarray(batch.off_policy)
+    foreign = np.asarray(batch.records.get("off_policy"))
     graded = golden.experience_batch(batch)
     outcomes = graded.by_group(np.where(foreign, np.nan, graded.rollouts.outcome), np.nan)
     mixed = mixed_groups(outcomes)
     said = foreign & mixed[np.asarray(batch.group)]
     # What was said is a group of its own, and no answer.
     rows = np.arange(len(foreign), dtype=np.int32)
-    batch = replace(
-        batch,
+    batch = batch.replace(
         group=jnp.asarray(np.where(foreign, len(rows) + rows, np.asarray(batch.group))),
         mask=batch.mask & ~jnp.asarray(foreign)[:, None],
         supervised=jnp.asarray(said),

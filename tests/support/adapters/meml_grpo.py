@@ -17,8 +17,7 @@ def outputs(case, hyper):
     size = int(data["group_size"])
     batch = golden.rollouts(case)
     expert = np.arange(len(batch.group)) % size % hyper["experts"]
-    batch = replace(
-        batch,
+    batch = batch.replace(
         cell=jnp.asarray(expert, jnp.int32),
         supervised=jnp.zeros(len(expert), bool),
     )
@@ -39,7 +38,7 @@ def outputs(case, hyper):
     done = evaluated(recipe("meml_grpo", mutual=hyper["kl_coef"], **made))
     plain = evaluated(recipe("meml_grpo", mutual=0.0, **made))
     mutual = evaluated(only(teach_the_worst(1.0)))
-    teaching = teaching_rows(batch.reward, batch.outcome, batch.group, batch.cell)
+    teaching = teaching_rows(batch.reward, batch.outcome, batch.group, batch.records.get("cell"))
     stats = stats_of(jnp.asarray(data["logits"]))
     taught = np.asarray(teaching.rows)[:, None] & np.asarray(batch.mask)
     outcomes = golden.experience_batch(batch).outcomes()

@@ -6,7 +6,6 @@ from adapters.common import per_rollout, row_advantages
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.clipping.pacs import leave_one_out_score
 from rlvr_jax.objectives import masked_mean, masked_sum
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -19,7 +18,7 @@ def outputs(case, hyper):
     return {
         "reward": reward,
         "psi": leave_one_out_score(reward, batch.group),
-        "psi_z": row_advantages(recipe("grpo"), replace(batch, reward=reward)),
+        "psi_z": row_advantages(recipe("grpo"), batch.replace(reward=reward)),
         "weights": per_rollout(done.signals.weight, batch, empty=1),
         "bce": per_rollout(plain.token_loss, batch),
         "loss": done.loss,

@@ -9,7 +9,6 @@ from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.statistics.divergences import k3_clamped
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -31,7 +30,7 @@ def outputs(case, hyper):
     stats_of = functools.partial(golden.token_stats, tokens=drawn.tokens)
     hidden = jnp.asarray(data["teacher_logits"])
     stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
-    batch = replace(drawn, old_second_prompt_logp=stats.second_prompt_logp)
+    batch = drawn.replace(old_second_prompt_logp=stats.second_prompt_logp)
     evaluate = functools.partial(
         golden.evaluate,
         case=case,

@@ -42,9 +42,8 @@ def begun(case):
     drawn = jax.tree.map(behind, rows)
     given = [row[:end].tolist() for row, end in zip(rows.tokens, number, strict=True)]
     length = rows.length - number
-    drawn = type(rows)(**{**vars(drawn), "length": length.astype(np.int32)})
     mask = np.arange(width)[None] < length[:, None]
-    drawn = type(rows)(**{**vars(drawn), "mask": mask})
+    drawn = drawn.replace(length=length.astype(np.int32), mask=mask)
     untrained = np.zeros(len(given), bool)
     prompts = rows.prompt_tokens, rows.prompt_length
     whole = behind_given(drawn, *prompts, given, untrained, width)

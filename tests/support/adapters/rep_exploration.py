@@ -15,9 +15,9 @@ def outputs(case, hyper):
     done = golden.evaluate(recipe("rep_exploration", **settings), case)
     alone = golden.evaluate(recipe("rep_exploration", others=True, **settings), case)
     batch = done.batch
-    own = leverage(batch.embedding, batch.group, hyper["lam"])
+    own = leverage(batch.records.get("embedding"), batch.group, hyper["lam"])
     return {
-        "feature": batch.embedding,
+        "feature": batch.records["embedding"],
         "leverage": own,
         "leave_one_out": leave_one_out_leverage(own),
         "bonus_on": jnp.asarray(group_count(batch.group, batch.outcome > 0.5) > 0),

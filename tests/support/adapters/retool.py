@@ -5,7 +5,6 @@ import numpy as np
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.agents.retool import tool_use_reward
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -32,10 +31,10 @@ def one(case, hyper, bonus):
         describe=False,
     )
     whole = golden.rollouts(case)
-    own = whole.mask & (whole.turn % 2 == 0)
-    turn = np.where(whole.mask, whole.turn, 0)
-    reward = tool_use_reward(bonus, hyper["ceiling"])(replace(whole, turn=turn))
-    done = golden.evaluate(method, case, batch=replace(whole, mask=own, reward=reward))
+    own = whole.mask & (whole.records["turn"] % 2 == 0)
+    turn = np.where(whole.mask, whole.records.get("turn"), 0)
+    reward = tool_use_reward(bonus, hyper["ceiling"])(whole.replace(turn=turn))
+    done = golden.evaluate(method, case, batch=whole.replace(mask=own, reward=reward))
     return {
         "reward": reward,
         "advantages": done.signals.advantage,

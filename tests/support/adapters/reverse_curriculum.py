@@ -16,8 +16,7 @@ def outputs(case, hyper):
         jnp.asarray(golden.inputs(case)["multi_rewards"][:, k] > 0.5) for k in (0, 1)
     )
     batch = golden.rollouts(case)
-    batch = replace(
-        batch,
+    batch = batch.replace(
         outcome=right.astype(batch.outcome.dtype),
         answer=jnp.where(readable, 0, -1 - batch.rollout_id),
     )
@@ -35,11 +34,11 @@ def outputs(case, hyper):
     (shaper,) = method.experience.stages.values()
     assert "right_or_readable" in shaper.label
     done = golden.evaluate(
-        replace(method, experience=None), case, batch=replace(batch, reward=score)
+        replace(method, experience=None), case, batch=batch.replace(reward=score)
     )
     ratio = batch.old_logp - batch.reference_logp
     rewards = token_rewards(score, batch.mask, ratio, hyper["kl_coef"])
-    values = jnp.where(batch.mask, batch.values, 0)
+    values = jnp.where(batch.mask, batch.records.get("values"), 0)
     raw = generalized_advantages(rewards, values, batch.mask, hyper["gamma"], hyper["lam"])
     return {
         "score": score,

@@ -25,10 +25,12 @@ def outputs(case, hyper):
     done = golden.evaluate(recipe("rgr_grpo", **settings), case)
     luffy = golden.evaluate(recipe("rgr_grpo", shape_of=shaped_probability, **settings), case)
     batch, least = done.batch, hyper["pass_at"]
-    scores = batch.component_rewards
+    scores = batch.records["component_rewards"]
     met = (scores >= least).astype(scores.dtype)
     best = first_of_largest(
-        jnp.where(batch.off_policy, -1.0, batch.reward), batch.group, batch.rollout_id
+        jnp.where(batch.records.get("off_policy"), -1.0, batch.reward),
+        batch.group,
+        batch.rollout_id,
     )
     rows = np.flatnonzero(np.asarray(best))
     return {

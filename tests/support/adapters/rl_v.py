@@ -12,7 +12,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rl_v import verdict_loss
 from rlvr_jax.objectives import choose, own_score, vote_sum
 from rlvr_jax.objectives.statistics.groups import finished_rows
-from rlvr_jax.types import replace
 
 LEFT_OUT = {"majority_vote": "a tie goes to the smallest answer, with `choose` to the first row"}
 
@@ -20,7 +19,7 @@ LEFT_OUT = {"majority_vote": "a tie goes to the smallest answer, with `choose` t
 def outputs(case, hyper):
     data, batch = golden.inputs(case), golden.rollouts(case)
     after = golden.token_after(data["mask"])
-    batch = replace(batch, truncated=jnp.asarray(after >= data["mask"].shape[1]))
+    batch = batch.replace(truncated=jnp.asarray(after >= data["mask"].shape[1]))
     verdict = ([hyper["yes"], hyper["no"]], after)
     stats_of = functools.partial(golden.token_stats, tokens=batch.tokens, verdict=verdict)
     evaluate = functools.partial(golden.evaluate, case=case, stats_of=stats_of, batch=batch)
@@ -29,8 +28,8 @@ def outputs(case, hyper):
     score = jnp.where(usable, jnp.exp(stats.verdict_logp[:, 0]), 0)
 
     def answer(rule):
-        chosen = choose(score, batch.answer, batch.group, batch.rollout_id, rule)
-        return batch.answer[chosen]
+        chosen = choose(score, batch.records.get("answer"), batch.group, batch.rollout_id, rule)
+        return batch.records["answer"][chosen]
 
     return {
         "usable": usable,

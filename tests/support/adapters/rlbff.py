@@ -9,7 +9,6 @@ from adapters.common import only, row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.judges.rl_v import verdict_loss
-from rlvr_jax.types import replace
 
 LEFT_OUT = {
     name: "of the judge, whose verdicts the method takes" for name in ("p_yes", "predicted", "nll")
@@ -19,7 +18,7 @@ LEFT_OUT = {
 def outputs(case, hyper):
     data, batch = golden.inputs(case), golden.rollouts(case)
     # All rows are finished: the verdict stands in them.
-    batch = replace(batch, truncated=jnp.zeros_like(batch.truncated))
+    batch = batch.replace(truncated=jnp.zeros_like(batch.truncated))
     last = np.maximum(golden.token_after(data["mask"]) - 1, 0)
     verdict = ([hyper["yes_id"], hyper["no_id"]], last)
     stats_of = functools.partial(golden.token_stats, tokens=batch.tokens, verdict=verdict)
@@ -27,7 +26,7 @@ def outputs(case, hyper):
     odds = told[:, 0] - told[:, 1]
     done = golden.evaluate(only(verdict_loss(1.0)), case, stats_of=stats_of, batch=batch)
     method = recipe("rlbff", epsilon=hyper["eps"])
-    paid = golden.prepared(method, replace(batch, component_rewards=odds[:, None]))
+    paid = golden.prepared(method, batch.replace(component_rewards=odds[:, None]))
     return {
         "reward": paid.reward,
         "loss": done.loss,

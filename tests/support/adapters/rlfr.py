@@ -7,7 +7,6 @@ from adapters.common import on_mask
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.rlfr import deviation_penalty, standardized_reward
 from rlvr_jax.objectives import paid_tokens
-from rlvr_jax.types import replace
 
 LEFT_OUT = dict.fromkeys(
     ("deviation", "score", "score_norm"), "made by the network; scores that are kept are compared"
@@ -20,7 +19,7 @@ def outputs(case, hyper):
     before = jnp.pad(hidden[:, :-1], ((0, 0), (1, 0), (0, 0)))
     deviation = jnp.asarray(on_mask(jnp.mean((before - hidden) ** 2, axis=-1), batch))
     score = hyper["timestep"] / (1 - hyper["timestep"]) * deviation
-    batch = replace(batch, process_reward=score)
+    batch = batch.replace(process_reward=score)
     process = deviation_penalty(hyper["threshold"], hyper["topk"])
     outcome = standardized_reward(hyper["eps"])
     method = recipe(

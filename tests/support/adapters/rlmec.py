@@ -8,7 +8,6 @@ from adapters.common import on_mask, only
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.credit.rlmec import edited_places
 from rlvr_jax.objectives import imitate
-from rlvr_jax.types import replace
 
 LEFT_OUT = {"edit_distance": "an intermediate of the edited places, which are compared"}
 
@@ -21,8 +20,7 @@ def outputs(case, hyper):
     tokens, weights = rewritten(data, mask, right, hyper)
     factor = jnp.asarray(weights)
     # Both texts are scored by the same logits here.
-    copy = replace(
-        batch,
+    copy = batch.replace(
         tokens=jnp.asarray(tokens, jnp.int32),
         mask=jnp.zeros_like(batch.mask),
         supervised=jnp.ones(len(mask), bool),

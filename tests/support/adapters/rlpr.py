@@ -7,7 +7,7 @@ from adapters.common import per_group
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.rlpr import NO_SPREAD
 from rlvr_jax.objectives import group_std
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {
     **dict.fromkeys(
@@ -22,7 +22,7 @@ LEFT_OUT = {
 
 def outputs(case, hyper):
     reward = golden.reference("rlpr", case)["reward"]
-    batch = replace(golden.rollouts(case), reward=reward)
+    batch = golden.rollouts(case).replace(reward=reward)
     spread = group_std(reward, batch.group)
     state = NO_SPREAD.after(per_group(spread, case), keep=0.99, start=1)
     own = recipe("rlpr", epsilon=hyper["eps"]).objective

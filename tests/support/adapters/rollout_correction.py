@@ -23,14 +23,14 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.statistics.ratios import sequence_ratio
 from rlvr_jax.objectives.surrogates.policy_gradient import weighted_reinforce
 from rlvr_jax.objectives.transforms.corrections import sampler_divergence, truncate_importance
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {"w_seq_norm": "normalized by a mean over rollouts, which no public function gives"}
 
 
 def outputs(case, hyper):
     batch = golden.rollouts(case, soft=True)
-    batch = replace(batch, behaviour_logp=batch.reference_logp)
+    batch = batch.replace(behaviour_logp=batch.reference_logp)
     cap, low, high = hyper["cap"], hyper["low"], hyper["high"]
     geometric = drop_by_ratio(hyper["geo_low"], hyper["geo_high"])
 
@@ -58,7 +58,7 @@ def outputs(case, hyper):
     kept_k3 = evaluate([drop_by_divergence(hyper["k3_max"])]).signals.mask
     bypass = evaluate(
         surrogate=weighted_reinforce(low=1.0, high=cap - 1),
-        batch=replace(batch, old_logp=batch.behaviour_logp),
+        batch=batch.replace(old_logp=batch.behaviour_logp),
     )
     ratio = sequence_ratio(batch.old_logp, batch.behaviour_logp, batch.mask)
     found = {

@@ -8,7 +8,7 @@ import numpy as np
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.exploration.rorecomp import estimator, priority_rows
 from rlvr_jax.objectives import group_normalized
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}
 
@@ -26,8 +26,7 @@ def outputs(case, hyper):
     first = priority_rows(rollouts.outcome, rollouts.length, rollouts.group, hyper["alpha"])
     advantage = estimator(group_normalized(hyper["std_eps"]))(rollouts)
     priority = golden.evaluate(method, case)
-    rest = replace(
-        rollouts,
+    rest = rollouts.replace(
         advantage=advantage,
         mask=rollouts.mask & ~first[:, None],
         stored=np.ones(len(first), bool),

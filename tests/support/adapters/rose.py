@@ -14,7 +14,6 @@ from rlvr_jax.methods.trees.rose import (
     top_entropy,
 )
 from rlvr_jax.objectives import parent_rows
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -28,8 +27,7 @@ def branched(case, soft=False):
     root = (place == 0) | (place == size - 1)
     parent = np.where(root, -1, rows - place + (place - 1) // 2)
     position = np.where(root, -1, np.maximum(np.minimum(length[parent], length) - 1, 0) // 2)
-    return replace(
-        batch,
+    return batch.replace(
         parent=jnp.asarray(parent, jnp.int32),
         branch_position=jnp.asarray(position, jnp.int32),
     )

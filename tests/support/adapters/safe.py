@@ -37,9 +37,9 @@ def outputs(case, hyper):
     )
     plain = golden.evaluate(recipe("safe", entropy_coefficient=0.0, **made), case, soft=True)
     stats = golden.stats(case)
-    lowest = soft_min(batch.critic_values, hyper["alpha"])
+    lowest = soft_min(batch.records.get("critic_values"), hyper["alpha"])
     fitted = huber_value_loss(
-        batch.values[:, 0], lowest, batch.reward, hyper["clip_v"], hyper["huber"]
+        batch.records["values"][:, 0], lowest, batch.reward, hyper["clip_v"], hyper["huber"]
     )
     entropy = masked_mean(stats.entropy, batch.mask)
 
@@ -50,8 +50,8 @@ def outputs(case, hyper):
 
     acting, dpenalty = jax.value_and_grad(penalty)(jnp.asarray(data["logits"]))
     return {
-        "v1": batch.critic_values[:, 0],
-        "v2": batch.critic_values[:, 1],
+        "v1": batch.records["critic_values"][:, 0],
+        "v2": batch.records["critic_values"][:, 1],
         "soft_min": lowest,
         "advantages": per_rollout(done.signals.advantage, batch),
         "pg_loss": plain.loss,

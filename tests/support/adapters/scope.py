@@ -22,16 +22,17 @@ def outputs(case, hyper):
         epsilon=hyper["std_eps"],
     )
     batch = golden.rollouts(case)
-    steps = [np.asarray(x) for x in (batch.step, batch.process_reward, batch.mask)]
+    steps = [
+        np.asarray(x) for x in (batch.records["step"], batch.records["process_reward"], batch.mask)
+    ]
     can, start = repairable(golden.experience_batch(batch), hyper["wrong_below"])
     salvaged = can & (start > 0)
     mask = np.asarray(batch.mask)
     beginning = np.arange(mask.shape[1])[None] < start[:, None]
     written = mask & ~beginning & salvaged[:, None]
-    batch = replace(
-        batch,
+    batch = batch.replace(
         origin=jnp.where(written, TEACHER, 0).astype(jnp.int32),
-        off_policy=jnp.zeros_like(batch.off_policy),
+        off_policy=jnp.zeros_like(batch.records.get("off_policy")),
         reward=jnp.where(salvaged, 1, batch.reward),
     )
     done = golden.evaluate(replace(method, experience=None), case, batch=batch)

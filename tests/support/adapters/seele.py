@@ -7,7 +7,6 @@ import numpy as np
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.guidance.seele import Curve, hint_tokens
 from rlvr_jax.objectives import GIVEN
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -22,8 +21,8 @@ def outputs(case, hyper):
         clip_high=hyper["clip"],
     )
     batch = golden.rollouts(case)
-    origin = jnp.where(batch.step == 0, GIVEN, 0).astype(jnp.int32)
-    batch = replace(batch, origin=origin)
+    origin = jnp.where(batch.records["step"] == 0, GIVEN, 0).astype(jnp.int32)
+    batch = batch.replace(origin=origin)
     done = golden.evaluate(method, case, batch=batch)
     hint = batch.mask & hint_tokens(batch)
     group = np.arange(len(np.unique(batch.group)))

@@ -16,7 +16,7 @@ def outputs(case, hyper):
     batch = golden.rollouts(case)
     keep = by_group(data["rewards"], case)[:, 1] < 1
     rows = keep[np.asarray(batch.group)]
-    kept = replace(batch, mask=batch.mask & jnp.asarray(rows)[:, None])
+    kept = batch.replace(mask=batch.mask & jnp.asarray(rows)[:, None])
 
     def stats_of(logits):
         return golden.token_stats(logits, data["tokens"], data["ref_logits"])

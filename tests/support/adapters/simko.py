@@ -27,7 +27,7 @@ def outputs(case, hyper, soft):
         clip_high=hyper["clip"],
     )
     batch = golden.rollouts(case, soft, top_k=k)
-    batch = replace(batch, outcome=golden.rollouts(case).outcome)
+    batch = batch.replace(outcome=golden.rollouts(case).outcome)
 
     def stats_of(logits):
         largest, _ = jax.lax.top_k(jax.nn.log_softmax(logits), k)  # with its gradient

@@ -26,7 +26,7 @@ def outputs(case, hyper):
         return golden.evaluate(Recipe(own), case, soft, batch=batch).signals.advantage
 
     def values(signals, context, state):
-        return replace(signals, advantage=context.rollouts.values), state, {}
+        return replace(signals, advantage=context.rollouts.records.get("values")), state, {}
 
     given = Transform(values, reads={"values"})
     batch = golden.rollouts(case)
@@ -42,6 +42,6 @@ def outputs(case, hyper):
     return {
         "past_mean": on_own_mask(means),
         "term": on_own_mask(alignment_term(means, advantage, partner)),
-        "aligned": run(aligned_with_partner(given, hyper["weight"]), replace(batch, turn=turn)),
+        "aligned": run(aligned_with_partner(given, hyper["weight"]), batch.replace(turn=turn)),
         "group_relative": run(leave_one_out(), soft=True),
     }

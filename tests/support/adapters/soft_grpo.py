@@ -14,7 +14,6 @@ from rlvr_jax.objectives.surrogates.soft_tokens import (
     perturbed,
     soft_token_logp,
 )
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -26,7 +25,7 @@ def outputs(case, hyper):
     draws = np.random.default_rng(0).gumbel(size=ids.shape)
     noisy = perturbed(p, jnp.asarray(draws), bounds)
     weights = mixture_weights(noisy, hyper["tau"])
-    thinking = batch.mask & (batch.turn == 0)
+    thinking = batch.mask & (batch.records["turn"] == 0)
 
     def stats_of(logits):
         return golden.token_stats(logits, batch.tokens, candidates=ids)
@@ -36,8 +35,7 @@ def outputs(case, hyper):
         return jnp.where(thinking, own, stats.logp)
 
     old_logp = on_mask(soft_logp(stats_of(jnp.asarray(data["old_logits"]))), batch)
-    batch = replace(
-        batch,
+    batch = batch.replace(
         old_candidate_logp=stats_of(jnp.asarray(data["old_logits"])).candidate_logp,
         soft=thinking,
         candidate_ids=ids,

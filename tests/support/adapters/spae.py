@@ -15,7 +15,7 @@ from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean, step_sum
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}
 
@@ -41,19 +41,18 @@ def outputs(case, hyper, soft):
         )
     )
     batch = golden.rollouts(case, soft)
-    steps = find_steps(batch.step, batch.mask)
+    steps = find_steps(batch.records.get("step"), batch.mask)
     confidence = jnp.where(steps.exists, jnp.exp(-step_mean(batch.entropy, steps)), 0)
-    accuracy = (step_sum(batch.process_reward, steps) + 1) / 2
-    batch = replace(
-        batch,
+    accuracy = (step_sum(batch.records.get("process_reward"), steps) + 1) / 2
+    batch = batch.replace(
         probe_confidence=at_tokens(confidence, steps),
         probe_accuracy=at_tokens(accuracy, steps),
     )
     done = golden.evaluate(method, case, soft, batch=batch)
     potential, factor, bonus = step_potential(confidence, accuracy, steps, batch, *credit[1:])
     return {
-        "confidence": batch.probe_confidence,
-        "accuracy": batch.probe_accuracy,
+        "confidence": batch.records["probe_confidence"],
+        "accuracy": batch.records["probe_accuracy"],
         "potential": at_tokens(potential, steps),
         "saturation_factor": at_tokens(factor, steps),
         "difference_bonus": at_tokens(bonus, steps),

@@ -15,7 +15,7 @@ from rlvr_jax.methods.agents.spear import (
     usual_reward,
 )
 from rlvr_jax.objectives import group_mean, masked_count, share_of, token_covariance
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}
 
@@ -49,8 +49,7 @@ def outputs(case, hyper):
     kept = (first > 0) & (again > 0)
     mask = np.asarray(batch.mask) & kept[:, None]
     weight = 1 - falling_cosine(hyper["replay_steps"])(step)
-    replayed = replace(
-        batch,
+    replayed = batch.replace(
         mask=jnp.asarray(mask),
         stored=jnp.ones(len(group), bool),
         advantage=jnp.asarray(np.where(mask, again[:, None], 0)),

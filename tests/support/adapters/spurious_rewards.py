@@ -10,7 +10,6 @@ from adapters.common import on_mask
 from rlvr_jax.experience import column
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.rewards.spurious_rewards import inverted_outcome
-from rlvr_jax.types import replace
 
 LEFT_OUT = {
     **dict.fromkeys(
@@ -36,7 +35,7 @@ def outputs(case, hyper):
     # Groups do not read each other, so all may have equal rewards.
     for paid in itertools.product((0.0, 1.0), repeat=size):
         reward = np.tile(np.array(paid), len(batch.reward) // size)
-        done = golden.step(own, stats, replace(batch, reward=reward))
+        done = golden.step(own, stats, batch.replace(reward=reward))
         number = int(sum(paid))
         weight = hyper["gamma"] ** number * (1 - hyper["gamma"]) ** (size - number)
         loss = loss + weight * done.loss

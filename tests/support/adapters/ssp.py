@@ -24,14 +24,14 @@ def outputs(case, hyper):
 
     def asked(reward):
         cell = jnp.asarray(np.where(first, WRITE, SOLVE), jnp.int32)
-        own = replace(batch, cell=cell, reward=jnp.asarray(np.repeat(reward, size)))
+        own = batch.replace(cell=cell, reward=jnp.asarray(np.repeat(reward, size)))
         found = golden.evaluate(method, case, batch=own).signals.advantage
         return np.where(first[:, None], found, 0)
 
     linear = np.where(valid, 1 - rates, hyper["penalty"])
     curved = np.asarray(parabola(rates))
     curved = np.where(valid, curved, hyper["penalty"])
-    solving = replace(batch, cell=jnp.zeros_like(batch.group))
+    solving = batch.replace(cell=jnp.zeros_like(batch.group))
     return {
         "success_rate": np.repeat(rates, size),
         "valid": np.repeat(valid, size),

@@ -9,7 +9,6 @@ from adapters.delethink import traced
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.statistics.traces import last_of_trace, of_last_row, trace_ids
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
@@ -17,13 +16,13 @@ LEFT_OUT = {}
 def segmented(case, soft=False):
     """The record with its answers, of which some were cut."""
     batch = traced(case, soft)
-    ids = trace_ids(batch.trace, batch.rollout_id)
+    ids = trace_ids(batch.records.get("trace"), batch.rollout_id)
     long = batch.mask.sum(axis=1) >= batch.mask.shape[1] - 2
     cut = of_last_row(long.astype(float), ids, batch.rollout_id) > 0
     last = last_of_trace(ids, batch.rollout_id)
     assert int(last.sum()) == len(np.unique(ids))
     reward = of_last_row(batch.reward, ids, batch.rollout_id)
-    return replace(batch, truncated=jnp.asarray(cut), reward=reward, outcome=reward), ids
+    return batch.replace(truncated=jnp.asarray(cut), reward=reward, outcome=reward), ids
 
 
 def outputs(case, hyper):

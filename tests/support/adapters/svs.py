@@ -25,7 +25,7 @@ def outputs(case, hyper):
     reward = source & within_band(written, hyper["vps_low"], hyper["vps_high"])
     solved = source & (written > 0) & (written < 1)
     batch = golden.rollouts(case)
-    kept = replace(batch, mask=batch.mask & jnp.asarray(keep)[:, None])
+    kept = batch.replace(mask=batch.mask & jnp.asarray(keep)[:, None])
     method = replace(recipe("svs", epsilon=hyper["eps"]), experience=None)
     done = golden.evaluate(method, case, batch=kept)
     return {

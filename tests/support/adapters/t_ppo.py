@@ -6,14 +6,13 @@ import jax.numpy as jnp
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import masked_mean
 from rlvr_jax.objectives.advantages.critics import value_loss
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)
-    batch = replace(batch, truncated=batch.off_policy)
+    batch = batch.replace(truncated=batch.records.get("off_policy"))
 
     def method(trace_decay):
         return recipe(
@@ -27,7 +26,9 @@ def outputs(case, hyper):
     own = method(hyper["lam"])
     done = golden.evaluate(own, case, batch=batch)
     returns, finished = own.critic.returns(batch), own.critic.weigh(batch) > 0
-    errors = value_loss(batch.values, batch.values, returns, clip=jnp.inf)
+    errors = value_loss(
+        batch.records.get("values"), batch.records.get("values"), returns, clip=jnp.inf
+    )
     return {
         "deltas": golden.evaluate(method(0.0), case, batch=batch).signals.advantage,
         "advantages": done.signals.advantage,

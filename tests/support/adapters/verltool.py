@@ -7,14 +7,13 @@ import numpy as np
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
 
 def masks(case, hyper):
     batch, data = golden.rollouts(case), golden.inputs(case)
-    own = np.asarray(batch.mask & (batch.turn % 2 == 0))
+    own = np.asarray(batch.mask & (batch.records["turn"] % 2 == 0))
     unfinished = np.asarray(batch.mask).sum(axis=1) >= batch.mask.shape[1] - hyper["slack"]
     void = (data["multi_rewards"][:, 1] == 0) & (data["rewards"] == 0)
     return {
@@ -45,7 +44,7 @@ def losses(case, hyper, soft):
     advantage = golden.evaluate(method, case, batch=whole).signals.advantage
     found = {"advantages": advantage}
     for suffix, mask in masks(case, hyper).items():
-        batch = replace(whole, mask=jnp.asarray(mask), advantage=advantage)
+        batch = whole.replace(mask=jnp.asarray(mask), advantage=advantage)
         done = golden.evaluate(method, case, batch=batch)
         found |= {f"loss{suffix}": done.loss, f"dlogits{suffix}": done.dlogits}
         if not suffix:

@@ -138,7 +138,7 @@ class Branches:
 
     def entropies(self, pieces: Pieces, drawn: np.ndarray, vocabulary: int) -> np.ndarray:
         """Entropies of the rounds in some segments, [n]."""
-        topk = pieces.batch.rollouts.drawn_topk_logp[drawn]
+        topk = pieces.batch.rollouts.records["drawn_topk_logp"][drawn]
         return first_entropy(topk, pieces.new_tokens(drawn), self.window, vocabulary)
 
     def grow(
@@ -213,7 +213,7 @@ class Branches:
         source = pieces.source[tips]
         places = np.arange(source.shape[1])[None]
         rollouts = pieces.batch.rollouts
-        topk = rollouts.drawn_topk_logp[source, places]
+        topk = rollouts.records["drawn_topk_logp"][source, places]
         drawn = rollouts.mask[source, places] & (places < rollouts.length[tips][:, None])
         root = first_entropy(topk, drawn, self.window, vocabulary)
         tool = np.array([np.mean(row.rounds) for row in rows])

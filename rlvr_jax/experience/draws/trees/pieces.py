@@ -10,7 +10,7 @@ import numpy as np
 from rlvr_jax.experience.asks import SampleRequest
 from rlvr_jax.experience.batch import Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Actor
-from rlvr_jax.types.fields import token_fields, where_tokens
+from rlvr_jax.types.fields import where_tokens
 
 
 class Pieces:
@@ -129,7 +129,7 @@ class Pieces:
         truncated[pieces] |= beyond
         gone = np.zeros(rollouts.tokens.shape, bool)
         gone[pieces] = np.arange(gone.shape[1])[None] >= length[pieces][:, None]
-        known = {name: where_tokens(~gone, array) for name, array in token_fields(rollouts).items()}
+        known = {name: where_tokens(~gone, array) for name, array in rollouts.token_arrays.items()}
         # Rows have a temperature after their ends.
         known.pop("temperature", None)
         self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
@@ -169,7 +169,7 @@ class Pieces:
         # After its end a row has the values of its last segment, such as scored temperatures.
         known = {
             name: where_tokens(there, array[source, places], array[pieces])
-            for name, array in token_fields(self.batch.rollouts).items()
+            for name, array in self.batch.rollouts.token_arrays.items()
         }
         # The driver needed them, training does not.
         known |= {"drawn_topk_logp": None, "drawn_topk_ids": None}

@@ -89,7 +89,7 @@ def draw_turn(
         "process_reward": np.zeros(shape, rollouts.reward.dtype),
     }
     # Copies: replies change them in place.
-    known = {name: getattr(rollouts, name) for name in (*new, "tokens", "length", "truncated")}
+    known = {name: rollouts.get(name) for name in (*new, "tokens", "length", "truncated")}
     known = {name: new[name] if own is None else own.copy() for name, own in known.items()}
     known["turn"][drawn] = np.where(written, 2 * number, np.where(told, 2 * number - 1, -1))
     known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
@@ -116,7 +116,7 @@ def answer_turns(
     ]
     # Given tokens and the end of a response are not part of its text.
     places = np.arange(budget)
-    said = rollouts.origin[pieces.source[tips], places] == 0
+    said = rollouts.records["origin"][pieces.source[tips], places] == 0
     said &= places >= np.array([row.answered for row in rows])[:, None]
     said &= places < (rollouts.length[tips] - ~paused)[:, None]
     written = [rollouts.tokens[tips[place]][said[place]] for place in asked]
@@ -199,7 +199,7 @@ def branch_turns(
 
             rows, forks = branches.grow(asks, pieces, turn.random(), vocabulary, make, write)
         batch = pieces.responses([row.tip for row in rows], asks)
-        rewards = batch.rollouts.process_reward.sum(axis=1)
+        rewards = batch.rollouts.records["process_reward"].sum(axis=1)
         batch = replace(batch, brought=how.grades([row.episode for row in rows], rewards))
         lost = sum(row.episode.lost for row in rows)
         how.counts.update(forks, answers=len(rows), turns=len(pieces), lost_answers=lost)

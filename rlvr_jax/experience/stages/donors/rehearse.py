@@ -75,7 +75,7 @@ def rehearse(share: Bound, capacity: Count, solved: bool = True) -> Stage:
                 first = batch.take(np.array(chosen))
                 numbers = np.array([ask.number for ask in first.asks], np.int32)
                 rollouts = first.rollouts
-                fields = {name: getattr(rollouts, name) for name in ("tokens", "length")}
+                fields = {name: rollouts.get(name) for name in ("tokens", "length")}
                 fields["outcome"] = rollouts.outcome.astype(np.float32)
                 state = push(state, {"number": numbers, **fields}, turn.step)
         return state, {}

@@ -69,9 +69,9 @@ def own_rows(batch: Batch) -> Batch:
     """The batch with records of origin: the policy, except for rows that have such records."""
     rollouts = batch.rollouts
     known = {}
-    if rollouts.off_policy is None:
+    if "off_policy" not in rollouts.records:
         known["off_policy"] = np.zeros(len(batch), bool)
-    if rollouts.origin is None:
+    if "origin" not in rollouts.records:
         known["origin"] = np.zeros(rollouts.mask.shape, np.int32)
     return batch.with_rollouts(**known)
 

@@ -17,7 +17,7 @@ def embed(of: str = "start") -> Stage:
         raise ValueError(f"embed: of must be 'start' or 'current', got {of!r}")
 
     def apply(batch, actor, state, turn):
-        if batch.rollouts.embedding is not None:
+        if "embedding" in batch.rollouts.records:
             return batch, state, {}
         found = actor.score(batch, ["mean_hidden"], of)["mean_hidden"]
         return batch.with_rollouts(embedding=found.astype(batch.rollouts.reward.dtype)), state, {}

@@ -24,7 +24,7 @@ def score_steps() -> Stage:
 
     def apply(batch, actor, state, turn):
         rollouts = batch.rollouts
-        if rollouts.step is not None and rollouts.process_reward is not None:
+        if "step" in rollouts.records and "process_reward" in rollouts.records:
             return batch, state, {}
         step, reward, number = scored_steps(batch, turn.setting.task)
         step = np.where(rollouts.mask, step, -1).astype(np.int32)

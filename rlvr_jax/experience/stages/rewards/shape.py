@@ -34,7 +34,7 @@ def shape(reward: Reward | Shaping, rewards: int = 0) -> Stage:
         return own.init(len(setting.task.train))
 
     def apply(batch, actor, state, turn):
-        lacking = {name for name in reads if getattr(batch.rollouts, name) is None}
+        lacking = {name for name in reads if batch.rollouts.get(name) is None}
         known = with_grades(batch, turn.setting.task, lacking).rollouts
         prompt = np.array([ask.number for ask in batch.asks], np.int32)
         moment = Moment(turn.step, turn.key, prompt)

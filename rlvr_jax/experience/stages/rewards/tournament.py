@@ -42,7 +42,7 @@ def compare_by(column: int | None = None) -> Function:
     def compare(batch, pairs, actor, turn):
         numbers = batch.rollouts.outcome
         if column is not None:
-            known = batch.rollouts.component_rewards
+            known = batch.rollouts.records.get("component_rewards")
             own = component_rewards(batch, turn.setting.task) if known is None else known
             numbers = np.asarray(own)[:, column]
         return numbers[np.array(pairs)], {}, ()

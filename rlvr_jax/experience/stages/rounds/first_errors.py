@@ -64,8 +64,10 @@ def repairable(batch: Batch, below: float) -> tuple[np.ndarray, np.ndarray]:
       below: score below which a step is incorrect.
     """
     rollouts = batch.rollouts
-    if rollouts.step is None or rollouts.process_reward is None:
+    if "step" not in rollouts.records or "process_reward" not in rollouts.records:
         raise ValueError("step scores: steps must be scored, put score_steps() first")
-    first = first_wrong_step(rollouts.step, rollouts.process_reward, rollouts.mask, below)
+    first = first_wrong_step(
+        rollouts.records["step"], rollouts.records["process_reward"], rollouts.mask, below
+    )
     failed = batch.decided & ~is_correct(rollouts.outcome)
-    return failed & (first >= 0), tokens_before(rollouts.step, rollouts.mask, first)
+    return failed & (first >= 0), tokens_before(rollouts.records["step"], rollouts.mask, first)

@@ -202,8 +202,8 @@ def objective(
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
         chain = whole
-        if clean.advantage is not None:
-            signals = replace(signals, advantage=clean.advantage)
+        if "advantage" in clean.records:
+            signals = replace(signals, advantage=clean.records["advantage"])
             chain = {name: one for name, one in whole.items() if one is not advantage}
         signals, moved, metrics = run(chain, signals, context, state, key, {})
         usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))

@@ -116,7 +116,7 @@ def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> _Contes
         stats = token_stats(
             hidden, unembedding, targets, needs=needs, implementation=implementation, **options
         )
-        return tuple(getattr(stats, need) for need in needs)
+        return tuple(stats.get(need) for need in needs)
 
     return run
 

@@ -17,10 +17,8 @@ import numpy as np
 
 from rlvr_jax.methods import names, recipe
 from rlvr_jax.objectives.algebra.core import Objective
-from rlvr_jax.objectives.algebra.inputs import STATISTICS
 from rlvr_jax.objectives.algebra.parts import Spec
-from rlvr_jax.types import RECORDS, Rollouts, TokenStats
-from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types import STATISTICS, Rollouts, TokenStats
 from rlvr_jax.types.rollouts import kind_and_axes
 
 __all__ = ["main", "random_batch"]
@@ -45,7 +43,6 @@ def random_batch(
     sizes["K"] = sizes["k"]
 
     def values(name, kind, axes):
-        axes = ("B", "T", *axes[1:]) if axes[0] == "..." else axes
         shape = tuple(sizes.get(axis, OTHER) for axis in axes)
         if kind == "Bool":
             return random.random(shape) < 0.5
@@ -55,9 +52,9 @@ def random_batch(
             return -random.exponential(1.0, shape).astype(np.float32)
         return random.random(shape, np.float32)
 
-    kinds = axes_of(TokenStats)
-    stats = {name: values(name, *kinds[name]) for name in objective.reads & set(STATISTICS)}
-    names = objective.reads & {*RECORDS, "reference_logp"}
+    entries = [STATISTICS[name] for name in objective.reads & STATISTICS.keys()]
+    stats = {entry.name: values(entry.name, entry.kind, entry.axes) for entry in entries}
+    names = objective.reads - {*STATISTICS, "batch_statistics", "behaviour_logp", "sampled_entropy"}
     records = {name: values(name, *kind_and_axes(name)) for name in names}
     for name in {"step", "turn"} & records.keys():
         records[name] = np.broadcast_to(np.arange(tokens, dtype=np.int32) // 64, (rows, tokens))
@@ -71,7 +68,7 @@ def random_batch(
         entropy=random.random((rows, tokens), np.float32),
         **records,
     )
-    return jax.tree.map(jnp.asarray, TokenStats(**stats)), batch
+    return jax.tree.map(jnp.asarray, TokenStats.of_arrays(stats)), batch
 
 
 def _program(name: str, rows: int, tokens: int) -> tuple[Any, tuple, int]:

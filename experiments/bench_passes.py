@@ -197,8 +197,8 @@ def _total(stats: TokenStats) -> jax.Array:
     """A number with a gradient through every statistic that has one."""
     floats = [x for x in jax.tree.leaves(stats) if jnp.issubdtype(x.dtype, jnp.floating)]
     # What is constant would not be computed if nothing that is differentiated were to use it.
-    if stats.teacher_topk_logp is not None:
-        floats.append(stats.topk_logp * stats.teacher_topk_logp)
+    if "teacher_topk_logp" in stats.records:
+        floats.append(stats.records["topk_logp"] * stats.records["teacher_topk_logp"])
     return sum(jnp.sum(x) for x in floats)
 
 

@@ -89,7 +89,7 @@ def decide(model, objective, state, rollouts, key, samples):
     # The likeliest tokens are known in the pass of the update, which is then the first and only.
     needs = (old | {"logp"}) - {"topk_logp"}
     stats = policy.score(model, state["params"], rollouts, needs, objective.options, samples)
-    rollouts = rollouts.replace(**{f"old_{name}": getattr(stats, name) for name in needs})
+    rollouts = rollouts.replace(**{f"old_{name}": stats.get(name) for name in needs})
     if objective.decide_once is None:
         return rollouts, state
     rollouts, method, _ = objective.decide_once(rollouts, state["method"], key)

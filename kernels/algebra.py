@@ -45,7 +45,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.types import TokenStats, replace
+from rlvr_jax.kernels.plan import Statistics
 
 # The statistics that these sums determine: one sweep over the vocabulary, tile by tile.
 STREAMING = (
@@ -277,7 +277,7 @@ def merge_shards(sums: Sums, axis_name: str) -> Sums:
     return added
 
 
-def finish(sums: Sums, vocabulary_size: int | Int[Array, ""]) -> TokenStats:
+def finish(sums: Sums, vocabulary_size: int | Int[Array, ""]) -> Statistics:
     """The statistics that the sums determine, kept inside their mathematical bounds.
 
     Rounding can carry a statistic an ulp across its bound (a positive log-prob, an entropy below
@@ -288,26 +288,26 @@ def finish(sums: Sums, vocabulary_size: int | Int[Array, ""]) -> TokenStats:
     """
     size = jnp.asarray(vocabulary_size, sums.s0.dtype)
     log_s0 = jnp.log(sums.s0)
-    stats = TokenStats(logsumexp=sums.largest + log_s0, max_logp=jnp.minimum(-log_s0, 0))
+    stats = {"logsumexp": sums.largest + log_s0, "max_logp": jnp.minimum(-log_s0, 0)}
     if sums.target is not None:
-        stats = replace(stats, logp=jnp.minimum(sums.target - sums.largest - log_s0, 0))
+        stats["logp"] = jnp.minimum(sums.target - sums.largest - log_s0, 0)
     if sums.s1 is not None:
-        stats = replace(stats, entropy=jnp.clip(log_s0 - sums.s1 / sums.s0, 0, jnp.log(size)))
+        stats["entropy"] = jnp.clip(log_s0 - sums.s1 / sums.s0, 0, jnp.log(size))
     if sums.s2 is not None:
         p_squared = sums.s2 / sums.s0 / sums.s0
-        stats = replace(stats, p_squared=jnp.clip(p_squared, 1 / size, 1))
+        stats["p_squared"] = jnp.clip(p_squared, 1 / size, 1)
     if sums.s3 is not None:
         mixed = (sums.s3 - sums.s2 * log_s0) / sums.s0 / sums.s0
-        stats = replace(stats, p_squared_logp=jnp.minimum(mixed, 0))
+        stats["p_squared_logp"] = jnp.minimum(mixed, 0)
     if sums.spread is not None:
-        stats = replace(stats, varentropy=sums.spread / sums.s0)
+        stats["varentropy"] = sums.spread / sums.s0
     if sums.total is not None:
-        stats = replace(stats, mean_logit=sums.total / size)
+        stats["mean_logit"] = sums.total / size
     if sums.max_id is not None:
-        stats = replace(stats, max_id=sums.max_id)
+        stats["max_id"] = sums.max_id
     if sums.second is not None:
         second = sums.second_ratio * (sums.target - sums.largest) - jnp.log(sums.second)
-        stats = replace(stats, second_logp=jnp.minimum(second, 0))
+        stats["second_logp"] = jnp.minimum(second, 0)
     return stats
 
 
@@ -319,8 +319,8 @@ def second_logsumexp(sums: Sums) -> Float[Array, "n"] | None:
 
 
 def coefficients(
-    stats: TokenStats,
-    cotangents: TokenStats,
+    stats: Statistics,
+    cotangents: Statistics,
     inverse_temperature: Float[Array, "n"] | None,
     second_ratio: Float[Array, "n"] | None = None,
     second_logsumexp: Float[Array, "n"] | None = None,
@@ -329,48 +329,48 @@ def coefficients(
 
     Args:
       stats: result of `finish`.
-      cotangents: dL/d(statistic); None for statistics that are not requested. Those of statistics
+      cotangents: dL/d(statistic) of the statistics that are requested. Those of statistics
         without a gradient are not looked at.
       inverse_temperature: [n], 1 / T; folded in: dz/dx has this factor.
       second_ratio, second_logsumexp: r and log Σ e^rz, for a cotangent of `second_logp`.
     """
-    alpha, factors = jnp.zeros_like(stats.logsumexp), {}
+    alpha, factors = jnp.zeros_like(stats["logsumexp"]), {}
 
     def add(name, value):
         factors[name] = factors[name] + value if name in factors else value
 
-    if cotangents.logsumexp is not None:
-        alpha = alpha + cotangents.logsumexp
-    if cotangents.logp is not None:
-        add("c", cotangents.logp)
-        alpha = alpha - cotangents.logp
-    if cotangents.topk_logp is not None:
-        alpha = alpha - jnp.sum(cotangents.topk_logp, axis=1)
-    if cotangents.entropy is not None:
-        add("beta", -cotangents.entropy)
-        alpha = alpha - cotangents.entropy * stats.entropy
-    if cotangents.p_squared is not None:
-        add("gamma", 2 * cotangents.p_squared)
-        alpha = alpha - 2 * cotangents.p_squared * stats.p_squared
-    if cotangents.p_squared_logp is not None:
-        mixed = cotangents.p_squared_logp
+    if "logsumexp" in cotangents:
+        alpha = alpha + cotangents["logsumexp"]
+    if "logp" in cotangents:
+        add("c", cotangents["logp"])
+        alpha = alpha - cotangents["logp"]
+    if "topk_logp" in cotangents:
+        alpha = alpha - jnp.sum(cotangents["topk_logp"], axis=1)
+    if "entropy" in cotangents:
+        add("beta", -cotangents["entropy"])
+        alpha = alpha - cotangents["entropy"] * stats["entropy"]
+    if "p_squared" in cotangents:
+        add("gamma", 2 * cotangents["p_squared"])
+        alpha = alpha - 2 * cotangents["p_squared"] * stats["p_squared"]
+    if "p_squared_logp" in cotangents:
+        mixed = cotangents["p_squared_logp"]
         add("gamma", mixed)
         add("delta", 2 * mixed)
-        alpha = alpha - mixed * (2 * stats.p_squared_logp + stats.p_squared)
-    if cotangents.varentropy is not None:
-        spread, entropy = cotangents.varentropy, stats.entropy
+        alpha = alpha - mixed * (2 * stats["p_squared_logp"] + stats["p_squared"])
+    if "varentropy" in cotangents:
+        spread, entropy = cotangents["varentropy"], stats["entropy"]
         add("epsilon", spread)
         add("beta", 2 * spread * (entropy + 1))
-        alpha = alpha + spread * (entropy * entropy + 2 * entropy - stats.varentropy)
-    if cotangents.second_logp is not None:
-        add("second", -second_ratio * cotangents.second_logp)
+        alpha = alpha + spread * (entropy * entropy + 2 * entropy - stats["varentropy"])
+    if "second_logp" in cotangents:
+        add("second", -second_ratio * cotangents["second_logp"])
         add("c", -factors["second"])
     factors["alpha"] = alpha
     if inverse_temperature is not None:
         factors = {name: value * inverse_temperature for name, value in factors.items()}
-    if cotangents.second_logp is not None:
+    if "second_logp" in cotangents:
         factors |= {"second_ratio": second_ratio, "second_logsumexp": second_logsumexp}
-    return Coefficients(stats.logsumexp, **factors)
+    return Coefficients(stats["logsumexp"], **factors)
 
 
 def logit_gradient(

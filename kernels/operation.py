@@ -19,8 +19,15 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels import algebra, dispatch, gradients, nucleus, rows, second_policy, top
 from rlvr_jax.kernels.nucleus import Nucleus
-from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens, token_axes
-from rlvr_jax.types import TokenStats, replace
+from rlvr_jax.kernels.plan import (
+    ROWS,
+    OtherPolicy,
+    Plan,
+    Policy,
+    Statistics,
+    Tokens,
+    token_axes,
+)
 
 DIFFERENTIABLE = (
     "logp",
@@ -47,7 +54,7 @@ class _Saved(NamedTuple):
       nucleus, other_logsumexp, pull: see `rows.RowStats`.
     """
 
-    stats: TokenStats
+    stats: Statistics
     second_logsumexp: Float[Array, "N"] | None
     nucleus: Nucleus | None
     other_logsumexp: Float[Array, "N"] | None
@@ -74,7 +81,7 @@ def on_mesh(plan: Plan, mesh: Mesh | None, policy: Policy) -> Plan:
     )
 
 
-def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: Tokens) -> TokenStats:
+def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: Tokens) -> Statistics:
     """The statistics `plan.needs`; those of inactive tokens are 0. Reverse mode only.
 
     Args:
@@ -115,25 +122,24 @@ def _forward(plan, policy, other, tokens):
     inside = (tokens.targets >= 0) & (tokens.targets < policy.unembedding.shape[0])
     for name in ("logp", "second_logp"):
         if name in plan.needs:
-            value = jnp.where(inside, getattr(stats, name), jnp.nan)
-            stats = replace(stats, **{name: value})
-    asked = TokenStats(**{need: getattr(stats, need) for need in plan.needs})
+            stats = {**stats, name: jnp.where(inside, stats[name], jnp.nan)}
+    asked = {need: stats[need] for need in plan.needs}
     return asked, (saved, policy, other, tokens)
 
 
 def _backward(plan, residuals, cotangents):
     saved, policy, other, tokens = residuals
-    asked = {name: getattr(cotangents, name) for name in DIFFERENTIABLE}
+    asked = {name: cotangents[name] for name in DIFFERENTIABLE if name in cotangents}
     inside = (tokens.targets >= 0) & (tokens.targets < policy.unembedding.shape[0])
     for name in ("logp", "second_logp"):
-        if asked[name] is not None:
+        if name in asked:
             asked[name] = jnp.where(inside, asked[name], 0)
-    if asked["nucleus_entropy"] is not None and tokens.nucleus is not None:
+    if "nucleus_entropy" in asked and tokens.nucleus is not None:
         asked["nucleus_entropy"] = jnp.where(tokens.nucleus, asked["nucleus_entropy"], 0)
     run = _over_mesh(
         plan, _local_backward, other, 3, lambda token, entry: Policy(token, entry, entry)
     )
-    dpolicy = run(policy, other, tokens, saved, TokenStats(**asked))
+    dpolicy = run(policy, other, tokens, saved, asked)
     dpolicy = jax.tree.map(lambda x, like: x.astype(like.dtype), dpolicy, policy)
     return dpolicy, None, None
 
@@ -155,7 +161,7 @@ def _local_forward(plan, policy, other, tokens, vocabulary_size: Int[Array, "n"]
     active = tokens.active
     if active is None:
         active = jnp.ones(tokens.targets.shape, bool)
-    streaming = TokenStats()
+    streaming: Statistics = {}
     second = None
     if any(need in algebra.STREAMING for need in plan.needs):
         sums = dispatch.sums(plan, policy, tokens)
@@ -165,7 +171,7 @@ def _local_forward(plan, policy, other, tokens, vocabulary_size: Int[Array, "n"]
             sums = algebra.merge_shards(sums, plan.vocabulary_axis)
         streaming = algebra.finish(sums, vocabulary_size)
         second = algebra.second_logsumexp(sums)
-    every = nuclei = rows.RowStats(TokenStats())
+    every = nuclei = rows.RowStats({})
     sweep = partial(rows.sweep, plan, policy, other, tokens)
     needs = tuple(need for need in ROWS if need in plan.needs and need != "nucleus_entropy")
     if needs:
@@ -173,26 +179,26 @@ def _local_forward(plan, policy, other, tokens, vocabulary_size: Int[Array, "n"]
     if "nucleus_entropy" in plan.needs:
         chosen = active if tokens.nucleus is None else active & tokens.nucleus
         nuclei = sweep(chosen, ("nucleus_entropy",))
-    stats = _first_of(streaming, every.stats, nuclei.stats)
+    stats = {**nuclei.stats, **every.stats, **streaming}
     saved = _Saved(stats, second, nuclei.nucleus, every.other_logsumexp, every.pull)
     # Tokens that were not visited have log 0 and 0 / 0 here, which must not reach the backward.
     return _where(active, saved)
 
 
-def _local_backward(plan, policy, other, tokens, saved: _Saved, cotangents: TokenStats) -> Policy:
+def _local_backward(plan, policy, other, tokens, saved: _Saved, cotangents: Statistics) -> Policy:
     """The backward pass of one device's tokens and part of the vocabulary."""
     tokens, first = _with_local_targets(plan, policy, tokens)
     scale, stats = tokens.inverse_temperature, saved.stats
     numbers = gradients.Numbers(
         algebra.coefficients(stats, cotangents, scale, tokens.second_ratio, saved.second_logsumexp)
     )
-    if cotangents.nucleus_entropy is not None:
-        found = nucleus.coefficients(saved.nucleus, cotangents.nucleus_entropy, scale)
+    if "nucleus_entropy" in cotangents:
+        found = nucleus.coefficients(saved.nucleus, cotangents["nucleus_entropy"], scale)
         numbers = numbers._replace(nucleus=found)
-    if cotangents.topk_logp is not None:
-        found = top.coefficients(stats.topk_ids - first, cotangents.topk_logp, scale)
+    if "topk_logp" in cotangents:
+        found = top.coefficients(stats["topk_ids"] - first, cotangents["topk_logp"], scale)
         numbers = numbers._replace(topk=found)
-    if any(getattr(cotangents, name) is not None for name in second_policy.DIVERGENCES):
+    if second_policy.DIVERGENCES & cotangents.keys():
         divergences = second_policy.coefficients(
             stats, saved.pull, saved.other_logsumexp, cotangents, scale
         )
@@ -245,15 +251,6 @@ def _over_mesh(plan, function, other, num_more: int, out_specs):
         out_specs=out_specs(token, entry),
         check_vma=False,
     )
-
-
-def _first_of(*sources: TokenStats) -> TokenStats:
-    """Every field from the first of the sources that has it."""
-    values = {}
-    for field in dataclasses.fields(TokenStats):
-        candidates = (getattr(source, field.name) for source in sources)
-        values[field.name] = next((value for value in candidates if value is not None), None)
-    return TokenStats(**values)
 
 
 def _where(active, tree):

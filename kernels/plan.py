@@ -9,6 +9,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 _Result = TypeVar("Result")
 
+Statistics = dict[str, Array]
+"""Statistics of tokens by name, [n] or [n, k] each; those that are not requested are absent."""
+
 # Statistics that need the largest logit or the normalizer of the whole row before their sum can
 # start, or an order of the row: they are computed on chunks of tokens with all of the vocabulary.
 ROWS = (

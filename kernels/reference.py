@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Tokens
-from rlvr_jax.types import TokenStats
+from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Statistics, Tokens
 
 
-def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: Tokens) -> TokenStats:
+def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: Tokens) -> Statistics:
     """Computes the statistics `plan.needs` from full arrays of logits in `plan.dtype`."""
     logits = _logits(plan, policy.hidden, policy.unembedding, policy.bias, tokens)
     logp = jax.nn.log_softmax(logits, axis=-1)
@@ -81,7 +80,7 @@ def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: To
         "reverse_kl": lambda: against(log_other(), jnp.where(present, logp, 0)),
         "js": js,
     }
-    stats = TokenStats(**{need: formulas[need]() for need in plan.needs})
+    stats = {need: formulas[need]() for need in plan.needs}
     if tokens.active is None:
         return stats
 

@@ -17,8 +17,16 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.kernels import nucleus, second_policy, tiles, top
 from rlvr_jax.kernels.algebra import LOWEST
 from rlvr_jax.kernels.nucleus import Nucleus
-from rlvr_jax.kernels.plan import OtherPolicy, Plan, Policy, Tiles, Tokens, by_platform, is_at_once
-from rlvr_jax.types import TokenStats, replace
+from rlvr_jax.kernels.plan import (
+    OtherPolicy,
+    Plan,
+    Policy,
+    Statistics,
+    Tiles,
+    Tokens,
+    by_platform,
+    is_at_once,
+)
 
 
 class RowStats(NamedTuple):
@@ -31,7 +39,7 @@ class RowStats(NamedTuple):
       pull: Σ p log(p/m), for `js`.
     """
 
-    stats: TokenStats
+    stats: Statistics
     nucleus: Nucleus | None = None
     other_logsumexp: Float[Array, "n"] | None = None
     pull: Float[Array, "n"] | None = None
@@ -129,25 +137,25 @@ def _row_stats(plan, logits, other_logits, search=None) -> RowStats:
     total = partial(_total, plan.vocabulary_axis)
     largest, shift, exp, s0 = _normalizer(logits, total)
     log_s0 = jnp.log(s0)
-    stats = TokenStats(logsumexp=largest + log_s0)
+    stats = {"logsumexp": largest + log_s0}
     found, other_logsumexp, pull = None, None, None
     if "min_p_mass" in plan.needs:
         mass = total(jnp.where(exp >= plan.min_p, exp, 0)) / s0
-        stats = replace(stats, min_p_mass=jnp.minimum(mass, 1))
+        stats["min_p_mass"] = jnp.minimum(mass, 1)
     if "topk_logp" in plan.needs or "topk_ids" in plan.needs:
         values, ids = top.largest(logits, plan.top_k, plan.vocabulary_axis)
-        logp = jnp.minimum(values - stats.logsumexp[:, None], 0)
-        stats = replace(stats, topk_logp=logp, topk_ids=ids)
+        stats["topk_logp"] = jnp.minimum(values - stats["logsumexp"][:, None], 0)
+        stats["topk_ids"] = ids
     if "nucleus_entropy" in plan.needs:
         found = nucleus.entropy(exp, shift, s0, plan.top_p, total, search, plan.include_crossing)
-        stats = replace(stats, nucleus_entropy=found.entropy)
+        stats["nucleus_entropy"] = found.entropy
     if other_logits is not None:
         other_largest, other_shift, _, other_s0 = _normalizer(other_logits, total)
         other_log_s0 = jnp.log(other_s0)
         logp = jnp.maximum(shift - log_s0[:, None], LOWEST)
         logq = jnp.maximum(other_shift - other_log_s0[:, None], LOWEST)
         measured, pull = second_policy.divergences(plan.needs, logp, logq, total)
-        stats = replace(stats, kl=measured.kl, reverse_kl=measured.reverse_kl, js=measured.js)
+        stats |= measured
         other_logsumexp = other_largest + other_log_s0
     return RowStats(stats, found, other_logsumexp, pull)
 

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.kernels.algebra import LOWEST
-from rlvr_jax.types import TokenStats, replace
+from rlvr_jax.kernels.plan import Statistics
 
-DIVERGENCES = ("kl", "reverse_kl", "js")
+DIVERGENCES = frozenset({"kl", "reverse_kl", "js"})
 
 
 class Coefficients(NamedTuple):
@@ -45,31 +45,31 @@ def divergences(
     logp: Float[Array, "n V"],
     logq: Float[Array, "n V"],
     total: Callable[[Array], Array],
-) -> tuple[TokenStats, Float[Array, "n"] | None]:
+) -> tuple[Statistics, Float[Array, "n"] | None]:
     """The divergences in `needs`, and A if `js` is one of them.
 
     Args:
       logp, logq: log-probs, LOWEST for entries that are not in the vocabulary.
       total: sums [n, V] over the vocabulary to [n], over all devices that hold a part of it.
     """
-    stats, pull = TokenStats(), None
+    stats, pull = {}, None
     if "kl" in needs:
-        stats = replace(stats, kl=total(_relative_entropy(logp, logq)))
+        stats["kl"] = total(_relative_entropy(logp, logq))
     if "reverse_kl" in needs:
-        stats = replace(stats, reverse_kl=total(_relative_entropy(logq, logp)))
+        stats["reverse_kl"] = total(_relative_entropy(logq, logp))
     if "js" in needs:
         above, below = _to_mixture(logp, logq), _to_mixture(logq, logp)
         js = total(jnp.exp(logp) * above + jnp.exp(logq) * below) / 2
-        stats = replace(stats, js=jnp.clip(js, 0, jnp.log(jnp.asarray(2, js.dtype))))
+        stats["js"] = jnp.clip(js, 0, jnp.log(jnp.asarray(2, js.dtype)))
         pull = total(jnp.exp(logp) * above)
     return stats, pull
 
 
 def coefficients(
-    stats: TokenStats,
+    stats: Statistics,
     pull: Float[Array, "n"] | None,
     logsumexp: Float[Array, "n"],
-    cotangents: TokenStats,
+    cotangents: Statistics,
     inverse_temperature: Float[Array, "n"] | None,
 ) -> Coefficients:
     """The numbers per token of the backward pass.
@@ -79,14 +79,14 @@ def coefficients(
       logsumexp: of the second policy's logits.
     """
     alpha, factors = jnp.zeros_like(logsumexp), {}
-    if cotangents.kl is not None:
-        factors["kl"] = cotangents.kl
-        alpha = alpha - cotangents.kl * stats.kl
-    if cotangents.reverse_kl is not None:
-        factors["reverse_kl"] = cotangents.reverse_kl
-        alpha = alpha + cotangents.reverse_kl
-    if cotangents.js is not None:
-        factors["js"] = cotangents.js / 2
+    if "kl" in cotangents:
+        factors["kl"] = cotangents["kl"]
+        alpha = alpha - cotangents["kl"] * stats["kl"]
+    if "reverse_kl" in cotangents:
+        factors["reverse_kl"] = cotangents["reverse_kl"]
+        alpha = alpha + cotangents["reverse_kl"]
+    if "js" in cotangents:
+        factors["js"] = cotangents["js"] / 2
         alpha = alpha - factors["js"] * pull
     factors["alpha"] = alpha
     if inverse_temperature is not None:

@@ -71,7 +71,7 @@ def token_stats(
       unembedding: output embedding, in the layout of Hugging Face and tied embeddings.
       targets: the tokens of `logp`. A target outside [0, V) makes its own logp and second_logp
         NaN, without gradient through them; all else is as if the target were good.
-      needs: names of the statistics to compute, of the fields of `TokenStats`.
+      needs: names of the statistics to compute.
       mask: tokens off it get 0 in every statistic and no gradient, whatever their other
         arguments hold (NaN included).
       temperature: T > 0, one or one per token; no gradient.
@@ -96,7 +96,7 @@ def token_stats(
         cannot run; "xla" on all others.
 
     Returns:
-      `TokenStats` with [N] arrays ([N, top_k] for the two of top-k) for `needs` and None elsewhere.
+      `TokenStats` of `needs`, [N] arrays ([N, top_k] for the two of top-k).
 
     Raises:
       ValueError: a name in needs or implementation that is not known; an implementation that was
@@ -148,8 +148,9 @@ def token_stats(
         implementation=implementation,
     )
     if implementation == "reference":
-        return reference.statistics(plan, policy, other, tokens)
-    return operation.statistics(on_mesh(plan, mesh, policy), policy, other, tokens)
+        return TokenStats.of_arrays(reference.statistics(plan, policy, other, tokens))
+    found = operation.statistics(on_mesh(plan, mesh, policy), policy, other, tokens)
+    return TokenStats.of_arrays(found)
 
 
 def _inverse(temperature, shape, dtype):

@@ -13,7 +13,8 @@ from rlvr_jax.policy import products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.model import Model, Params
-from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types.token_stats import derive, measured_for
 
 PIECE = 64
 """Rows that are scored at once where memory is to be bounded."""
@@ -52,24 +53,25 @@ def score(
     """
     further = dict(options)
     temperatures = further.pop("temperatures", ())
-    if "tempered_logp" in needs and not temperatures:
+    if "tempered_logp" in measured_for(needs) and not temperatures:
         raise ValueError("score: options must have temperatures for tempered_logp, got none")
     hidden = hidden_states(model, params, rollouts, shared, opening)
     unembedding = model.unembedding(params).astype(hidden.dtype)
 
-    own = set(needs) - {"hidden", "tempered_logp"}
+    asked, needs = needs, measured_for(needs)
+    own = needs - {"hidden", "tempered_logp"}
     if other is not None:
         further["other"] = other[0].reshape(rollouts.tokens.size, -1), other[1]
     stats = score_hidden(model, hidden, unembedding, rollouts, own, **further)
     if "hidden" in needs:
-        stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
+        stats = stats.replace(hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     if "tempered_logp" in needs:
         fixed = jax.lax.stop_gradient((hidden, unembedding))
         tempered: list[Any] = [
             score_hidden(model, *fixed, rollouts, {"logp"}, factor).logp for factor in temperatures
         ]
-        stats = replace(stats, tempered_logp=jnp.stack(tempered, axis=-1))
-    return stats
+        stats = stats.replace(tempered_logp=jnp.stack(tempered, axis=-1))
+    return derive(stats, asked, rollouts.scored)
 
 
 def score_hidden(

@@ -114,7 +114,7 @@ def _scored(model: Model, top: int, params: Params, tokens, length) -> dict[str,
     )
     needs = ("logp", "entropy", "topk_logp", "topk_ids")
     stats = score(model, params, rollouts, needs, (("top_k", top),))
-    return {name: getattr(stats, name) for name in needs}
+    return {name: stats.get(name) for name in needs}
 
 
 def _of_row(ids: Sequence[int], told: dict[str, np.ndarray]) -> ScoredText:

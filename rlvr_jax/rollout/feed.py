@@ -265,4 +265,4 @@ def _scores(model, params, hidden, tokens, count, temperature) -> list[Array]:
         softcap=model.config.logit_softcap,
         mesh=model.mesh,
     )
-    return [getattr(stats, name).reshape(rows, width) for name in needs]
+    return [stats.get(name).reshape(rows, width) for name in needs]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import STATISTICS, Rollouts, TokenStats
 from rlvr_jax.types.rollouts import known_names
 
 _VERSION = 1
@@ -46,8 +46,7 @@ def save_rollouts(
     """
     arrays: dict[str, Any] = {"version": np.asarray(_VERSION)}
     arrays |= {f"rollouts/{name}": np.asarray(array) for name, array in rollouts.arrays.items()}
-    measured = {name: array for name, array in vars(stats).items() if array is not None}
-    arrays |= {f"stats/{name}": np.asarray(array) for name, array in measured.items()}
+    arrays |= {f"stats/{name}": np.asarray(array) for name, array in stats.arrays.items()}
     shape = arrays["rollouts/mask"].shape
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
@@ -89,7 +88,7 @@ def load_rollouts(path: str | Path) -> tuple[Rollouts, TokenStats, dict[str, lis
     for name, array in arrays.items():
         part, _, field = name.partition("/")
         parts[part][field] = array
-    return Rollouts.of_arrays(parts["rollouts"]), TokenStats(**parts["stats"]), texts
+    return Rollouts.of_arrays(parts["rollouts"]), TokenStats.of_arrays(parts["stats"]), texts
 
 
 def _read(path):
@@ -105,7 +104,7 @@ def _read(path):
             if missing:
                 raise ValueError(f"load_rollouts: {path} must hold {missing[0]}, got no such field")
             known = {f"rollouts/{name}" for name in known_names()}
-            known |= {f"stats/{field.name}" for field in dataclasses.fields(TokenStats)}
+            known |= {f"stats/{name}" for name in STATISTICS}
             if unknown := sorted(names - known - {"texts"}):
                 raise ValueError(
                     f"load_rollouts: {path} must hold statistics, and fields and declared records"

@@ -138,8 +138,8 @@ def score_branching(
 
     def of_rows(rows):
         stats = run(model, params, rows, (*_NEEDS, "topk_logp"), options, shared)
-        sizes = branching_of_top(stats.topk_logp).astype(np.uint8)
-        return replace(stats, topk_logp=None), sizes
+        sizes = branching_of_top(stats.records.get("topk_logp")).astype(np.uint8)
+        return stats.replace(topk_logp=None), sizes
 
     return run_in_pieces(of_rows, rollouts)
 

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives import Objective
 from rlvr_jax.training.pieces import in_pieces, joined
-from rlvr_jax.training.statistics import DIVERGENCES, MEASURED
+from rlvr_jax.training.statistics import DIVERGENCES, measurable
 from rlvr_jax.types import Rollouts, TokenStats
 from rlvr_jax.types.hyperparameters import Count
 from rlvr_jax.types.parts import check_each
@@ -41,15 +41,15 @@ class Gradient:
 
 
 def statistics_needed(objective: Objective) -> frozenset[str]:
-    """Fields of `TokenStats` that a gradient of the objective takes; log-probs always."""
+    """Statistics that a gradient of the objective takes; log-probs always."""
     own = {*objective.reads, *old_statistics(objective).values()}
-    return frozenset(own & MEASURED) | {"logp"}
+    return frozenset(own & measurable()) | {"logp"}
 
 
 def old_statistics(objective: Objective) -> dict[str, str]:
-    """Statistics of the weights that sampled: name in `Rollouts` -> field of `TokenStats`."""
+    """Statistics of the weights that sampled: name in `Rollouts` -> statistic."""
     wanted = {need: need.removeprefix("old_") for need in objective.reads if need[:4] == "old_"}
-    alone = MEASURED - DIVERGENCES
+    alone = measurable() - DIVERGENCES
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
 
 
@@ -108,7 +108,7 @@ def exact_gradient(
         raise ValueError(
             f"exact_gradient: score must return TokenStats, got {type(given).__name__}"
         )
-    missing = sorted(name for name in statistics_needed(objective) if getattr(given, name) is None)
+    missing = sorted(name for name in statistics_needed(objective) if given.get(name) is None)
     if missing:
         raise ValueError(f"exact_gradient: score must give {', '.join(missing)}, got none")
 
@@ -187,7 +187,7 @@ def with_old_statistics(
     """
     known = {}
     for field, name in old_statistics(objective).items():
-        now, then = jax.lax.stop_gradient(getattr(stats, name)), rollouts.get(field)
+        now, then = jax.lax.stop_gradient(stats.get(name)), rollouts.get(field)
         own = fresh
         if "stored" in rollouts.records:
             own = fresh & ~rollouts.records["stored"].reshape(-1, *[1] * (now.ndim - 1))

@@ -18,7 +18,7 @@ from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import arrange
 from rlvr_jax.training.critic import CriticState, critic_params
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.training.programs import LARGE, Programs
+from rlvr_jax.training.programs import Programs, apart
 from rlvr_jax.training.records import Records, joined_records, prompts_where, rows_of, with_old
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, old_shapes
@@ -102,11 +102,11 @@ class Scorer:
         """
         needs = {*needs}
         large = needs - {"logp", "entropy"}
-        unknown = large.difference(LARGE)
+        unknown = large.difference(apart())
         whose = {"current": lambda: self.params, "start": self.start, "teacher": self.teacher}
         if unknown or len(large) > 1 or whose.get(of) is None:
             raise ValueError(
-                f"score: needs must be among logp, entropy and one of {', '.join(LARGE)}, of the"
+                f"score: needs must be among logp, entropy and one of {', '.join(apart())}, of the"
                 f" current or the start policy or a recipe's teacher, got {sorted(needs)} of {of!r}"
             )
         params = whose[of]()
@@ -177,7 +177,7 @@ def _learned(
         key = named_key(learner.seed, "decide_once", step)
         told, method_state, decided = decide_once(rollouts, state.method_state, key)
         names = ("advantage", "weight", "kept")
-        rollouts = rollouts.replace(**fetch({name: getattr(told, name) for name in names}))
+        rollouts = rollouts.replace(**fetch({name: told.records[name] for name in names}))
         state = replace(state, method_state=method_state)
     state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step, other)
     if critic is not None:

@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 
 from rlvr_jax import policy
-from rlvr_jax.objectives import Objective, masked_mean
+from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.training.critic import CriticState, jitted_critic
@@ -21,10 +20,12 @@ from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
-from rlvr_jax.types import Recipe, Rollouts
+from rlvr_jax.types import STATISTICS, Recipe, Rollouts
 
-LARGE = ("all_logp", "mean_hidden", "max_id", "verdict_logp")
-"""Statistics that a program measures besides log-probs and entropies, one of them at a time."""
+
+def apart() -> list[str]:
+    """Statistics that stages may request besides log-probs and entropies, one at a time."""
+    return [name for name, entry in STATISTICS.items() if entry.apart]
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,8 @@ class Programs:
       score: (params, rollouts of one update) -> statistics of the weights that
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each, or
         [B, T, K].
-      measures: functions by their statistic besides "logp" and "entropy" [B, T], of the same
-        arguments; prompts of rows may differ. "": nothing; "all_logp" [B, T, V] of the whole
-        vocabulary; "mean_hidden" [B, D], the mean over the tokens on the mask of the last hidden
-        states that they are predicted from; "max_id", int [B, T], the likeliest token;
-        "verdict_logp" [B, K].
+      measures: functions by their statistic besides "logp" and "entropy", of the same arguments;
+        prompts of rows may differ. "": nothing; others: see `apart`.
       score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
@@ -117,23 +115,14 @@ def make_programs(
 
 @kept
 def _jitted_measures(model: Model, plan: BatchPlan) -> dict[str, Any]:
-    return {name: _jitted_measure(model, plan, name) for name in ("", *LARGE)}
+    return {name: _jitted_measure(model, plan, name) for name in ("", *apart())}
 
 
 def _jitted_measure(model: Model, plan: BatchPlan, more: str) -> Any:
-    """The program that measures log-probs and entropies of any rows, and one of `LARGE`."""
+    """The program that measures log-probs and entropies of any rows, and one of `apart()`."""
 
     def of_piece(params, rollouts):
-        needs = {"logp", "entropy", more} - {"", "all_logp", "mean_hidden"}
-        stats = statistics(model, params, rollouts, needs)
-        found = {name: getattr(stats, name) for name in needs}
-        if more == "all_logp":
-            found["all_logp"] = policy.score_vocabulary(model, params, rollouts)
-        if more == "mean_hidden":
-            hidden = policy.hidden_states(model, params, rollouts)
-            mask = jnp.broadcast_to(rollouts.mask[:, :, None], hidden.shape)
-            found["mean_hidden"] = masked_mean(hidden, mask, axis=1)
-        return found
+        return statistics(model, params, rollouts, {"logp", "entropy", more} - {""}).arrays
 
     def measure(params, rollouts):
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
@@ -185,7 +174,7 @@ def jitted(
             own.pop("old_candidate_logp", None)
         needs = set(own.values())
         stats = statistics(model, params, rollouts, needs, options, shared, opening)
-        return {field: getattr(stats, name) for field, name in own.items()}
+        return {field: stats.get(name) for field, name in own.items()}
 
     def score(params, rollouts):
         if plan.micro_batches == 1:

@@ -7,25 +7,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.kernels import token_stats
-from rlvr_jax.policy import Model, Params, hidden_states, score
+from rlvr_jax.objectives import masked_mean
+from rlvr_jax.policy import Model, Params, hidden_states, score, score_vocabulary
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
-from rlvr_jax.types import Rollouts, TokenStats, replace
+from rlvr_jax.types import STATISTICS, Rollouts, TokenStats
+from rlvr_jax.types.token_stats import derive, measured_for
 
 _OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
 
 DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | _OF_TEACHER
 """Statistics that compare the policy with a second one, or are of that."""
 
-MEASURED = {
-    *token_stats.STATISTICS,
-    *("hidden", "tempered_logp", "second_prompt_logp", "candidate_logp", "verdict_logp"),
-    *_OF_TEACHER,
-}
-"""All that `statistics` can measure."""
+_BY_PASSES = frozenset({"second_prompt_logp", "candidate_logp", "verdict_logp"})
+_BY_PASSES |= {"all_logp", "mean_hidden"}
+"""Statistics that this module measures by passes of their own."""
+
+
+def measurable() -> set[str]:
+    """The statistics that an objective may read in training."""
+    return STATISTICS.keys() - {"value", "all_logp", "mean_hidden"}
+
 
 _CANDIDATES = ("hidden", "logsumexp")
-"""What log-probs of candidates are made of."""
+"""The statistics that log-probs of candidates are made of."""
 
 
 def statistics(
@@ -41,14 +45,15 @@ def statistics(
     """Statistics [B, T] of the policy, differentiable in `params`; 0 off `Rollouts.scored`.
 
     Args:
-      needs: of `MEASURED`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that have
-        candidates.
+      needs: of `STATISTICS`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that
+        have candidates.
       options, shared, opening: as for `policy.score`.
       other: the second policy of divergences, of the same shape; no gradient flows into it. It
         reads the second prompts of rows that have one.
     """
+    asked, needs = needs, measured_for(needs)
     second = None
-    if DIVERGENCES & {*needs}:
+    if DIVERGENCES & needs:
         if other is None:
             raise ValueError(
                 "statistics: other must be a policy's weights for divergences, got None"
@@ -59,29 +64,35 @@ def statistics(
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
-    own = {*needs} - {"second_prompt_logp", "candidate_logp", "verdict_logp"} - _OF_TEACHER
+    own = needs - _BY_PASSES - _OF_TEACHER
     if "candidate_logp" in needs:
         own |= {"hidden", "logsumexp"}
     compared = second if (DIVERGENCES - _OF_TEACHER) & own else None
     stats = score(model, params, rollouts, own, options, shared, opening, compared)
     if "candidate_logp" in needs:
-        unembedding = model.unembedding(params).astype(stats.hidden.dtype)
-        logits = logits_of_ids(
-            model, stats.hidden, unembedding, rollouts, rollouts.records["candidate_ids"]
-        )
-        logp = logits.astype(stats.logsumexp.dtype) - stats.logsumexp[:, :, None]
+        hidden, logsumexp = (stats.records[name] for name in _CANDIDATES)
+        unembedding = model.unembedding(params).astype(hidden.dtype)
+        ids = rollouts.records["candidate_ids"]
+        logits = logits_of_ids(model, hidden, unembedding, rollouts, ids)
+        logp = logits.astype(logsumexp.dtype) - logsumexp[:, :, None]
         logp = jnp.where(rollouts.scored[:, :, None], logp, 0)
-        left = {name: getattr(stats, name) if name in needs else None for name in _CANDIDATES}
-        stats = replace(stats, candidate_logp=logp, **left)
-    if _OF_TEACHER & {*needs}:
-        ids = stats.topk_ids if "teacher_topk_logp" in needs else None
-        stats = replace(stats, **_of_teacher(model, second, rollouts, ids))
+        left = {name: stats.get(name) if name in needs else None for name in _CANDIDATES}
+        stats = stats.replace(candidate_logp=logp, **left)
+    if _OF_TEACHER & needs:
+        ids = stats.records.get("topk_ids") if "teacher_topk_logp" in needs else None
+        stats = stats.replace(**_of_teacher(model, second, rollouts, ids))
     if "second_prompt_logp" in needs:
         beside = after_second_prompt(rollouts)
-        stats = replace(stats, second_prompt_logp=score(model, params, beside).logp)
+        stats = stats.replace(second_prompt_logp=score(model, params, beside).logp)
     if "verdict_logp" in needs:
-        stats = replace(stats, verdict_logp=verdicts(model, params, rollouts))
-    return stats
+        stats = stats.replace(verdict_logp=verdicts(model, params, rollouts))
+    if "all_logp" in needs:
+        stats = stats.replace(all_logp=score_vocabulary(model, params, rollouts))
+    if "mean_hidden" in needs:
+        hidden = hidden_states(model, params, rollouts)
+        mask = jnp.broadcast_to(rollouts.mask[:, :, None], hidden.shape)
+        stats = stats.replace(mean_hidden=masked_mean(hidden, mask, axis=1))
+    return derive(stats, asked, rollouts.scored)
 
 
 def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
@@ -139,5 +150,5 @@ def _of_teacher(
         return {"teacher_entropy": told.entropy}
     logits = logits_of_ids(model, *jax.lax.stop_gradient(second), rollouts, ids)
     logits = logits.astype(told.entropy.dtype)
-    logp = jnp.where(rollouts.scored[:, :, None], logits - told.logsumexp[:, :, None], 0)
+    logp = jnp.where(rollouts.scored[:, :, None], logits - told.records["logsumexp"][:, :, None], 0)
     return {"teacher_entropy": told.entropy, "teacher_topk_logp": logp}

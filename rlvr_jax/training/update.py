@@ -20,7 +20,7 @@ from rlvr_jax.training.gradient import (
     with_old_statistics,
 )
 from rlvr_jax.training.metrics import sampler_metrics, token_metrics
-from rlvr_jax.training.statistics import MEASURED, statistics
+from rlvr_jax.training.statistics import measurable, statistics
 from rlvr_jax.types import Recipe, Rollouts
 
 
@@ -94,7 +94,7 @@ def check_needs(
         log-probs of what is likeliest now, where several updates are taken per batch.
     """
     objective = recipe.objective
-    known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
+    known = {*measurable(), *old_statistics(objective), "reference_logp", "batch_statistics"}
     if "second_tokens" not in given:
         known -= {"second_prompt_logp", "old_second_prompt_logp"}
     if "verdict_ids" not in given:

@@ -15,10 +15,11 @@ from rlvr_jax.types.recipes import Method, Recipe
 from rlvr_jax.types.records import RECORDS, Record, declare
 from rlvr_jax.types.rollouts import Rollouts, is_correct
 from rlvr_jax.types.signals import Signals
-from rlvr_jax.types.token_stats import TokenStats
+from rlvr_jax.types.token_stats import STATISTICS, Statistic, TokenStats, statistic
 
 __all__ = [
     "RECORDS",
+    "STATISTICS",
     "Criterion",
     "Function",
     "Ids",
@@ -31,6 +32,7 @@ __all__ = [
     "RowMask",
     "Rows",
     "Signals",
+    "Statistic",
     "TokenStats",
     "Values",
     "arguments_of",
@@ -38,4 +40,5 @@ __all__ = [
     "is_correct",
     "part",
     "replace",
+    "statistic",
 ]

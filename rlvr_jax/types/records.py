@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.types.fields import axes_of_type, fits
+from rlvr_jax.types.token_stats import STATISTICS
 
 PADDED_AXES = frozenset("PQEF")
 """Axes whose lengths may differ between batches: shorter arrays are padded."""
@@ -105,10 +106,14 @@ def record_of(name: str) -> Record:
     """The declaration of a record.
 
     Raises:
-      ValueError: no imported module declares it.
+      ValueError: no imported module declares it, and it is not `old_` and a statistic.
     """
     if name in RECORDS:
         return RECORDS[name]
+    if (old := STATISTICS.get(name.removeprefix("old_"))) and name != old.name:
+        meaning = f"`{old.name}` of the old policy"
+        axes = tuple(axis.replace("k", "K") for axis in old.axes)
+        return Record(name, old.kind, axes, meaning, 0, old.module)
     close = difflib.get_close_matches(name, RECORDS, n=3, cutoff=0.5) or sorted(RECORDS)
     raise ValueError(
         f"Rollouts: a record must be declared (rlvr_jax.types.declare, or an import of the module"
@@ -263,9 +268,3 @@ declare(
     Float[Array, "B P"],
     "the old policy's log-probs of the prompt's tokens, at temperature 1; 0 for the first one",
 )
-
-for _name in ("max_logp", "min_p_mass", "p_squared", "p_squared_logp", "logsumexp", "mean_logit"):
-    declare(f"old_{_name}", _TOKENS, f"`TokenStats.{_name}` of the old policy")
-for _name in ("topk_logp", "tempered_logp", "candidate_logp"):
-    declare(f"old_{_name}", Float[Array, "B T K"], f"`TokenStats.{_name}` of the old policy")
-declare("old_second_prompt_logp", _TOKENS, "`TokenStats.second_prompt_logp` of the old policy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,12 +12,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.types.fields import axes_of, fits, pytree
 from rlvr_jax.types.given import as_array, as_mask, numbered
+from rlvr_jax.types.recorded import Recorded
 from rlvr_jax.types.records import RECORDS, record_of
 
 
 @pytree
-@dataclass(frozen=True)
-class Rollouts:
+@dataclass(frozen=True, kw_only=True)
+class Rollouts(Recorded):
     """Sampled responses with their records.
 
     The sampler writes what it sampled, the verifiers write `outcome` and `reward`, the scorer
@@ -59,8 +60,8 @@ class Rollouts:
     parent: Int[Array, "B"]
     branch_position: Int[Array, "B"]
     truncated: Bool[Array, "B"]
-    behaviour_logp: Float[Array, "B T"] | None
-    entropy: Float[Array, "B T"] | None
+    behaviour_logp: Float[Array, "B T"] | None = None
+    entropy: Float[Array, "B T"] | None = None
     temperature: Float[Array, "B T"]
     outcome: Float[Array, "B"]
     reward: Float[Array, "B"]
@@ -69,16 +70,6 @@ class Rollouts:
     reference_logp: Float[Array, "B T"] | None = None
     records: Mapping[str, Any] = field(default_factory=dict)
 
-    def get(self, name: str) -> Any:
-        """A field or record by name; None for a record that nothing wrote."""
-        return getattr(self, name) if name in _FIELDS else self.records.get(name)
-
-    @property
-    def arrays(self) -> dict[str, Any]:
-        """All arrays by name: fields that are not None, and records."""
-        known = {name: getattr(self, name) for name in _FIELDS}
-        return {name: x for name, x in known.items() if x is not None} | {**self.records}
-
     @property
     def token_arrays(self) -> dict[str, Any]:
         """The arrays of response tokens, [B, T, …], by name."""
@@ -86,32 +77,11 @@ class Rollouts:
             name: x for name, x in self.arrays.items() if kind_and_axes(name)[1][:2] == ("B", "T")
         }
 
-    def replace(self, **changes: Any) -> Rollouts:
-        """The rollouts with other fields and records; None removes a record.
-
-        Raises:
-          ValueError: a record that is not declared, or of another kind or shape than declared.
-        """
-        fields = {name: changes.pop(name) for name in _FIELDS & changes.keys()}
-        if changes:
-            mask = fields.get("mask", self.mask)
-            sizes = dict(zip("BT", mask.shape, strict=True))
-            records = {**self.records}
-            for name, array in changes.items():
-                records.pop(name, None)
-                if array is not None:
-                    record_of(name).check(array, sizes)
-                    records[name] = array
-            fields["records"] = records
-        return replace(self, **fields)
-
-    @classmethod
-    def of_arrays(cls, arrays: Mapping[str, Any]) -> Rollouts:
-        """Rollouts of fields and records by name; see `arrays`."""
-        fields: dict[str, Any] = {"behaviour_logp": None, "entropy": None}
-        fields |= {name: arrays[name] for name in _FIELDS & arrays.keys()}
-        others = {name: array for name, array in arrays.items() if name not in _FIELDS}
-        return cls(**fields).replace(**others)
+    def check(self, records: Mapping[str, Any]) -> None:
+        """Refuses records that are not declared, or of another kind or shape than declared."""
+        sizes = dict(zip("BT", self.mask.shape, strict=True))
+        for name, array in records.items():
+            record_of(name).check(array, sizes)
 
     @property
     def supervised_tokens(self) -> Bool[Array, "B T"]:
@@ -203,7 +173,6 @@ class Rollouts:
         return cls.of_arrays(known | given | ids)
 
 
-_FIELDS = frozenset(entry.name for entry in fields(Rollouts)) - {"records"}
 _AXES = axes_of(Rollouts)
 
 

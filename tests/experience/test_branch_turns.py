@@ -153,7 +153,7 @@ def test_an_environment_that_judges_gives_the_grades():
     seen = []
     for found in collected(Counting(judges=True)):
         rollouts = found.batch.rollouts
-        replies = np.sum(rollouts.records.get("process_reward"), axis=1) / 0.25
+        replies = np.sum(rollouts.records["process_reward"], axis=1) / 0.25
         assert_array_equal(rollouts.outcome, (replies >= 2).astype(np.float32))
         seen.append(rollouts.outcome.mean())
     assert 0 < np.mean(seen) < 1

@@ -182,7 +182,7 @@ def test_an_environment_is_asked_at_every_token_with_its_stop(merging, method):
     rollouts = drawn(merging, method)
     beyond = 0
     for tokens, origin, length in zip(
-        rollouts.tokens, rollouts.records.get("origin"), rollouts.length, strict=True
+        rollouts.tokens, rollouts.records["origin"], rollouts.length, strict=True
     ):
         asked = 0
         for at in range(length - 1):

@@ -166,7 +166,7 @@ def test_an_environment_that_judges_gives_the_grades():
     found = collected(replace(Counting(), judges=True), steps=6)
     for each in found:
         rollouts = each.batch.rollouts
-        replies = np.sum(rollouts.records.get("process_reward"), axis=1) / 0.25
+        replies = np.sum(rollouts.records["process_reward"], axis=1) / 0.25
         wanted = (replies >= 2).astype(np.float32)
         np.testing.assert_array_equal(rollouts.outcome, wanted)
         np.testing.assert_allclose(rollouts.reward, np.where(replies > 0, 0.25 * replies, wanted))

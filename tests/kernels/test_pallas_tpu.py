@@ -70,7 +70,7 @@ def compiled(implementation, needs, softcap):
             **arrays,
             **traced,
         )
-        stats = {name: getattr(stats, name) for name in needs}
+        stats = {name: stats.get(name) for name in needs}
         total = sum(
             jnp.sum(jnp.asarray(weights[i, : x.size], x.dtype) * jnp.nan_to_num(x))
             for i, x in enumerate(stats.values())

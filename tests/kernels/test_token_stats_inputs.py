@@ -133,7 +133,7 @@ def test_numbers_may_be_numpys_and_jaxs():
     arrays, targets, _ = make_case((4, 2, 5))
     expected = token_stats(
         **arrays, targets=targets, needs={"topk_logp"}, top_k=3, temperature=0.5
-    ).topk_logp
+    ).records["topk_logp"]
     half = jnp.asarray(0.5, jnp.float32)
 
     @jax.jit
@@ -143,6 +143,6 @@ def test_numbers_may_be_numpys_and_jaxs():
         return [token_stats(**arrays, **options, temperature=t) for t in (temperature, half)]
 
     for stats in measure(arrays, half):
-        assert_close({"topk_logp": stats.topk_logp}, {"topk_logp": expected}, FLOAT32)
+        assert_close({"topk_logp": stats.records["topk_logp"]}, {"topk_logp": expected}, FLOAT32)
     with pytest.raises(ValueError, match=r"temperature must be positive, got 0\.0"):
         token_stats(**arrays, targets=targets, needs={"logp"}, temperature=half * 0)

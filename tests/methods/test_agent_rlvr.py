@@ -86,7 +86,7 @@ def test_one_more_attempt_with_guidance_is_scored_under_the_plain_prompt():
         sizes = [len(rows) for rows in batch.groups]
         assert sizes == [4 + (not row.any()) for row in first]
         views = np.array([ask.view.label for ask in batch.asks])
-        np.testing.assert_array_equal(rollouts.records.get("off_policy"), views != "plain")
+        np.testing.assert_array_equal(rollouts.records["off_policy"], views != "plain")
         plain, _ = actor.prompts(
             [dataclasses.replace(a, view=batch.asks[0].view) for a in batch.asks]
         )

@@ -43,7 +43,7 @@ def test_failed_groups_get_the_solutions_that_are_understood_best():
     placed = 0
     for collected, _, _ in numpy_actor.walk(chain, Failing(), own=own):
         batch, (drawn,) = collected.batch, collected.seen
-        foreign = batch.by_group(batch.rollouts.records.get("off_policy"), False)
+        foreign = batch.by_group(batch.rollouts.records["off_policy"], False)
         assert foreign.sum(axis=1).tolist() == [2] * len(batch.groups)
         assert batch.rollouts.reward[batch.rollouts.records["off_policy"]].tolist() == [1.0] * 8
         assert len(batch) == len(drawn) and collected.metrics["traces"] == 8
@@ -66,7 +66,7 @@ class Half(numpy_actor.NumpyActor):
 def test_what_is_right_is_one_bound_for_groups_and_for_rows(right_above, placed):
     chain = recipe("ampo", right_above=right_above).experience
     ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)
-    foreign = collected.batch.by_group(collected.batch.rollouts.records.get("off_policy"), False)
+    foreign = collected.batch.by_group(collected.batch.rollouts.records["off_policy"], False)
     assert foreign.sum(axis=1).tolist() == [min(placed, 1)] * len(foreign)
 
 
@@ -101,9 +101,7 @@ def test_solved_groups_are_left_alone():
     chain = recipe("ampo").experience
     for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=1.0)):
         solved = np.nanmax(collected.seen[0].outcomes(), axis=1) > 0
-        foreign = collected.batch.by_group(
-            collected.batch.rollouts.records.get("off_policy"), False
-        )
+        foreign = collected.batch.by_group(collected.batch.rollouts.records["off_policy"], False)
         np.testing.assert_array_equal(foreign.any(axis=1), ~solved)
 
 

@@ -50,7 +50,7 @@ def traces(rollouts):
     """The rows of each answer."""
     return [
         np.flatnonzero(rollouts.records["trace"] == number)
-        for number in np.unique(rollouts.records.get("trace"))
+        for number in np.unique(rollouts.records["trace"])
     ]
 
 

@@ -54,7 +54,7 @@ def test_answers_of_the_first_policy_join_every_later_batch():
     assert not found[0][0].batch.rollouts.records["off_policy"].any()
     for collected, _, state in found[1:]:
         batch = collected.batch
-        rows = np.flatnonzero(batch.rollouts.records.get("off_policy"))
+        rows = np.flatnonzero(batch.rollouts.records["off_policy"])
         assert len(rows) == min(len(kept), 4) == collected.metrics["rehearsed"]
         assert rows.tolist() == list(range(len(batch) - len(rows), len(batch)))
         told = {(batch.asks[r].number, batch.rollouts.tokens[r].tobytes()) for r in rows}

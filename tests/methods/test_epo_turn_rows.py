@@ -53,7 +53,7 @@ def test_the_rows_of_an_answer_are_its_turns(world):
 def test_an_answer_has_no_more_rows_than_turns_are_allowed():
     for found in walked(turn_rows(Counting(), limit=1)):
         assert set(found.batch.rollouts.records["env_step"].tolist()) <= {0, 1}
-        assert np.all(np.bincount(found.batch.rollouts.records.get("trace")) <= 2)
+        assert np.all(np.bincount(found.batch.rollouts.records["trace"]) <= 2)
 
 
 def test_an_actor_that_writes_nothing_has_rows_all_the_same():

@@ -77,7 +77,7 @@ def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
     for collected, _, _ in walked("hpt", solved=1):
         batch, (drawn,) = collected.batch, collected.seen
         right = (drawn.outcomes() > 0.5).sum(axis=1)
-        foreign = batch.by_group(batch.rollouts.records.get("off_policy"), False)
+        foreign = batch.by_group(batch.rollouts.records["off_policy"], False)
         np.testing.assert_array_equal(foreign[:, -1], right <= 1)
         assert not foreign[:, :-1].any() and len(batch) == len(drawn)
         own = ~batch.rollouts.records["off_policy"]

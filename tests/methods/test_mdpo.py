@@ -23,7 +23,7 @@ def test_an_outer_step_lasts_several_updates_and_empty_ones_do_not_count(updates
         signals, new, metrics = held.apply(signals, context, state)
         assert new.updates == updates + more
         assert metrics["mirror_step_size"] == size
-        np.testing.assert_array_equal(signals.penalty, stats.kl / size)
+        np.testing.assert_array_equal(signals.penalty, stats.records["kl"] / size)
 
 
 def test_numbers_below_one_are_refused():

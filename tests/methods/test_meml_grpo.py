@@ -33,13 +33,13 @@ def test_a_group_holds_the_answers_of_all_experts():
             assert rollouts.records["cell"][rows].tolist() == [0, 0, 1, 1]
             assert len({batch.asks[row].number for row in rows}) == 1
         teaching = teaching_rows(
-            rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records.get("cell")
+            rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records["cell"]
         )
         np.testing.assert_array_equal(rollouts.records["second_length"] > 0, teaching.rows)
         taught += int(np.sum(teaching.rows))
         for more in batch.further:
             assert more.rollouts.records["supervised"].all() and not more.rollouts.mask.any()
-            assert sorted(more.rollouts.records.get("cell")) == [0, 0, 1, 1]
+            assert sorted(more.rollouts.records["cell"]) == [0, 0, 1, 1]
             imitated += len(more)
     assert taught > 0 and imitated > 0
 

@@ -58,7 +58,7 @@ def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
     own, params = policy.load(model)
     batch = rows(asked)
     measure = jax.jit(lambda *given: statistics(own, *given, {"logp", "verdict_logp"}))
-    found = measure(params, batch).verdict_logp
+    found = measure(params, batch).records["verdict_logp"]
     texts = [
         [
             *batch.prompt_tokens[row, : batch.prompt_length[row]].tolist(),
@@ -86,7 +86,9 @@ def test_its_gradient_reaches_all_that_stands_before_it(model):
 
     def first(params, tokens):
         batch = rows([3, 4]).replace(tokens=tokens)
-        return statistics(own, params, batch, {"logp", "verdict_logp"}).verdict_logp[1, 0]
+        return statistics(own, params, batch, {"logp", "verdict_logp"}).records["verdict_logp"][
+            1, 0
+        ]
 
     batch = rows([3, 4])
     grads = jax.grad(first)(params, batch.tokens)
@@ -162,7 +164,7 @@ def test_likeliest_words_trigger_whatever_was_drawn():
     (letter,), (capital,) = actor.encode("a"), actor.encode("A")
     likeliest = actor.score(batch, ["max_id"])["max_id"]
     wanted = np.isin(likeliest, [letter, capital]) & batch.rollouts.mask
-    np.testing.assert_array_equal(batch.rollouts.records.get("trigger"), wanted)
+    np.testing.assert_array_equal(batch.rollouts.records["trigger"], wanted)
     assert wanted.any() and not wanted.all()
     with pytest.raises(ValueError, match=r"got \['longer'\], of which none is one"):
         numpy_actor.walk(experience(stages=[mark_triggers(["longer"])]), steps=1)

@@ -66,7 +66,7 @@ def test_the_sum_from_a_step_on_is_its_own_score(scores, differences):
 
 def test_a_step_with_a_hole_in_it_ends_at_its_last_token():
     batch = rollouts([[0.5]], [1.0])
-    step = np.asarray(batch.records.get("step")).copy()
+    step = np.asarray(batch.records["step"]).copy()
     step[0] = [0, -1, 0, -1, -1]
     reward = array([[0, 9.0, -0.5, 0, 0]], np.float64)
     batch = batch.replace(step=array(step, np.int32), process_reward=reward)

@@ -86,7 +86,7 @@ def test_rows_are_scored_behind_their_own_prefixes(drawn):
     )
     logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
-    zero = rollouts.replace(soft_prompt=np.zeros_like(rollouts.records.get("soft_prompt")))
+    zero = rollouts.replace(soft_prompt=np.zeros_like(rollouts.records["soft_prompt"]))
     other = run.scorer(state)(zero, ["logp"], "current")["logp"]
     moved = np.abs(other - logp).max(axis=1)
     assert np.all(moved[rollouts.records["soft_length"] > 0] > 1e-3)
@@ -121,7 +121,7 @@ def test_no_gradient_reaches_the_prefix(drawn):
     def total(vectors):
         return jnp.sum(score(model, params, rollouts.replace(soft_prompt=vectors)).logp)
 
-    assert not np.asarray(jax.grad(total)(rollouts.records.get("soft_prompt"))).any()
+    assert not np.asarray(jax.grad(total)(rollouts.records["soft_prompt"])).any()
 
 
 @pytest.mark.slow

@@ -37,5 +37,7 @@ def test_cut_and_empty_rows_have_no_verdict():
     batch = batch.replace(mask=array(mask, bool), truncated=array(truncated, bool))
     assert not np.asarray(finished_rows(batch))[[1, 2]].any()
     for part in (self_reward_loss(1.0, 0.1, -8.0), verdict_loss(1.0)):
-        slope = np.asarray(golden.step(only(part).objective, stats, batch).dstats.verdict_logp)
+        slope = np.asarray(
+            golden.step(only(part).objective, stats, batch).dstats.records["verdict_logp"]
+        )
         assert not slope[[1, 2]].any() and slope.any()

@@ -76,7 +76,7 @@ def test_a_step_that_failed_is_an_end_and_no_answer():
         rollouts = found.batch.rollouts
         last = np.maximum(rollouts.length - 1, 0)[:, None]
         # The end behind it is nobody's, and the verifier was not asked.
-        over = np.take_along_axis(rollouts.records.get("origin"), last, axis=1)[:, 0] == TOOL
+        over = np.take_along_axis(rollouts.records["origin"], last, axis=1)[:, 0] == TOOL
         assert over.sum() == found.metrics["failed_steps"] and len(over) == 8
         assert found.metrics["solved_prompts"] == np.sum(found.batch.rollouts.outcome[~over])
         for row in np.flatnonzero(over):

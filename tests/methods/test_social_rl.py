@@ -44,15 +44,15 @@ def advantage(estimator, rollouts):
 def test_with_turns_of_one_token_it_is_the_recurrence_over_tokens():
     rollouts = batch(2 * np.arange(TOKENS))
     wanted = generalized_advantages(
-        rollouts.records.get("process_reward"),
-        rollouts.records.get("values"),
+        rollouts.records["process_reward"],
+        rollouts.records["values"],
         rollouts.mask,
         0.9,
         0.7,
     )
     found = advantage(generalized_turn_advantage(0.9, 0.7), rollouts)
     assert_allclose(found, wanted, rtol=RTOL)
-    assert_allclose(turn_values(rollouts), rollouts.records.get("values"), rtol=RTOL)
+    assert_allclose(turn_values(rollouts), rollouts.records["values"], rtol=RTOL)
 
 
 def test_a_turn_has_the_sum_of_its_rewards_and_the_value_of_its_first_token():
@@ -60,8 +60,8 @@ def test_a_turn_has_the_sum_of_its_rewards_and_the_value_of_its_first_token():
     rollouts = batch(turn)
     found = advantage(generalized_turn_advantage(0.9, 0.7), rollouts)
     pay, value = (
-        np.asarray(rollouts.records.get("process_reward")),
-        np.asarray(rollouts.records.get("values")),
+        np.asarray(rollouts.records["process_reward"]),
+        np.asarray(rollouts.records["values"]),
     )
     for row in range(ROWS):
         spans = [slice(0, 3), slice(5, 7), slice(8, 11)]

@@ -26,7 +26,7 @@ def drawn(**changes):
 def traces(rollouts):
     return [
         np.flatnonzero(rollouts.records["trace"] == number)
-        for number in np.unique(rollouts.records.get("trace"))
+        for number in np.unique(rollouts.records["trace"])
     ]
 
 

@@ -41,7 +41,7 @@ def answers_of(environment=None, **changes):
     """Of each answer the records and its rows, in order."""
     for found in collected(environment, **changes):
         rollouts = found.batch.rollouts
-        for number in np.unique(rollouts.records.get("trace")):
+        for number in np.unique(rollouts.records["trace"]):
             yield rollouts, np.flatnonzero(rollouts.records["trace"] == number)
 
 
@@ -125,7 +125,7 @@ def test_an_environment_judges_an_answer_as_a_whole():
     apart = 0
     for found in collected(Counting(judges=True)):
         rollouts = found.batch.rollouts
-        for number in np.unique(rollouts.records.get("trace")):
+        for number in np.unique(rollouts.records["trace"]):
             rows = np.flatnonzero(rollouts.records["trace"] == number)
             paid = rollouts.records["process_reward"][rows].sum(axis=1) / 0.25
             outcome, reward = rollouts.outcome[rows], rollouts.reward[rows]
@@ -148,7 +148,7 @@ def test_a_reply_is_shortened_to_what_leaves_room_for_a_summary():
         rollouts = found.batch.rollouts
         shortened += found.metrics.get("cut_replies", 0)
         assert np.all(rollouts.length <= 8)
-        for number in np.unique(rollouts.records.get("trace")):
+        for number in np.unique(rollouts.records["trace"]):
             for row in np.flatnonzero(rollouts.records["trace"] == number)[:-1]:
                 given = rollouts.records["origin"][row] == GIVEN
                 told = rollouts.records["origin"][row] == TOOL
@@ -198,9 +198,9 @@ def test_a_step_that_is_drawn_again_is_told_the_same(environment, tmp_path):
         assert_array_equal(first.get(name), whole.get(name))
     if environment is Remembering:
         # The reward is the number of answers so far, through all segments.
-        assert_array_equal(first.records.get("process_reward"), again.records.get("process_reward"))
+        assert_array_equal(first.records["process_reward"], again.records["process_reward"])
         paid = np.bincount(
-            first.records.get("trace"), (first.records["process_reward"] > 1).sum(axis=1)
+            first.records["trace"], (first.records["process_reward"] > 1).sum(axis=1)
         )
         assert np.any(paid > 0)
 
@@ -305,7 +305,7 @@ def test_what_is_never_asked_is_written_as_without_an_environment(run):
     lengths = {"most": 2, "instruction": "+", "context": 11, "summary": 2}
     turned = summarized_turns(Counting(stops=()), **lengths)
     one, other = (drawn_by_policy(run, draw)[0] for draw in (turned, summaries(**lengths)))
-    assert np.ptp(one.rollouts.records.get("trace")) + 1 < len(one)
+    assert np.ptp(one.rollouts.records["trace"]) + 1 < len(one)
     for name in ("tokens", "mask", "length", "truncated", "trace", "origin"):
         assert_array_equal(one.rollouts.get(name), other.rollouts.get(name))
     # Programs of other widths add up in another order.

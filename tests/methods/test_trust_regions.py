@@ -30,7 +30,7 @@ def decided(transform, stats=None, batch=None):
 
 def with_equal_entropies():
     stats = golden.stats("b")
-    return replace(stats, entropy=array(np.ones(stats.logp.shape), float))
+    return stats.replace(entropy=array(np.ones(stats.logp.shape), float))
 
 
 def test_nothing_widens_a_region_without_advantage_and_spread():

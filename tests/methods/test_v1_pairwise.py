@@ -40,7 +40,7 @@ def test_pairs_have_a_right_answer_and_are_groups_of_their_own():
     total = 0
     for collected, _, _ in numpy_actor.walk(chain, steps=4):
         batch = collected.batch
-        ratings = np.asarray(batch.rollouts.records.get("cell")) == 1
+        ratings = np.asarray(batch.rollouts.records["cell"]) == 1
         outcomes = collected.seen[0].outcomes()
         # Two right ones make a pair, and a right one has three others.
         wanted = sum(2 for group in outcomes if np.any(group > 0.5))

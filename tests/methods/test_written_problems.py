@@ -445,7 +445,7 @@ def test_proofs_and_conjectures_are_imitated_by_weight():
     for collected, _, _ in walked("stp", 8, actor, **given):
         batch, rollouts = collected.batch, collected.batch.rollouts
         assert not rollouts.mask.any()
-        rows = np.flatnonzero(rollouts.records.get("supervised"))
+        rows = np.flatnonzero(rollouts.records["supervised"])
         if not len(rows):
             continue
         assert len(rows) == len(batch)

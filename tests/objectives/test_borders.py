@@ -1,7 +1,5 @@
 """What users get wrong when they compose a loss or call one is said in a sentence."""
 
-import dataclasses
-
 import golden_vectors as golden
 import jax
 import jax.numpy as jnp
@@ -97,7 +95,7 @@ def test_arrays_that_do_not_fit_the_mask_are_named(field, change, sentence):
 def test_a_statistic_of_another_shape_is_named():
     stats, batch = batch_of()
     with pytest.raises(ValueError, match=r"stats.entropy must have the shape \[\d+, \d+\] as"):
-        composed().loss(replace(stats, entropy=stats.entropy[:, :2]), batch, {}, KEY)
+        composed().loss(stats.replace(entropy=stats.entropy[:, :2]), batch, {}, KEY)
 
 
 def test_a_missing_key_or_state_is_named():
@@ -105,7 +103,7 @@ def test_a_missing_key_or_state_is_named():
     with pytest.raises(ValueError, match=r"key must be a key of jax\.random, got None"):
         composed().loss(stats, batch, {}, None)
     anchored = composed(regularizers=[anchored_entropy(0.1)])
-    measured = replace(stats, nucleus_entropy=stats.entropy)
+    measured = stats.replace(nucleus_entropy=stats.entropy)
     with pytest.raises(ValueError, match=r"with an entry of anchored_entropy, got \[\]"):
         anchored.loss(measured, batch, {}, KEY)
     rows, width = batch.mask.shape
@@ -138,7 +136,7 @@ def test_a_part_that_reads_what_it_did_not_ask_for_is_told_so():
     stats, batch = batch_of()
     greedy = mine(lambda signals, context, state: (signals, state, {"x": -context.stats.entropy}))
     with pytest.raises(TypeError) as raised:
-        composed(transforms=[greedy]).loss(replace(stats, entropy=None), batch, {}, KEY)
+        composed(transforms=[greedy]).loss(stats.replace(entropy=None), batch, {}, KEY)
     assert raised.value.__notes__ == [
         "in test_a_part_that_reads_what_it_did_not_ask_for_is_told_so: statistics and records"
         " that it does not name in `reads` may be None"
@@ -171,7 +169,7 @@ def test_kl_cov_says_which_tokens_it_holds_before_any_has_moved():
 
 def test_what_regularizers_single_out_and_what_leaves_the_mask_is_chosen():
     stats, batch = batch_of()
-    stats = dataclasses.replace(stats, nucleus_entropy=stats.entropy)
+    stats = stats.replace(nucleus_entropy=stats.entropy)
     peaks = chosen_by(Recipe(composed(regularizers=[anchored_entropy(0.1)])), batch, stats)
     assert 0 < peaks.sum() < batch.mask.sum()
     truncated = np.arange(len(batch.mask)) % 2 == 1
@@ -217,7 +215,7 @@ def test_another_number_of_likeliest_tokens_than_was_asked_for_is_named():
     stats, batch = batch_of()
     own = methods.recipe("simko", top_k=8).objective
     three = np.zeros((*batch.mask.shape, 3))
-    stats = replace(stats, topk_logp=three, topk_ids=three.astype(np.int32))
+    stats = stats.replace(topk_logp=three, topk_ids=three.astype(np.int32))
     batch = batch.replace(old_topk_logp=three)
     with pytest.raises(
         ValueError, match=r"last axis of stats.topk_logp must be 8 for smooth_ratio"
@@ -260,7 +258,7 @@ def test_an_entropy_that_is_no_number_does_not_stay_in_the_past():
     own = methods.recipe("epo").objective
     state = own.init(Spec(4, *batch.mask.shape))
     entropy = np.asarray(batch.entropy).copy()
-    row = np.flatnonzero(np.asarray(batch.records.get("env_step")) == 2)[0]
+    row = np.flatnonzero(np.asarray(batch.records["env_step"]) == 2)[0]
     entropy[row, np.flatnonzero(np.asarray(batch.mask)[row])[0]] = np.nan
     _, (state, _) = own.loss(stats, batch.replace(entropy=entropy), state, KEY)
     past = state["banded_entropy_bonus"]

@@ -144,12 +144,12 @@ def test_an_unknown_need_is_refused_when_the_objective_is_built():
 def test_missing_statistics_and_wrong_shapes_are_named():
     batch, stats, key = golden.rollouts("b"), golden.stats("b"), jax.random.key(0)
     with pytest.raises(ValueError, match=r"stats\.entropy must be given \(keep_top_entropy"):
-        made(keep_top_entropy(0.5)).loss(replace(stats, entropy=None), batch, {}, key)
+        made(keep_top_entropy(0.5)).loss(stats.replace(entropy=None), batch, {}, key)
     with pytest.raises(ValueError, match=r"rollouts\.reference_logp must be given \(kl_penalty"):
         penalized = made(regularizers=[kl_penalty(0.1)])
         penalized.loss(stats, batch.replace(reference_logp=None), {}, key)
     with pytest.raises(ValueError, match=r"stats\.logp must begin .*\(12, 9\) .* got \(12, 8\)"):
-        made().loss(replace(stats, logp=stats.logp[:, :8]), batch, {}, key)
+        made().loss(stats.replace(logp=stats.logp[:, :8]), batch, {}, key)
 
 
 def test_labels_show_every_part_in_order():

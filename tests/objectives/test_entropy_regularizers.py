@@ -16,7 +16,6 @@ from rlvr_jax.methods.agents.epo import (
 from rlvr_jax.methods.entropy.arbitrary_entropy import choose_controllers
 from rlvr_jax.methods.entropy.siren import anchored_entropy, peak_entropy
 from rlvr_jax.objectives import UpdatePlan
-from rlvr_jax.types import replace
 
 MASK = array(np.ones((2, 2)), bool)
 BAND = {"low": 0.5, "high": 1.5, "size": 0.1}
@@ -27,9 +26,9 @@ def test_the_first_batch_is_the_anchor_and_the_second_is_pulled_back():
     own = only(anchored_entropy(1.0)).objective
     first = golden.step(own, stats, batch)
     assert first.loss == 0
-    moved = replace(stats, nucleus_entropy=stats.nucleus_entropy + 0.5)
+    moved = stats.replace(nucleus_entropy=stats.records["nucleus_entropy"] + 0.5)
     second = golden.step(own, moved, batch, state=first.state)
-    assert second.loss > 0 and np.asarray(second.dstats.nucleus_entropy).sum() > 0
+    assert second.loss > 0 and np.asarray(second.dstats.records["nucleus_entropy"]).sum() > 0
     anchor = second.state["anchored_entropy"].anchor
     assert_agrees(anchor, first.state["anchored_entropy"].anchor)
 
@@ -38,10 +37,12 @@ def test_the_anchor_of_a_batch_in_parts_is_their_mean():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     own = only(anchored_entropy(1.0, anchor_updates=2)).objective
     step = golden.step(own, stats, batch)
-    moved = replace(stats, nucleus_entropy=stats.nucleus_entropy + 0.5)
+    moved = stats.replace(nucleus_entropy=stats.records["nucleus_entropy"] + 0.5)
     found = [step := golden.step(own, moved, batch, state=step.state) for _ in range(2)]
     assert found[0].loss == 0
-    first, second = (peak_entropy(s.nucleus_entropy, batch, 0.8)[0] for s in (stats, moved))
+    first, second = (
+        peak_entropy(s.records["nucleus_entropy"], batch, 0.8)[0] for s in (stats, moved)
+    )
     assert_agrees(found[1].metrics["entropy_anchor"], (first + second) / 2)
     assert_agrees(found[1].loss, ((second - first) / 2) ** 2)
     assert own.remarks(UpdatePlan(updates_per_batch=2, group_size=4)) == []
@@ -82,7 +83,7 @@ def test_a_hinge_pulls_entropies_back_to_the_band():
     state = {"banded_entropy_bonus": past}
     found = golden.step(only(part).objective, stats, batch, state=state)
     entropy, mask = np.asarray(stats.entropy), np.asarray(batch.mask)
-    wanted = history[np.asarray(batch.records.get("env_step"))][:, None]
+    wanted = history[np.asarray(batch.records["env_step"])][:, None]
     above, below = entropy - 1.5 * wanted, 0.5 * wanted - entropy
     assert (mask & (above > 0)).any() and (mask & (below > 0)).any()
     distance = np.maximum(np.maximum(above, below), 0)

@@ -69,7 +69,7 @@ def test_imitation_of_another_policy_reads_rows_on_the_mask():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     part = imitate(1.0, off_policy_tokens, {"off_policy"})
     done = golden.step(only(part).objective, stats, batch)
-    tokens = np.asarray(batch.mask) & np.asarray(batch.records.get("off_policy"))[:, None]
+    tokens = np.asarray(batch.mask) & np.asarray(batch.records["off_policy"])[:, None]
     assert_agrees(done.loss, -np.asarray(stats.logp)[tokens].mean())
 
 
@@ -86,7 +86,7 @@ def test_a_loss_by_origin_is_that_of_the_writer():
         return np.asarray(golden.step(made, stats, batch).token_loss)
 
     mixed = loss_of(by_origin(ppo_clip(0.2, 0.2), shaped_probability(0.1)))
-    foreign = np.asarray(batch.records.get("off_policy"))
+    foreign = np.asarray(batch.records["off_policy"])
     assert_agrees(mixed[~foreign], loss_of(ppo_clip(0.2, 0.2))[~foreign])
     assert_agrees(mixed[foreign], loss_of(shaped_probability(0.1))[foreign])
 

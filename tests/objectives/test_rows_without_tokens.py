@@ -28,7 +28,7 @@ METHODS = ("canon", "cgpo", "copg", "dpo_q", "f_dpg", "implicit_prm", "pacs", "s
 
 def certainty(stats, batch):
     total = masked_sum(
-        self_certainty(batch.records.get("old_logsumexp"), batch.records.get("old_mean_logit")),
+        self_certainty(batch.records["old_logsumexp"], batch.records["old_mean_logit"]),
         batch.mask,
         axis=1,
     )
@@ -42,11 +42,13 @@ PARTS = {
     "certainty": certainty,
     "semantic entropy": lambda stats, batch: relative_semantic_entropy(
         masked_mean(batch.old_logp, batch.mask, axis=1),
-        batch.records.get("answer"),
+        batch.records["answer"],
         batch.group,
         has_tokens(batch.mask),
     ),
-    "peak entropy": lambda stats, batch: peak_entropy(stats.nucleus_entropy, batch, 0.8)[0],
+    "peak entropy": lambda stats, batch: peak_entropy(stats.records["nucleus_entropy"], batch, 0.8)[
+        0
+    ],
     "high half": lambda stats, batch: in_high_half(
         mean_sampling_entropy(batch), batch.group, batch.rollout_id, has_tokens(batch.mask)
     ),

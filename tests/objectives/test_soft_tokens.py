@@ -55,7 +55,7 @@ def test_candidates_below_the_floor_do_not_count():
 
 def test_candidates_that_are_as_likely_as_they_were_have_ratio_one():
     stats = golden.stats("b")
-    batch = golden.rollouts("b").replace(old_candidate_logp=stats.candidate_logp)
+    batch = golden.rollouts("b").replace(old_candidate_logp=stats.records["candidate_logp"])
     assert np.asarray(batch.records["soft"] & batch.mask).any()
     context = Context(stats, batch, stats.logp, None)
     signals = Signals.neutral(batch.mask, np.float64)
@@ -68,9 +68,7 @@ def test_without_soft_positions_the_surrogate_is_unchanged():
     batch = batch.replace(soft=batch.mask & False)
     plain = ppo_clip(0.2, 0.2)
     context = Context(stats, batch, batch.old_logp, None)
-    signals = replace(
-        Signals.neutral(batch.mask, np.float64), advantage=batch.records.get("values")
-    )
+    signals = replace(Signals.neutral(batch.mask, np.float64), advantage=batch.records["values"])
     for surrogate in (plain, with_soft_tokens(plain, BOUNDS)):
         losses = surrogate.loss(surrogate.prepare(signals, context), context)
         if surrogate is plain:

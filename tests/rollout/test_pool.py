@@ -323,8 +323,8 @@ def test_rollouts_say_which_version_drew_each_token_and_which_trace_a_row_is_of(
     pool = replace(started(), trace=jnp.array([5, -1, 5, 2], jnp.int32))
     pool = draw(draw(pool, 2, weight_version=3), 3, weight_version=7)
     rollouts = to_rollouts(pool, PROMPTS, STEPS, PLAIN)
-    assert_array_equal(rollouts.records.get("trace"), [5, -1, 5, 2])
-    assert_array_equal(rollouts.records.get("version"), np.tile([3, 3, 7, 7, 7, 0], (ROWS, 1)))
+    assert_array_equal(rollouts.records["trace"], [5, -1, 5, 2])
+    assert_array_equal(rollouts.records["version"], np.tile([3, 3, 7, 7, 7, 0], (ROWS, 1)))
 
 
 def test_a_response_that_is_cut_is_truncated():

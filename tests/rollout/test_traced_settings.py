@@ -92,7 +92,7 @@ def heats(rows, start=TEMPERATURES, decay=0.2):
 def test_a_temperature_that_is_given_is_that_of_the_settings():
     settings = answers(sampling=Sampling(0.7)).replace(drawn_temperature=None)
     given = answers(temperature=0.7)
-    assert_array_equal(given.records.get("drawn_temperature"), given.temperature)
+    assert_array_equal(given.records["drawn_temperature"], given.temperature)
     assert_same(given.replace(drawn_temperature=None), settings)
 
 
@@ -123,15 +123,15 @@ def test_what_a_processor_divides_by_is_recorded_beside_what_is_scored():
     mask = np.asarray(drawn.mask)
     assert_array_equal(drawn.temperature, np.ones(mask.shape))
     assert_allclose(
-        drawn.records.get("drawn_temperature"), np.where(mask, heats(len(mask)), 1), **EXACT
+        drawn.records["drawn_temperature"], np.where(mask, heats(len(mask)), 1), **EXACT
     )
-    hot = score(MODEL, PARAMS, drawn.replace(temperature=drawn.records.get("drawn_temperature")))
+    hot = score(MODEL, PARAMS, drawn.replace(temperature=drawn.records["drawn_temperature"]))
     assert_allclose(drawn.behaviour_logp, hot.logp, **EXACT)
     both = answers(sampling=ANNEALED, constants=CONSTANTS, temperature=0.5)
     mask = np.asarray(both.mask)
     assert_array_equal(both.temperature, np.full(mask.shape, 0.5))
     expected = np.where(mask, 0.5 * heats(len(mask)), 0.5)
-    assert_allclose(both.records.get("drawn_temperature"), expected, **EXACT)
+    assert_allclose(both.records["drawn_temperature"], expected, **EXACT)
 
 
 def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature():
@@ -148,8 +148,8 @@ def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature
     assert_array_equal(found.tokens, alone.tokens)
     assert_allclose(found.behaviour_logp, alone.behaviour_logp, **EXACT)
     mask = np.asarray(found.mask)
-    wanted = np.where(mask, alone.records.get("drawn_temperature"), 0.5)
-    assert_allclose(found.records.get("drawn_temperature"), wanted, **EXACT)
+    wanted = np.where(mask, alone.records["drawn_temperature"], 0.5)
+    assert_allclose(found.records["drawn_temperature"], wanted, **EXACT)
 
 
 @NEEDS_EIGHT_DEVICES
@@ -171,7 +171,7 @@ def test_a_row_keeps_its_temperature_and_forks_take_it_along():
     own = np.repeat(TEMPERATURES[source][:, None], STEPS, axis=1)
     own[:, :2] = 0.8
     assert_array_equal(rollouts.temperature, own)
-    assert_array_equal(rollouts.records.get("drawn_temperature"), own)
+    assert_array_equal(rollouts.records["drawn_temperature"], own)
     assert_allclose(rollouts.behaviour_logp, score(MODEL, PARAMS, rollouts).logp, **EXACT)
 
 

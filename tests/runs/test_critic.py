@@ -80,7 +80,7 @@ def test_returns_of_macros_are_those_of_their_mean_values():
     rollouts, settings = batch(), dict(length=2, trace_decay=0.0, kl_coefficient=0.0)
     found = methods.recipe("ma_rlhf", **settings).critic.returns(rollouts)
     macro = ngram_macros(rollouts.mask, 2)
-    value = macro_mean(rollouts.records.get("values"), macro)
+    value = macro_mean(rollouts.records["values"], macro)
     # With λ = 0 the return of a macro is its reward and the value of the next one: of a row of five
     # tokens the macros are 0 and 1, 2 and 3, 4.
     assert_allclose(found[0, 0], value[0, 2], rtol=1e-12)
@@ -96,7 +96,7 @@ def test_the_update_is_a_step_along_the_gradient_of_the_mean_over_tokens():
 
     def loss(params):
         values = critic_values(tiny()[0], params, rollouts)
-        errors = value_loss(values, rollouts.records.get("values"), returns, CRITIC.clip)
+        errors = value_loss(values, rollouts.records["values"], returns, CRITIC.clip)
         return jnp.sum(jnp.where(rollouts.mask, errors, 0)) / masked_count(rollouts.mask)
 
     wanted, grads = jax.jit(jax.value_and_grad(loss))(params())
@@ -257,7 +257,7 @@ def test_the_means_over_own_and_others_rows_count_alike():
     state, told = fit_critic(tiny()[0], hybrid_critic(), OPTIMIZER, state_of(own), rollouts)
     rewards = token_rewards(rollouts.reward, rollouts.mask)
     returns = discounted_returns(rewards, rollouts.mask, 1.0)
-    targets = bootstrap_targets(rewards, rollouts.records.get("values"), rollouts.mask)
+    targets = bootstrap_targets(rewards, rollouts.records["values"], rollouts.mask)
 
     def loss(params):
         values, other = critic_values(tiny()[0], params, rollouts), others[:, None]

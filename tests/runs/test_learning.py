@@ -39,7 +39,9 @@ def test_log_probs_at_other_temperatures_are_of_the_weights_that_sampled(model):
     # Hot is the first, as the method reads them.
     options = (("temperatures", (1.2, 0.8)),)
     alone = replace(run.start.model, mesh=None)
-    wanted = score(alone, params, rollouts, {"logp", "tempered_logp"}, options).tempered_logp
+    wanted = score(alone, params, rollouts, {"logp", "tempered_logp"}, options).records[
+        "tempered_logp"
+    ]
     assert_allclose(records["old_tempered_logp"], wanted, **ROUNDING)
     assert not np.allclose(wanted[..., 0], wanted[..., 1], **ROUNDING)
     again = np.concatenate([rows.records["old_tempered_logp"] for rows in given[2:]])

@@ -129,12 +129,12 @@ def test_a_teacher_reads_the_second_prompt_of_rows_that_have_one():
     two = plain.records["second_length"] > 0
     prompts = np.where(
         two[:, None],
-        plain.records.get("second_tokens"),
+        plain.records["second_tokens"],
         np.pad(plain.prompt_tokens, ((0, 0), (0, 2))),
     )
     beside = batch.replace(
         prompt_tokens=prompts,
-        prompt_length=np.where(two, plain.records.get("second_length"), plain.prompt_length),
+        prompt_length=np.where(two, plain.records["second_length"], plain.prompt_length),
     )
     p, q = (
         np.asarray(score_vocabulary(model, params, rows_of), np.float64)
@@ -143,11 +143,11 @@ def test_a_teacher_reads_the_second_prompt_of_rows_that_have_one():
     mask = plain.mask
     kl = np.where(mask, np.sum(np.exp(p) * (p - q), axis=-1), 0)
     entropy = np.where(mask, -np.sum(np.exp(q) * q, axis=-1), 0)
-    at = np.take_along_axis(q, np.asarray(found.topk_ids), axis=-1)
-    np.testing.assert_allclose(found.kl, kl, atol=FLOAT32)
-    np.testing.assert_allclose(found.teacher_entropy, entropy, atol=FLOAT32)
+    at = np.take_along_axis(q, np.asarray(found.records["topk_ids"]), axis=-1)
+    np.testing.assert_allclose(found.records["kl"], kl, atol=FLOAT32)
+    np.testing.assert_allclose(found.records["teacher_entropy"], entropy, atol=FLOAT32)
     np.testing.assert_allclose(
-        found.teacher_topk_logp, np.where(mask[:, :, None], at, 0), atol=FLOAT32
+        found.records["teacher_topk_logp"], np.where(mask[:, :, None], at, 0), atol=FLOAT32
     )
 
 

@@ -147,7 +147,7 @@ def token_stats(
         if top_k:
             ids = more["topk_ids"]
             more["teacher_topk_logp"] = jnp.take_along_axis(other, ids, axis=-1)
-    return TokenStats(
+    arrays = dict(
         logp=jnp.take_along_axis(logp_all, own, axis=-1)[..., 0],
         logsumexp=jax.nn.logsumexp(logits, axis=-1),
         entropy=-jnp.sum(p * logp_all, axis=-1),
@@ -159,6 +159,7 @@ def token_stats(
         max_id=jnp.argmax(largest, axis=-1).astype(jnp.int32),
         **more,
     )
+    return TokenStats.of_arrays(arrays)
 
 
 @functools.cache
@@ -273,7 +274,7 @@ def stats(case, dtype=np.float64):
         data["teacher_logits"],
         (np.arange(2), token_after(data["mask"])),
         data["old_logits"],
-        rollouts(case).records.get("candidate_ids"),
+        rollouts(case).records["candidate_ids"],
     )
     measured = replace(measured, hidden=data["hidden"])
 

@@ -53,10 +53,10 @@ def drop_unstable_steps(
         stats = context.stats
         change, shift = predicted_step(
             signals.advantage,
-            stats.topk_logp,
-            stats.topk_ids,
+            stats.records["topk_logp"],
+            stats.records["topk_ids"],
             context.rollouts.tokens,
-            stats.hidden,
+            stats.records["hidden"],
             learning_rate,
         )
         above = change > -change_limit if symmetric else change >= 0

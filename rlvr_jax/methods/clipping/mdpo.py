@@ -48,7 +48,7 @@ def mirror_descent_kl(num_steps: Count, updates_per_step: Count) -> Transform:
         return MirrorState(jnp.zeros((), jnp.int32))
 
     def apply(signals, context, state):
-        kl = context.stats.kl
+        kl = context.stats.records["kl"]
         k = jnp.minimum(1 + state.updates // updates_per_step, num_steps).astype(kl.dtype)
         size = 1 - (k - 1) / num_steps
         signals = replace(signals, penalty=signals.penalty + kl / size)

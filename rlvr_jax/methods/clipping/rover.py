@@ -34,7 +34,7 @@ def uniform_value_regression(scale: Positive, next_scale: NonNegative) -> Surrog
 
     def loss(signals, context):
         stats, rollouts = context.stats, context.rollouts
-        mean_logp = stats.mean_logit - stats.logsumexp
+        mean_logp = stats.records["mean_logit"] - stats.records["logsumexp"]
         values = scale * (
             mean_logp - (rollouts.records["old_mean_logit"] - rollouts.records["old_logsumexp"])
         )

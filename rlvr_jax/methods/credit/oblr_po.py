@@ -52,7 +52,8 @@ def logit_score_norm(context: Context) -> Float[Array, "B"]:
     Products of different tokens and the size of the hidden states are left out.
     """
     stats = jax.lax.stop_gradient(context.stats)
-    squares = jnp.maximum(1 - 2 * jnp.exp(stats.logp) + stats.p_squared, 0)  # 0 may round below
+    squares = 1 - 2 * jnp.exp(stats.logp) + stats.records["p_squared"]
+    squares = jnp.maximum(squares, 0)  # 0 may round below
     return masked_sum(squares, context.rollouts.mask, axis=1)
 
 

@@ -160,7 +160,7 @@ def teach_the_worst(coefficient: NonNegative) -> Transform:
             rollouts.reward, rollouts.outcome, rollouts.group, rollouts.records["cell"]
         )
         taught = signals.mask & teaching.rows[:, None]
-        divergence = context.old_logp - context.stats.second_prompt_logp
+        divergence = context.old_logp - context.stats.records["second_prompt_logp"]
         mean = masked_mean(divergence, taught)
         metrics = {
             "mutual_divergence": mean,

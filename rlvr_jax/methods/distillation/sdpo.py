@@ -62,8 +62,8 @@ def over_likeliest(top_k: Count, alpha: Unit) -> Distance:
         return jnp.sum(jnp.exp(one) * (one - two), axis=-1)
 
     def values(context):
-        own = with_tail(context.stats.topk_logp)
-        teacher = with_tail(jax.lax.stop_gradient(context.stats.teacher_topk_logp))
+        own = with_tail(context.stats.records["topk_logp"])
+        teacher = with_tail(jax.lax.stop_gradient(context.stats.records["teacher_topk_logp"]))
         if alpha == 0:
             return relative(teacher, own)
         if alpha == 1:

@@ -59,7 +59,7 @@ def weigh_certain_teacher(beta: NonNegative, success: Finite = 0.5) -> Transform
 
     def apply(signals, context, state):
         taught = signals.mask & failures(success)(context.rollouts)
-        entropy = context.stats.teacher_entropy
+        entropy = context.stats.records["teacher_entropy"]
         raw = jnp.where(taught, jnp.exp(-beta * entropy), 0)
         mean = masked_mean(raw, taught)
         scaled = raw / jnp.where(mean > 0, mean, 1)
@@ -80,7 +80,7 @@ def over_vocabulary(statistic: str) -> Distance:
     Args:
       statistic: "kl", KL(policy ‖ teacher); "reverse_kl", KL(teacher ‖ policy); or "js".
     """
-    return Distance(lambda context: getattr(context.stats, statistic), frozenset({statistic}))
+    return Distance(lambda context: context.stats.get(statistic), frozenset({statistic}))
 
 
 def srpo(

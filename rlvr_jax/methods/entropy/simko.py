@@ -41,9 +41,8 @@ def smooth_ratio(share: Unit, top_k: Count, quantile: Unit) -> Transform:
         mask, rollouts = signals.mask, context.rollouts
         correct = (rollouts.outcome == 1)[:, None]
         chosen = correct & uncertain_tokens(context, mask, quantile)
-        log_ratio = jnp.where(
-            chosen[..., None], context.stats.topk_logp - rollouts.records["old_topk_logp"], 0
-        )
+        change = context.stats.records["topk_logp"] - rollouts.records["old_topk_logp"]
+        log_ratio = jnp.where(chosen[..., None], change, 0)
         others = jnp.exp(log_ratio)
         relative = jnp.mean(others / (jax.lax.stop_gradient(others) + 1e-8), axis=-1)
         spread = jax.lax.stop_gradient(signals.ratio) * relative
@@ -74,7 +73,7 @@ def boost_favourites(factor: NonNegative, quantile: Unit) -> Transform:
     def apply(signals, context, state):
         mask = signals.mask
         negative = masked_sum(signals.advantage, mask, axis=1)[:, None] < 0
-        favourite = context.stats.max_id.astype(jnp.int32) == context.rollouts.tokens
+        favourite = context.stats.records["max_id"].astype(jnp.int32) == context.rollouts.tokens
         chosen = uncertain_tokens(context, mask, quantile) & favourite & negative
         advantage = jnp.where(chosen, factor * signals.advantage, signals.advantage)
         metrics = {"boosted_share": masked_mean(chosen, mask)}

@@ -78,7 +78,7 @@ def anchored_entropy(
 
     def apply(signals, context, state):
         rollouts = context.rollouts.replace(mask=signals.mask)
-        mean, peaks = peak_entropy(context.stats.nucleus_entropy, rollouts, quantile)
+        mean, peaks = peak_entropy(context.stats.records["nucleus_entropy"], rollouts, quantile)
         now = jax.lax.stop_gradient(mean).astype(state.anchor.dtype)
         any_token = jnp.any(signals.mask)
         is_set = state.measured >= anchor_updates

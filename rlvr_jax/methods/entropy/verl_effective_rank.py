@@ -70,7 +70,7 @@ def credit_rank_growth(
 
     def apply(signals, context, state):
         mask, advantage = signals.mask, signals.advantage
-        hidden = jax.lax.stop_gradient(context.stats.hidden)
+        hidden = jax.lax.stop_gradient(context.stats.records["hidden"])
         trend = rank_trend(hidden, mask, stride, window)
         amount = exploration(trend, state.values.astype(hidden.dtype), gain)[:, None]
         bonus = jnp.minimum(jnp.maximum(amount, 0), jnp.abs(advantage) / divisor)

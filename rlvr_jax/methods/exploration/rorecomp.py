@@ -30,7 +30,7 @@ import numpy as np
 from rlvr_jax.experience import Batch, Stage, experience
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
 from rlvr_jax.objectives import Context, Transform, clipped_objective, group_normalized
-from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
+from rlvr_jax.objectives.algebra.inputs import measured, on_mask
 from rlvr_jax.tasks.base import Grade
 from rlvr_jax.types import Method, Recipe, Rollouts, Signals, TokenStats, is_correct, part
 from rlvr_jax.types.hyperparameters import ClipHigh, ClipLow, Epsilon, Share
@@ -139,7 +139,7 @@ def estimator(advantage: Transform) -> Callable[[Rollouts], np.ndarray]:
     Raises:
       ValueError: a part that reads statistics of a policy.
     """
-    if advantage.reads & MEASURED:
+    if measured(advantage.reads):
         raise ValueError(
             f"estimator: advantage must read no statistic of a policy, got {advantage.label} that"
             f" needs {sorted(advantage.reads)}"

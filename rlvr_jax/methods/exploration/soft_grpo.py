@@ -114,14 +114,14 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     def soft(context):
         stats, rollouts = context.stats, context.rollouts
         own = soft_token_logp(
-            stats.candidate_logp, rollouts.records["candidate_noisy_logp"], bounds
+            stats.records["candidate_logp"], rollouts.records["candidate_noisy_logp"], bounds
         )
         logp = jnp.where(rollouts.records["soft"], own, stats.logp)
         old = soft_token_logp(
             rollouts.records["old_candidate_logp"], rollouts.records["candidate_noisy_logp"], bounds
         )
         old_logp = jnp.where(rollouts.records["soft"], old, context.old_logp)
-        return replace(context, stats=replace(stats, logp=logp), old_logp=old_logp)
+        return replace(context, stats=stats.replace(logp=logp), old_logp=old_logp)
 
     return Surrogate(
         lambda signals, context: surrogate.prepare(signals, soft(context)),

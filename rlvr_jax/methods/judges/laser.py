@@ -134,7 +134,7 @@ def self_reward_loss(
     def apply(signals, context, state):
         rollouts = context.rollouts
         finished, correct = finished_rows(rollouts), is_correct(rollouts.outcome)
-        score = self_reward(context.stats.verdict_logp[:, 0], finished, scale, reference)
+        score = self_reward(context.stats.records["verdict_logp"][:, 0], finished, scale, reference)
         weight = class_balance(correct, finished).astype(score.dtype) if balanced else 1
         errors = jnp.where(finished, weight * (score - rollouts.outcome) ** 2, 0)
         mean = masked_mean(errors, group_has_tokens(rollouts.mask, rollouts.group))

@@ -40,7 +40,7 @@ def verdict_loss(coefficient: NonNegative) -> Transform:
     """
 
     def apply(signals, context, state):
-        rollouts, verdict = context.rollouts, context.stats.verdict_logp
+        rollouts, verdict = context.rollouts, context.stats.records["verdict_logp"]
         if verdict.shape[1] != 2:
             raise ValueError(
                 "verdict_loss: verdict_logp must be [B, 2], of yes and no, got"

@@ -51,7 +51,7 @@ def under_second_prompt(surrogate: Surrogate) -> Surrogate:
     """
 
     def shown(context):
-        stats = replace(context.stats, logp=context.stats.second_prompt_logp)
+        stats = context.stats.replace(logp=context.stats.records["second_prompt_logp"])
         old_logp = context.rollouts.records["old_second_prompt_logp"]
         return replace(context, stats=stats, old_logp=old_logp)
 

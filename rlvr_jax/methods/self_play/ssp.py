@@ -46,7 +46,7 @@ from rlvr_jax.experience.stages.problems.written import (
 )
 from rlvr_jax.experience.store import as_bytes, as_texts, empty_store, push, taken, uniform_places
 from rlvr_jax.objectives import group_normalized, kl_penalty, plain_reward, scale_of_cell, whitened
-from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.objectives.algebra.inputs import measured
 from rlvr_jax.objectives.algebra.parts import Transform, no_state
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.tasks.base import Prompt, Task
@@ -282,7 +282,7 @@ def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Trans
         return replace(signals, advantage=total), state, found
 
     reads = frozenset().union(*(one.reads for one in parts.values()))
-    return Transform(apply, reads=reads | {"cell"}, once=not reads & MEASURED)
+    return Transform(apply, reads=reads | {"cell"}, once=not measured(reads))
 
 
 def ssp(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
+from rlvr_jax.objectives.algebra.inputs import measured, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform
 from rlvr_jax.types import Part, Rollouts, Signals, TokenStats, Values, part
 from rlvr_jax.types.hyperparameters import Bound
@@ -60,7 +60,7 @@ def critic_of(
     Raises:
       ValueError: an estimator that reads no values, or a policy.
     """
-    if "values" not in estimator.reads or estimator.reads & MEASURED - {"logp"}:
+    if "values" not in estimator.reads or measured(estimator.reads) - {"logp"}:
         raise ValueError(
             "critic_of: estimator must need values and no statistic of a policy, got"
             f" {estimator.label} that needs {sorted(estimator.reads)}"

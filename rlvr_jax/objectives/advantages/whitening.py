@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.objectives.algebra.inputs import measured
 from rlvr_jax.objectives.algebra.parts import Transform
 from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min, masked_std
 from rlvr_jax.objectives.statistics.scopes import within_batch, z_score
@@ -48,7 +48,7 @@ def whitened(
         reads=reads,
         remark=estimator.remark,
         options=estimator.options,
-        once=estimator.once or not estimator.reads & MEASURED,
+        once=estimator.once or not measured(estimator.reads),
     )
 
 

@@ -20,13 +20,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.inputs import (
-    MEASURED,
     check_answer,
     check_carried,
     check_inputs,
     check_new_state,
     check_reads,
     check_recorded,
+    measured,
     on_mask,
     wide,
 )
@@ -119,11 +119,11 @@ def objective(
     reads = frozenset({"logp"}).union(*(reader.reads for reader in readers))
     whole = _decided_once(decisions, advantage)
     once_reads = frozenset().union(*(one.reads for one in whole.values()))
-    measured = False
+    late = False
     for one in decisions.values():
-        measured |= bool(one.reads & MEASURED)
+        late |= bool(measured(one.reads))
         # If a batch is one update, its own pass measures the statistics over the batch.
-        if one.once and one is not advantage and measured:
+        if one.once and one is not advantage and late:
             reads |= {"batch_statistics"}
 
     def init(spec: Spec) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _decided_once(decisions, advantage):
     """The parts before the first one that is called at every update."""
     chosen = {}
     for name, one in decisions.items():
-        if not (one.once or (one is advantage and not one.reads & MEASURED)):
+        if not (one.once or (one is advantage and not measured(one.reads))):
             break
         chosen[name] = one
     return chosen

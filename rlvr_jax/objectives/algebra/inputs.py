@@ -2,7 +2,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import jax
@@ -12,15 +12,12 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.keys import checked_key
 from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
-from rlvr_jax.types import RECORDS, Rollouts, Signals, TokenStats, replace
-from rlvr_jax.types.fields import axes_of, fits
+from rlvr_jax.types import RECORDS, STATISTICS, Rollouts, Signals, TokenStats
+from rlvr_jax.types.fields import fits
 from rlvr_jax.types.rollouts import kind_and_axes, missing_number
 
 Reader = Transform | Surrogate
 
-STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
-# Statistics of the current policy, which at the first update of a batch is the old one.
-MEASURED = frozenset((*STATISTICS, *(f"old_{name}" for name in STATISTICS if name != "logp")))
 # Records of the sampler that third-party batches may lack: name -> field of the rollouts.
 SAMPLED = {"behaviour_logp": "behaviour_logp", "sampled_entropy": "entropy"}
 # Written by `Objective.decide_once`, for the objective itself.
@@ -30,20 +27,20 @@ _DECISIONS = {"advantage", "weight", "kept"}
 def readable() -> list[str]:
     """The names that a part may read: statistics, and records that the sampler does not write."""
     records = sorted(RECORDS.keys() - _DECISIONS)
-    return [*STATISTICS, "reference_logp", *records, *SAMPLED, "batch_statistics"]
+    old = [f"old_{name}" for name in STATISTICS if name != "logp"]
+    return [*STATISTICS, *old, "reference_logp", *records, *SAMPLED, "batch_statistics"]
 
 
-_OF_STATISTICS = {
-    name: (kind, ("B", "T", *axes[1:]) if axes[0] == "..." else axes)
-    for name, (kind, axes) in axes_of(TokenStats).items()
-}
+def measured(names: Set[str]) -> set[str]:
+    """Statistics of the current policy, and of the old one, which at the first update of a batch is
+    the current one."""
+    return {n for n in names if n != "old_logp" and n.removeprefix("old_") in STATISTICS}
 
 
 def _arrays(stats: TokenStats, rollouts: Rollouts) -> Iterator[tuple[str, str, Any, str, Any]]:
     """Source, name, array, kind and axes of all statistics and records that are given."""
-    for name, (kind, axes) in _OF_STATISTICS.items():
-        if (array := getattr(stats, name)) is not None:
-            yield "stats", name, array, kind, axes
+    for name, array in stats.arrays.items():
+        yield "stats", name, array, STATISTICS[name].kind, STATISTICS[name].axes
     for name, array in rollouts.arrays.items():
         yield "rollouts", name, array, *kind_and_axes(name)
 
@@ -131,7 +128,7 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Reader])
     for need, reader in sorted(wanted.items()):
         source = "stats" if need in STATISTICS else "rollouts"
         field = SAMPLED.get(need, need)
-        value = getattr(stats, field) if source == "stats" else rollouts.get(field)
+        value = stats.get(field) if source == "stats" else rollouts.get(field)
         _check_given("loss", f"{source}.{field}", value, mask.shape, reader)
     for part in parts:
         _check_last_axes(part, stats, rollouts)
@@ -155,10 +152,8 @@ def _check_last_axes(part, stats, rollouts) -> None:
     for name, number in wanted.items():
         if name not in part.reads:
             continue
-        of_stats = name in STATISTICS
-        source, value = (
-            ("stats", getattr(stats, name)) if of_stats else ("rollouts", rollouts.get(name))
-        )
+        source = "stats" if name in STATISTICS else "rollouts"
+        value = (stats if source == "stats" else rollouts).get(name)
         if value.shape[-1] != number:
             raise ValueError(
                 f"loss: the last axis of {source}.{name} must be {number} for {part.label}, got"
@@ -179,7 +174,7 @@ def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], r
     if value is None:
         raise ValueError(f"{function}: {name} must be given ({reader} reads it), got None")
     source, _, field = name.partition(".")
-    _, axes = _OF_STATISTICS[field] if source == "stats" else kind_and_axes(field)
+    axes = STATISTICS[field].axes if source == "stats" else kind_and_axes(field)[1]
     # [B, K] may happen to be [B, T].
     shape = mask_shape[: 2 if axes[:2] == ("B", "T") else 1]
     if value.shape[: len(shape)] != shape:
@@ -213,4 +208,4 @@ def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts
             tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
             value = jnp.where(tokens, value, missing)
         cleaned[source][name] = value
-    return replace(stats, **cleaned["stats"]), rollouts.replace(**cleaned["rollouts"])
+    return stats.replace(**cleaned["stats"]), rollouts.replace(**cleaned["rollouts"])

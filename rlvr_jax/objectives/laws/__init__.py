@@ -18,8 +18,7 @@ from rlvr_jax.laws import hold, laws_of
 from rlvr_jax.objectives.algebra.core import Objective
 from rlvr_jax.objectives.laws import numbers, rows
 from rlvr_jax.objectives.laws.cases import Case
-from rlvr_jax.types import RECORDS, Method, Rollouts, TokenStats
-from rlvr_jax.types.fields import axes_of
+from rlvr_jax.types import STATISTICS, Method, Rollouts, TokenStats
 from rlvr_jax.types.rollouts import kind_and_axes
 
 __all__ = ["LAWS", "Case", "check", "example"]
@@ -82,12 +81,9 @@ def example(objective: Objective) -> tuple[TokenStats, Rollouts]:
         low, high = (-3, -0.1) if "logp" in name else (0.1, 0.9)
         return random.uniform(low, high, shape)
 
-    def of_token(axes):
-        return ("B", "T", *axes[1:]) if axes[0] == "..." else axes
-
     stats = {}
-    for name, (kind, axes) in axes_of(TokenStats).items():
-        axes = of_token(axes)
+    for name, entry in STATISTICS.items():
+        kind, axes = entry.kind, entry.axes
         if name == "tempered_logp":
             axes = (*axes[:2], "k")
             sizes["k"] = len(records.get("old_tempered_logp", (1.0, 1.0)))
@@ -106,11 +102,12 @@ def example(objective: Objective) -> tuple[TokenStats, Rollouts]:
         "entropy": values("entropy", "Float", ("B", "T")),
         "old_logp": stats["logp"] + random.uniform(-0.5, 0.5, mask.shape),
     }
-    for name in sorted(objective.reads & {*RECORDS, "reference_logp"} - known.keys()):
+    others = {*STATISTICS, *known, "batch_statistics", "sampled_entropy"}
+    for name in sorted(objective.reads - others):
         kind, axes = kind_and_axes(name)
         if name in ("component_rewards", "old_tempered_logp") and name in records:
             wanted = records[name]
             sizes["K"] = wanted if isinstance(wanted, int) else len(wanted)
         known[name] = values(name, kind, axes)
         sizes["K"] = 3
-    return jax.tree.map(jnp.asarray, TokenStats(**stats)), Rollouts.of_responses(**known)
+    return jax.tree.map(jnp.asarray, TokenStats.of_arrays(stats)), Rollouts.of_responses(**known)

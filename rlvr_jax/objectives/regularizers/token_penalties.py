@@ -30,7 +30,7 @@ def statistic_penalty(coefficient: Finite, statistic: str) -> Transform:
     """
 
     def apply(signals, context, state):
-        values = getattr(context.stats, statistic)
+        values = context.stats.get(statistic)
         signals = replace(signals, penalty=signals.penalty + coefficient * values)
         metrics = {f"statistic_penalty/{statistic}": masked_mean(values, signals.mask)}
         return signals, state, metrics
@@ -48,7 +48,7 @@ def statistic_term(coefficient: Finite, statistic: str) -> Transform:
     """
 
     def apply(signals, context, state):
-        mean = masked_mean(getattr(context.stats, statistic), signals.mask)
+        mean = masked_mean(context.stats.get(statistic), signals.mask)
         signals = replace(signals, term=signals.term + coefficient * mean)
         return signals, state, {f"statistic_term/{statistic}": mean}
 

@@ -27,7 +27,7 @@ def outputs(case, hyper):
     )
     done = golden.evaluate(method, case)
     batch = done.batch
-    foreign = np.asarray(batch.records.get("off_policy"))
+    foreign = np.asarray(batch.records["off_policy"])
 
     outcomes = golden.experience_batch(batch).by_group(np.where(foreign, np.nan, batch.outcome), 0)
     logp, mask = np.asarray(batch.old_logp), np.asarray(batch.mask)

@@ -51,7 +51,7 @@ def outputs(case, hyper, soft):
         done = golden.evaluate(method, case, soft, state=state, batch=batch)
         controller, keep = choose_controllers(
             jnp.max(jnp.where(batch.mask, advantage, -jnp.inf), axis=1),
-            batch.records.get("off_policy"),
+            batch.records["off_policy"],
             batch.rollout_id,
             has_tokens(batch.mask),
             too_high=entropy > target,

@@ -32,7 +32,7 @@ def round_entropies(case, hyper):
     """E of each token's round, [B, T], and of each round by row; 0 where there is none."""
     batch, logp = golden.rollouts(case), all_logp(case, "old_logits")
     topk = -np.sort(-logp, axis=-1)[..., : hyper["top_k"]]
-    turn, found, each = np.asarray(batch.records.get("turn")), np.zeros(batch.mask.shape), []
+    turn, found, each = np.asarray(batch.records["turn"]), np.zeros(batch.mask.shape), []
     for number in range(turn.max() + 1):
         own = np.asarray(batch.mask) & (turn == number)
         value = first_entropy(topk, own, hyper["window"], logp.shape[-1])

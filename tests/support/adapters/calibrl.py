@@ -34,9 +34,9 @@ def outputs(case, hyper):
     masked = golden.evaluate(method, case)
     pg = golden.evaluate(plain, case)
 
-    own = np.asarray(batch.mask) & ~np.asarray(batch.records.get("off_policy"))[:, None]
+    own = np.asarray(batch.mask) & ~np.asarray(batch.records["off_policy"])[:, None]
     level, _ = expert_level(
-        padded.old_logp, padded.mask, padded.records.get("off_policy"), padded.group
+        padded.old_logp, padded.mask, padded.records["off_policy"], padded.group
     )
     delta = golden.stats(case).logp - level
     advantage = row_advantages(method, batch)
@@ -62,7 +62,7 @@ def with_padding(case, batch):
     data = golden.inputs(case)
     old = jax.nn.log_softmax(data["old_logits"])
     old = np.take_along_axis(np.asarray(old), data["tokens"][..., None], axis=-1)[..., 0]
-    expert = np.asarray(batch.records.get("off_policy"))[:, None]
+    expert = np.asarray(batch.records["off_policy"])[:, None]
     return batch.replace(
         mask=jnp.asarray(np.where(expert, True, batch.mask)),
         old_logp=jnp.asarray(np.where(expert, old, batch.old_logp)),

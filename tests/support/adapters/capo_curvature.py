@@ -6,7 +6,6 @@ from adapters.common import on_mask, row_advantages
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.clipping.capo_curvature import predicted_step
 from rlvr_jax.objectives import fixed_length_mean
-from rlvr_jax.types import replace
 
 LEFT_OUT = {
     "grad_dot": "a term of the predicted change, which is compared",
@@ -19,7 +18,7 @@ def outputs(case, hyper):
     top_k = min(hyper["topk"], data["logits"].shape[-1])
 
     def stats_of(logits):
-        return replace(golden.token_stats(logits, batch.tokens, top_k=top_k), hidden=data["hidden"])
+        return golden.token_stats(logits, batch.tokens, top_k=top_k).replace(hidden=data["hidden"])
 
     def method(**changed):
         limits = {"change_limit": hyper["delta_h"], "shift_limit": hyper["delta_f"]} | changed
@@ -39,7 +38,12 @@ def outputs(case, hyper):
     by_length = method(aggregation=fixed_length_mean(batch.mask.shape[1]))
     stats, advantage = stats_of(data["logits"]), every.signals.advantage
     change, shift = predicted_step(
-        advantage, stats.topk_logp, stats.topk_ids, batch.tokens, stats.hidden, hyper["lr"]
+        advantage,
+        stats.records["topk_logp"],
+        stats.records["topk_ids"],
+        batch.tokens,
+        stats.records["hidden"],
+        hyper["lr"],
     )
     return {
         "advantages": row_advantages(recipe("capo_curvature"), batch),

@@ -15,7 +15,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     batch, size = golden.rollouts(case), int(golden.inputs(case)["group_size"])
     mask, width = np.asarray(batch.mask), batch.mask.shape[1]
-    steps = find_steps(batch.records.get("step"), batch.mask)
+    steps = find_steps(batch.records["step"], batch.mask)
     depth = np.where(mask, np.asarray(steps.index) + 1, 0)
     nodes, known = roots(len(mask) // size), {}
     leaves, node_of = [], np.zeros(mask.shape, int)

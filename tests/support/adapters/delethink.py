@@ -24,7 +24,7 @@ def traced(case, soft=False):
 
 def outputs(case, hyper):
     batch = traced(case)
-    ids = trace_ids(batch.records.get("trace"), batch.rollout_id)
+    ids = trace_ids(batch.records["trace"], batch.rollout_id)
     ratio = clamped_token_ratio(batch.old_logp, batch.behaviour_logp, batch.mask)
     return losses(case, hyper) | {
         "trace_id": ids,
@@ -46,7 +46,7 @@ def losses(case, hyper, soft):
     )
     done = golden.evaluate(method, case, batch=batch)
     # Ours is weighed by the trace already, which the vectors do as they aggregate.
-    ids = trace_ids(batch.records.get("trace"), batch.rollout_id)
+    ids = trace_ids(batch.records["trace"], batch.rollout_id)
     share = rows_per_trace(batch.mask, ids, batch.rollout_id, done.loss.dtype)
     length = trace_tokens(batch.mask, ids).astype(done.loss.dtype)
     return {

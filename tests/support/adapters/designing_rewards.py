@@ -21,7 +21,7 @@ def outputs(case, hyper):
     paid = paid_tokens(batch, mask, both, hyper["alpha"], own_reward)
     delta = paid_tokens(batch, mask, forms["process_delta"], hyper["alpha"], own_reward)
     return {
-        "step_end": step_ends(find_steps(batch.records.get("step"), mask)),
+        "step_end": step_ends(find_steps(batch.records["step"], mask)),
         **{name: form.of(batch, mask) for name, form in forms.items()},
         "token_rewards": paid,
         "returns_to_go": discounted_returns(paid, mask),

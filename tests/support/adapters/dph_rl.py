@@ -33,9 +33,7 @@ def outputs(case, hyper):
     plain = golden.evaluate(recipe("dph_rl", coefficient=0.0, **trust), case)
 
     def rehearsed(values):
-        return np.where(
-            np.asarray(batch.records.get("off_policy"))[:, None], on_mask(values, batch), 0
-        )
+        return np.where(np.asarray(batch.records["off_policy"])[:, None], on_mask(values, batch), 0)
 
     found = {
         "perfect": per_group(group_mean(batch.outcome, batch.group) == 1, case),

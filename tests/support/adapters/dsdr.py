@@ -31,8 +31,8 @@ def outputs(case, hyper):
     right = is_correct(batch.outcome)
     scores = diversity(batch)
     return {
-        "semantic": semantic_distance(batch.records.get("embedding"), right, batch.group),
-        "uniqueness": formula_uniqueness(batch.records.get("formulas"), right, batch.group),
+        "semantic": semantic_distance(batch.records["embedding"], right, batch.group),
+        "uniqueness": formula_uniqueness(batch.records["formulas"], right, batch.group),
         "diversity": scores,
         "reward": batch.reward,
         "local_weight": diversity_weights(scores, right, batch.group, hyper["tau"]),

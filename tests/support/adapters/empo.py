@@ -12,7 +12,7 @@ LEFT_OUT = {"vote": "pays all answers of a tie, `agreement(vote=True)` the first
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)
-    answer = np.asarray(batch.records.get("answer"))
+    answer = np.asarray(batch.records["answer"])
     lacking = answer == hyper["empty_id"]
     answer = np.where(lacking, -1 - np.arange(len(answer)), answer).astype(np.int32)
     batch = batch.replace(answer=answer)

@@ -30,7 +30,7 @@ def outputs(case, hyper, soft):
     batch = by_batch.batch
     value = entropy_discriminator(batch.old_logp, batch.entropy)
     expected = expected_discriminator(
-        batch.entropy, batch.records.get("old_p_squared"), batch.records.get("old_p_squared_logp")
+        batch.entropy, batch.records["old_p_squared"], batch.records["old_p_squared_logp"]
     )
     return {
         "entropy": batch.entropy,

@@ -20,7 +20,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     batch, stats = golden.rollouts(case), golden.stats(case)
     steps, epochs = hyper["max_steps"], hyper["max_epochs"]
-    history, there = step_entropy(batch.entropy, batch.mask, batch.records.get("env_step"), steps)
+    history, there = step_entropy(batch.entropy, batch.mask, batch.records["env_step"], steps)
     past = BandState(history, there.astype(jnp.int32), jnp.asarray(hyper["epoch"], jnp.int32))
     state = {"banded_entropy_bonus": past}
     band = {"low": hyper["low"], "high": hyper["high"], "size": hyper["penalty"]}
@@ -50,7 +50,7 @@ def outputs(case, hyper):
     for name, per_rollout in (("token", False), ("seq", True)):
         mode = {"per_rollout": per_rollout}
         penalty = band_penalty(
-            stats.entropy, batch.mask, batch.records.get("env_step"), past, **band, **mode
+            stats.entropy, batch.mask, batch.records["env_step"], past, **band, **mode
         )
         # The bracket is what is subtracted from the loss.
         bonus = banded_entropy_bonus(

@@ -19,9 +19,9 @@ LEFT_OUT = {
 def outputs(case, hyper):
     weights, clip, epsilon = hyper["weights"], hyper["clip"], hyper["eps_trl"]
     batch = golden.rollouts(case)
-    per_reward = component_advantages(batch.records.get("component_rewards"), batch.group, epsilon)
+    per_reward = component_advantages(batch.records["component_rewards"], batch.group, epsilon)
     found = {"per_reward": per_reward, "combined": weighted_sum(per_reward, weights)}
-    summed = batch.replace(reward=weighted_sum(batch.records.get("component_rewards"), weights))
+    summed = batch.replace(reward=weighted_sum(batch.records["component_rewards"], weights))
 
     grpo = objective(
         group_normalized(epsilon), surrogate=ppo_clip(clip, clip), aggregation=token_mean()

@@ -45,7 +45,7 @@ def outputs(case, hyper):
         aggregation=rollout_mean_token_mean(),
     )
     of_padded = golden.evaluate(Recipe(made), case)
-    foreign = np.asarray(batch.records.get("off_policy"))
+    foreign = np.asarray(batch.records["off_policy"])
 
     def of_rows(values):
         return np.where(foreign, np.broadcast_to(values, (len(foreign), 1))[:, 0], 0)

@@ -26,12 +26,12 @@ def outputs(case, hyper):
     thresholds = (jnp.arange(number, dtype=soft.dtype) + 0.5) / number
     verdict = (soft[:, None] > thresholds[None]).astype(soft.dtype)
     score = verdict.mean(axis=1)
-    clusters = answer_clusters(batch.records.get("answer"), batch.group)
+    clusters = answer_clusters(batch.records["answer"], batch.group)
     count = group_count(clusters).astype(soft.dtype)
     bound = lower_bound(alpha, number)
 
     def chosen(rule):
-        return choose(score, batch.records.get("answer"), batch.group, batch.rollout_id, rule)
+        return choose(score, batch.records["answer"], batch.group, batch.rollout_id, rule)
 
     method = recipe("heimdall")
 

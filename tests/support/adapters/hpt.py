@@ -26,7 +26,7 @@ def outputs(case, hyper):
         "gate": per_group(failed, case),
         "advantages": per_rollout(done.signals.advantage, batch),
         "rl_rows": np.asarray(done.signals.mask).any(axis=1),
-        "sft_rows": failed & np.asarray(batch.records.get("off_policy")),
+        "sft_rows": failed & np.asarray(batch.records["off_policy"]),
         "loss_rl": plain.loss,
         "loss_sft": imitated.loss,
         "loss": done.loss,

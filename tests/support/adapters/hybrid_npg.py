@@ -27,14 +27,14 @@ def outputs(case, hyper):
 
     def loss(values):
         """The critic's loss as in training, and its sums over both kinds of rows."""
-        errors = weights * value_loss(values, batch.records.get("values"), targets, critic.clip)
+        errors = weights * value_loss(values, batch.records["values"], targets, critic.clip)
         own, others = (
             jnp.sum(jnp.where(mask & rows[:, None], errors, 0)) / jnp.sum(mask, dtype=values.dtype)
             for rows in (~other, other)
         )
         return own + others, (own, others)
 
-    gradient, (own, others) = jax.grad(loss, has_aux=True)(batch.records.get("values"))
+    gradient, (own, others) = jax.grad(loss, has_aux=True)(batch.records["values"])
     return {
         "returns": returns,
         "advantages": on_mask(done.signals.advantage, done.signals),

@@ -34,7 +34,7 @@ CERTAINTIES = {
 def outputs(case, hyper):
     batch, data = golden.rollouts(case), golden.inputs(case)
     old = golden.token_stats(jnp.asarray(data["old_logits"]), batch.tokens, top_k=2)
-    batch = batch.replace(old_topk_logp=old.topk_logp)
+    batch = batch.replace(old_topk_logp=old.records["topk_logp"])
     old_logp, vocabulary = batch.old_logp, data["old_logits"].shape[-1]
     found = {}
     for name, signal in CERTAINTIES.items():
@@ -43,7 +43,7 @@ def outputs(case, hyper):
     # The distance from the uniform distribution, of rows with tokens.
     uniform = np.log(vocabulary) * np.asarray(batch.mask).any(axis=1)
     found["self_certainty"] = found["self_certainty"] - uniform
-    clusters = answer_clusters(batch.records.get("answer"), batch.group)
+    clusters = answer_clusters(batch.records["answer"], batch.group)
     share = group_max(answer_share(clusters, batch.group), batch.group)
     vote, _, told = majority_vote.apply(batch, (), Moment(0, None, None))
     return {

@@ -25,7 +25,7 @@ def outputs(case, hyper):
 
     def score_of(name):
         stats = stats_of(jnp.asarray(data[name]))
-        return self_reward(stats.verdict_logp[:, 0], finished, *form)
+        return self_reward(stats.records["verdict_logp"][:, 0], finished, *form)
 
     batch = batch.replace(self_reward=score_of("old_logits"))
     evaluate = functools.partial(golden.evaluate, case=case, stats_of=stats_of, batch=batch)
@@ -42,7 +42,7 @@ def outputs(case, hyper):
         )
     }
     score = score_of("logits")
-    clipped = jnp.where(finished, jnp.clip(batch.records.get("self_reward"), 0, 1), 0)
+    clipped = jnp.where(finished, jnp.clip(batch.records["self_reward"], 0, 1), 0)
     return {
         "score": score,
         "finished": finished,

@@ -25,8 +25,8 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(lp_reg, case, soft, batch=batch)
     proxy = min_p_proxy(
         batch.old_logp,
-        batch.records.get("old_max_logp"),
-        batch.records.get("old_min_p_mass"),
+        batch.records["old_max_logp"],
+        batch.records["old_min_p_mass"],
         hyper["min_p"],
     )
     candidates = low_probability_candidates(

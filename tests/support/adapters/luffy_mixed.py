@@ -32,7 +32,7 @@ def outputs(case, hyper):
         group_centered(), clip, transforms=[drop_off_policy()], regularizers=[imitation]
     )
     sft = golden.evaluate(both, case)
-    foreign = np.asarray(batch.records.get("off_policy"))[:, None]
+    foreign = np.asarray(batch.records["off_policy"])[:, None]
     shaped = np.where(foreign, on_mask(done.signals.ratio, batch), 0)
     return {
         "advantages": done.signals.advantage,

@@ -27,7 +27,7 @@ def outputs(case, hyper):
     return {
         "tk": done.metrics["mirror_step_size"],
         "advantages": row_advantages(mdpo, batch),
-        "kl": on_mask(stats_of(data["logits"]).kl, batch),
+        "kl": on_mask(stats_of(data["logits"]).records["kl"], batch),
         "ratio": on_mask(done.signals.ratio, batch),
         "loss": done.loss,
         "dlogits": done.dlogits,

@@ -14,7 +14,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     trust = {"clip_low": hyper["clip"], "clip_high": hyper["clip"], "epsilon": hyper["std_eps"]}
     batch = golden.rollouts(case)
-    foreign = np.asarray(batch.records.get("off_policy"))
+    foreign = np.asarray(batch.records["off_policy"])
     graded = golden.experience_batch(batch)
     outcomes = graded.by_group(np.where(foreign, np.nan, graded.rollouts.outcome), np.nan)
     mixed = mixed_groups(outcomes)

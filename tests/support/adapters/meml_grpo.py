@@ -38,7 +38,7 @@ def outputs(case, hyper):
     done = evaluated(recipe("meml_grpo", mutual=hyper["kl_coef"], **made))
     plain = evaluated(recipe("meml_grpo", mutual=0.0, **made))
     mutual = evaluated(only(teach_the_worst(1.0)))
-    teaching = teaching_rows(batch.reward, batch.outcome, batch.group, batch.records.get("cell"))
+    teaching = teaching_rows(batch.reward, batch.outcome, batch.group, batch.records["cell"])
     stats = stats_of(jnp.asarray(data["logits"]))
     taught = np.asarray(teaching.rows)[:, None] & np.asarray(batch.mask)
     outcomes = golden.experience_batch(batch).outcomes()
@@ -49,7 +49,7 @@ def outputs(case, hyper):
         "teach_rows": teaching.rows,
         "hard": hard_groups(outcomes, hyper["hard_fraction"]),
         "advantages": done.signals.advantage,
-        "mutual_kl": np.where(taught, batch.old_logp - stats.second_prompt_logp, 0),
+        "mutual_kl": np.where(taught, batch.old_logp - stats.records["second_prompt_logp"], 0),
         "pg_loss": plain.loss,
         "mutual_loss": mutual.loss,
         "loss": done.loss,

@@ -25,7 +25,9 @@ def outputs(case, hyper):
         "token_reward": done.signals.advantage,
         "loss": done.loss,
         "dlogits": done.dlogits,
-        "exact_reverse_kl": on_mask(stats_of(jnp.asarray(data["logits"])).kl, done.batch),
+        "exact_reverse_kl": on_mask(
+            stats_of(jnp.asarray(data["logits"])).records["kl"], done.batch
+        ),
         "loss_exact": exact.loss,
         "dlogits_exact": exact.dlogits,
     }

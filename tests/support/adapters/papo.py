@@ -30,7 +30,7 @@ def outputs(case, hyper):
     stats_of = functools.partial(golden.token_stats, tokens=drawn.tokens)
     hidden = jnp.asarray(data["teacher_logits"])
     stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
-    batch = drawn.replace(old_second_prompt_logp=stats.second_prompt_logp)
+    batch = drawn.replace(old_second_prompt_logp=stats.records["second_prompt_logp"])
     evaluate = functools.partial(
         golden.evaluate,
         case=case,
@@ -47,7 +47,7 @@ def outputs(case, hyper):
         stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
         return both.objective.loss(stats, batch, {}, jax.random.key(0))[0]
 
-    dependence = k3_clamped(stats.logp, stats.second_prompt_logp, batch.old_logp)
+    dependence = k3_clamped(stats.logp, stats.records["second_prompt_logp"], batch.old_logp)
     return {
         "advantages": done.signals.advantage,
         "token_pg": plain.token_loss,

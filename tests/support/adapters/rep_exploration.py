@@ -15,7 +15,7 @@ def outputs(case, hyper):
     done = golden.evaluate(recipe("rep_exploration", **settings), case)
     alone = golden.evaluate(recipe("rep_exploration", others=True, **settings), case)
     batch = done.batch
-    own = leverage(batch.records.get("embedding"), batch.group, hyper["lam"])
+    own = leverage(batch.records["embedding"], batch.group, hyper["lam"])
     return {
         "feature": batch.records["embedding"],
         "leverage": own,

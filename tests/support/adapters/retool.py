@@ -32,7 +32,7 @@ def one(case, hyper, bonus):
     )
     whole = golden.rollouts(case)
     own = whole.mask & (whole.records["turn"] % 2 == 0)
-    turn = np.where(whole.mask, whole.records.get("turn"), 0)
+    turn = np.where(whole.mask, whole.records["turn"], 0)
     reward = tool_use_reward(bonus, hyper["ceiling"])(whole.replace(turn=turn))
     done = golden.evaluate(method, case, batch=whole.replace(mask=own, reward=reward))
     return {

@@ -38,7 +38,7 @@ def outputs(case, hyper):
     )
     ratio = batch.old_logp - batch.reference_logp
     rewards = token_rewards(score, batch.mask, ratio, hyper["kl_coef"])
-    values = jnp.where(batch.mask, batch.records.get("values"), 0)
+    values = jnp.where(batch.mask, batch.records["values"], 0)
     raw = generalized_advantages(rewards, values, batch.mask, hyper["gamma"], hyper["lam"])
     return {
         "score": score,

@@ -28,7 +28,7 @@ def outputs(case, hyper):
     scores = batch.records["component_rewards"]
     met = (scores >= least).astype(scores.dtype)
     best = first_of_largest(
-        jnp.where(batch.records.get("off_policy"), -1.0, batch.reward),
+        jnp.where(batch.records["off_policy"], -1.0, batch.reward),
         batch.group,
         batch.rollout_id,
     )

@@ -35,7 +35,7 @@ def outputs(case, hyper):
         )
     )
     scaled = golden.evaluate(of_paper, case)
-    foreign = np.asarray(batch.records.get("off_policy"))[:, None]
+    foreign = np.asarray(batch.records["off_policy"])[:, None]
 
     def on_foreign(values):
         return np.where(foreign, on_mask(values, batch), 0)

@@ -25,16 +25,16 @@ def outputs(case, hyper):
     evaluate = functools.partial(golden.evaluate, case=case, stats_of=stats_of, batch=batch)
     done = evaluate(recipe("rl_v", verification_coefficient=hyper["lam"]))
     usable, stats = finished_rows(batch), stats_of(jnp.asarray(data["logits"]))
-    score = jnp.where(usable, jnp.exp(stats.verdict_logp[:, 0]), 0)
+    score = jnp.where(usable, jnp.exp(stats.records["verdict_logp"][:, 0]), 0)
 
     def answer(rule):
-        chosen = choose(score, batch.records.get("answer"), batch.group, batch.rollout_id, rule)
+        chosen = choose(score, batch.records["answer"], batch.group, batch.rollout_id, rule)
         return batch.records["answer"][chosen]
 
     return {
         "usable": usable,
         "score": score,
-        "score_two_way": np.asarray(jax.nn.softmax(stats.verdict_logp))[:, 0],
+        "score_two_way": np.asarray(jax.nn.softmax(stats.records["verdict_logp"]))[:, 0],
         "loss_rl": evaluate(recipe("rl_v", verification_coefficient=0.0)).loss,
         "loss_verify": evaluate(only(verdict_loss(1.0))).loss,
         "loss": done.loss,

@@ -22,7 +22,7 @@ def outputs(case, hyper):
     last = np.maximum(golden.token_after(data["mask"]) - 1, 0)
     verdict = ([hyper["yes_id"], hyper["no_id"]], last)
     stats_of = functools.partial(golden.token_stats, tokens=batch.tokens, verdict=verdict)
-    told = stats_of(jnp.asarray(data["logits"])).verdict_logp
+    told = stats_of(jnp.asarray(data["logits"])).records["verdict_logp"]
     odds = told[:, 0] - told[:, 1]
     done = golden.evaluate(only(verdict_loss(1.0)), case, stats_of=stats_of, batch=batch)
     method = recipe("rlbff", epsilon=hyper["eps"])

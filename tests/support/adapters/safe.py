@@ -37,7 +37,7 @@ def outputs(case, hyper):
     )
     plain = golden.evaluate(recipe("safe", entropy_coefficient=0.0, **made), case, soft=True)
     stats = golden.stats(case)
-    lowest = soft_min(batch.records.get("critic_values"), hyper["alpha"])
+    lowest = soft_min(batch.records["critic_values"], hyper["alpha"])
     fitted = huber_value_loss(
         batch.records["values"][:, 0], lowest, batch.reward, hyper["clip_v"], hyper["huber"]
     )

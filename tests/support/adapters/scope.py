@@ -32,7 +32,7 @@ def outputs(case, hyper):
     written = mask & ~beginning & salvaged[:, None]
     batch = batch.replace(
         origin=jnp.where(written, TEACHER, 0).astype(jnp.int32),
-        off_policy=jnp.zeros_like(batch.records.get("off_policy")),
+        off_policy=jnp.zeros_like(batch.records["off_policy"]),
         reward=jnp.where(salvaged, 1, batch.reward),
     )
     done = golden.evaluate(replace(method, experience=None), case, batch=batch)

@@ -50,7 +50,7 @@ def outputs(case, hyper):
     taught = np.asarray(has_right_sibling(batch, success))
     kept = np.asarray(batch.mask) & taught[:, None]
     ratio = clamped_token_ratio(stats.logp, batch.old_logp, batch.mask)
-    tail = jnp.exp(with_tail(stats.topk_logp)[..., :-1]).sum(axis=-1)
+    tail = jnp.exp(with_tail(stats.records["topk_logp"])[..., :-1]).sum(axis=-1)
     distance = over_likeliest(k, hyper["alpha"])
     values = distance.values(Context(stats, batch, batch.old_logp, None))
     found = {

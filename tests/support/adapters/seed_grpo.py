@@ -26,12 +26,12 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(recipe("seed_grpo", entropy_rate=hyper["alpha"], **bounds), case, soft)
     batch = done.batch
     loglik = masked_mean(batch.old_logp, batch.mask, axis=1)
-    share = relative_semantic_entropy(loglik, batch.records.get("answer"), batch.group)
+    share = relative_semantic_entropy(loglik, batch.records["answer"], batch.group)
     return {
         "loglik_mean": loglik,
-        "semantic_entropy": semantic_entropy(loglik, batch.records.get("answer"), batch.group),
+        "semantic_entropy": semantic_entropy(loglik, batch.records["answer"], batch.group),
         "semantic_entropy_count": semantic_entropy(
-            jnp.zeros_like(loglik), batch.records.get("answer"), batch.group
+            jnp.zeros_like(loglik), batch.records["answer"], batch.group
         ),
         "scale": hyperbolic_decay(share, hyper["alpha"]),
         "scale_linear": linear_decay(share, rate),

@@ -30,7 +30,7 @@ def outputs(case, hyper):
         return golden.evaluate(method, case, stats_of=stats_of, batch=kept)
 
     done, plain = evaluated(hyper["kl_coef"]), evaluated(0.0)
-    divergence = stats_of(jnp.asarray(data["logits"])).reverse_kl
+    divergence = stats_of(jnp.asarray(data["logits"])).records["reverse_kl"]
     return {
         "advantages": done.signals.advantage,
         "forward_kl": on_mask(divergence, kept),

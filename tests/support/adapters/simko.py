@@ -9,7 +9,6 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.methods.entropy.simko import uncertain_tokens
 from rlvr_jax.objectives.algebra.parts import Context
 from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
-from rlvr_jax.types import replace
 
 LEFT_OUT = {"is_argmax": "a step on the way to `boosted`"}
 
@@ -31,7 +30,7 @@ def outputs(case, hyper, soft):
 
     def stats_of(logits):
         largest, _ = jax.lax.top_k(jax.nn.log_softmax(logits), k)  # with its gradient
-        return replace(golden.token_stats(logits, batch.tokens, top_k=k), topk_logp=largest)
+        return golden.token_stats(logits, batch.tokens, top_k=k).replace(topk_logp=largest)
 
     done = golden.evaluate(method, case, soft, stats_of=stats_of, batch=batch)
     stats = stats_of(jnp.asarray(golden.inputs(case)["logits"]))
@@ -45,7 +44,7 @@ def outputs(case, hyper, soft):
         "threshold": scoped_quantile(stats.entropy, batch.mask, sets, quantile)[:, 0],
         "gate": gate,
         "ratio": on_mask(done.signals.ratio, batch),
-        "topk_ids": jnp.where(batch.mask[..., None], stats.topk_ids, 0),
+        "topk_ids": jnp.where(batch.mask[..., None], stats.records["topk_ids"], 0),
         "advantages": done.signals.advantage,
         "boosted": done.signals.advantage != before,
         "token_loss": done.token_loss,

@@ -19,7 +19,7 @@ def outputs(case, hyper, soft):
     stats_of = functools.partial(golden.token_stats, tokens=batch.tokens, **nucleus)
 
     def entropy_of(name, **changed):
-        return stats_of(jnp.asarray(data[name]), **changed).nucleus_entropy
+        return stats_of(jnp.asarray(data[name]), **changed).records["nucleus_entropy"]
 
     mean, peaks = peak_entropy(entropy_of("logits"), batch, hyper["quantile"])
     anchor, _ = peak_entropy(entropy_of("ref_logits"), batch, hyper["quantile"])

@@ -26,7 +26,7 @@ def outputs(case, hyper):
         return golden.evaluate(Recipe(own), case, soft, batch=batch).signals.advantage
 
     def values(signals, context, state):
-        return replace(signals, advantage=context.rollouts.records.get("values")), state, {}
+        return replace(signals, advantage=context.rollouts.records["values"]), state, {}
 
     given = Transform(values, reads={"values"})
     batch = golden.rollouts(case)

@@ -31,12 +31,12 @@ def outputs(case, hyper):
         return golden.token_stats(logits, batch.tokens, candidates=ids)
 
     def soft_logp(stats):
-        own = soft_token_logp(stats.candidate_logp, noisy, bounds)
+        own = soft_token_logp(stats.records["candidate_logp"], noisy, bounds)
         return jnp.where(thinking, own, stats.logp)
 
     old_logp = on_mask(soft_logp(stats_of(jnp.asarray(data["old_logits"]))), batch)
     batch = batch.replace(
-        old_candidate_logp=stats_of(jnp.asarray(data["old_logits"])).candidate_logp,
+        old_candidate_logp=stats_of(jnp.asarray(data["old_logits"])).records["candidate_logp"],
         soft=thinking,
         candidate_ids=ids,
         candidate_noisy_logp=noisy,

@@ -41,9 +41,9 @@ def outputs(case, hyper, soft):
         )
     )
     batch = golden.rollouts(case, soft)
-    steps = find_steps(batch.records.get("step"), batch.mask)
+    steps = find_steps(batch.records["step"], batch.mask)
     confidence = jnp.where(steps.exists, jnp.exp(-step_mean(batch.entropy, steps)), 0)
-    accuracy = (step_sum(batch.records.get("process_reward"), steps) + 1) / 2
+    accuracy = (step_sum(batch.records["process_reward"], steps) + 1) / 2
     batch = batch.replace(
         probe_confidence=at_tokens(confidence, steps),
         probe_accuracy=at_tokens(accuracy, steps),

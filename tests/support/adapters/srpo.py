@@ -31,9 +31,9 @@ def outputs(case, hyper):
     there = routed & np.asarray(batch.mask)
     return {
         "route": routed[:, 0],
-        "teacher_entropy": on_mask(stats.teacher_entropy, batch),
+        "teacher_entropy": on_mask(stats.records["teacher_entropy"], batch),
         "distil_weight": np.where(there, done.signals.weight, 0),
-        "kl": np.where(there, stats.kl, 0),
+        "kl": np.where(there, stats.records["kl"], 0),
         "advantages": np.where(routed, 0, done.signals.advantage),
         "token_loss": done.token_loss,
         "loss": done.loss,

@@ -23,7 +23,7 @@ def outputs(case, hyper):
     # All rows are replies, whatever groups they stand in.
     done = golden.evaluate(replace(method, experience=None), case, stats_of=stats_of)
     outcomes = golden.experience_batch(batch).outcomes()
-    token_kl = stats_of(jnp.asarray(data["logits"])).reverse_kl
+    token_kl = stats_of(jnp.asarray(data["logits"])).records["reverse_kl"]
     return {
         "usable": mixed_groups(outcomes),
         "token_kl": on_mask(token_kl, batch),

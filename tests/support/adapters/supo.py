@@ -16,7 +16,7 @@ LEFT_OUT = {}
 def segmented(case, soft=False):
     """The record with its answers, of which some were cut."""
     batch = traced(case, soft)
-    ids = trace_ids(batch.records.get("trace"), batch.rollout_id)
+    ids = trace_ids(batch.records["trace"], batch.rollout_id)
     long = batch.mask.sum(axis=1) >= batch.mask.shape[1] - 2
     cut = of_last_row(long.astype(float), ids, batch.rollout_id) > 0
     last = last_of_trace(ids, batch.rollout_id)

@@ -12,7 +12,7 @@ LEFT_OUT = {}
 
 def outputs(case, hyper):
     batch = golden.rollouts(case)
-    batch = batch.replace(truncated=batch.records.get("off_policy"))
+    batch = batch.replace(truncated=batch.records["off_policy"])
 
     def method(trace_decay):
         return recipe(
@@ -26,9 +26,7 @@ def outputs(case, hyper):
     own = method(hyper["lam"])
     done = golden.evaluate(own, case, batch=batch)
     returns, finished = own.critic.returns(batch), own.critic.weigh(batch) > 0
-    errors = value_loss(
-        batch.records.get("values"), batch.records.get("values"), returns, clip=jnp.inf
-    )
+    errors = value_loss(batch.records["values"], batch.records["values"], returns, clip=jnp.inf)
     return {
         "deltas": golden.evaluate(method(0.0), case, batch=batch).signals.advantage,
         "advantages": done.signals.advantage,

@@ -24,9 +24,7 @@ def outputs(case, hyper, soft):
     )
     done = golden.evaluate(method, case, soft)
     batch = done.batch
-    certainty = self_certainty(
-        batch.records.get("old_logsumexp"), batch.records.get("old_mean_logit")
-    )
+    certainty = self_certainty(batch.records["old_logsumexp"], batch.records["old_mean_logit"])
     total = masked_sum(certainty, batch.mask, axis=1)
     return {
         "self_certainty": on_mask(certainty, batch),

@@ -10,7 +10,6 @@ from rlvr_jax.methods.entropy.verl_effective_rank import (
     rank_trend,
 )
 from rlvr_jax.objectives.advantages.returns import is_last_token
-from rlvr_jax.types import replace
 
 INSIDE = "a step on the way to the advantages"
 LEFT_OUT = {
@@ -24,7 +23,7 @@ def outputs(case, hyper):
     mask = golden.rollouts(case).mask
 
     def stats_of(logits):
-        return replace(golden.token_stats(logits, golden.rollouts(case).tokens), hidden=hidden)
+        return golden.token_stats(logits, golden.rollouts(case).tokens).replace(hidden=hidden)
 
     def made(where):
         return recipe(

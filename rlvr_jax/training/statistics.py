@@ -96,7 +96,7 @@ def statistics(
 
 
 def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
-    """`TokenStats.verdict_logp`, by a pass of its own over prompt, response and question."""
+    """The statistic `verdict_logp`, by a pass of its own over prompt, response and question."""
     response, asked = rollouts.length, rollouts.records["asked_length"]
     width = rollouts.tokens.shape[1] + rollouts.records["asked_tokens"].shape[1] + 1
     places = jnp.arange(width, dtype=response.dtype)[None]

@@ -250,18 +250,17 @@ declare(
     "second_tokens",
     _TEXT,
     "second prompt, after which the response is scored as well "
-    "(`TokenStats.second_prompt_logp`), and the context of the teacher or of the second "
+    "(`second_prompt_logp`), and the context of the teacher or of the second "
     "policy of divergences",
 )
 declare("second_length", _TEXT_LENGTH, "length of `second_tokens`; 0 for a row without")
 declare(
     "asked_tokens",
     _TEXT,
-    "tokens after the response, such as a question about it, where "
-    "`TokenStats.verdict_logp` is measured",
+    "tokens after the response, such as a question about it, where `verdict_logp` is measured",
 )
 declare("asked_length", _TEXT_LENGTH, "length of `asked_tokens`; 0 for a row without")
-declare("verdict_ids", Int[Array, "B K"], "the tokens of `TokenStats.verdict_logp`")
+declare("verdict_ids", Int[Array, "B K"], "the tokens of `verdict_logp`")
 declare("embedding", Float[Array, "B D"], "embedding of the whole response")
 declare(
     "prompt_logp",

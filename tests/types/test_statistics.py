@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 from devices import NEEDS_EIGHT_DEVICES
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from numpy.testing import assert_allclose
 from tiny_batch import BUDGET, ROWS, batch, tiny
 
 from rlvr_jax import exact_gradient
 from rlvr_jax.objectives import Spec, Transform
 from rlvr_jax.objectives.compositions import clipped_objective
+from rlvr_jax.parallel import distribute, make_mesh, replicated, row_sharding
 from rlvr_jax.policy import hidden_states, score
 from rlvr_jax.training import objective_gradient
 from rlvr_jax.types import STATISTICS, TokenStats, part, replace, statistic
@@ -96,10 +96,10 @@ def test_training_measures_it_in_micro_batches(micro_batches):
 
 @NEEDS_EIGHT_DEVICES
 def test_training_measures_it_on_a_mesh():
-    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-    rows = jax.device_put(batch(), NamedSharding(mesh, PartitionSpec("data")))
+    mesh = make_mesh("data=8")
+    rows = distribute(batch(), row_sharding(mesh))
     own, params, _, state, key = arguments()
-    params = jax.device_put(params, NamedSharding(mesh, PartitionSpec()))
+    params = distribute(params, replicated(mesh))
     model = changed(tiny()[0], mesh=mesh)
     found = jax.jit(
         lambda params, rows: objective_gradient(model, own, params, rows, state, key, fresh=True)
@@ -128,7 +128,7 @@ def test_a_declaration_that_cannot_be_used_is_refused():
         statistic("mine", TOKEN, "a number")
     with pytest.raises(ValueError, match=r"'mine' must be of declared .* \['entropie'\]"):
         statistic("mine", TOKEN, "a number", of=("entropie",), compute=jnp.negative)
-    with pytest.raises(ValueError, match="'entropy' must have one declaration, got one of rlvr"):
+    with pytest.raises(ValueError, match=r"'entropy' must have one declaration, got one of rlvr"):
         statistic("entropy", TOKEN, "mine", of=("logp",), compute=jnp.negative)
-    with pytest.raises(ValueError, match="a statistic must be declared .* got 'entropie'"):
+    with pytest.raises(ValueError, match=r"a statistic must be declared .* got 'entropie'"):
         TokenStats(records={}).replace(entropie=jnp.zeros((8, 5)))

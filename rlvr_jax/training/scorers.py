@@ -123,7 +123,7 @@ def fit_scorer(
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
     new = CriticState(*step_where(usable, optimizer, grads, state.optimizer_state, state.params))
-    scores, there = getattr(rollouts, scorer.writes), rollouts.mask
+    scores, there = rollouts.records[scorer.writes], rollouts.mask
     if scorer.writes == "critic_values":
         there = jnp.broadcast_to(jnp.any(there, axis=1, keepdims=True), scores.shape)
     mean = masked_mean(scores, there)

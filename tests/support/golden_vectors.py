@@ -22,7 +22,7 @@ from rlvr_jax import methods
 from rlvr_jax.experience import Batch, RunInfo, SampleRequest, StepContext
 from rlvr_jax.objectives.laws.cases import array, spec, step as step
 from rlvr_jax.tasks import Grade, Prompt, Task
-from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+from rlvr_jax.types import Rollouts, Signals, TokenStats
 
 # They declare records of their own.
 for _method in ("ares", "dsdr", "epo", "laser", "spae"):
@@ -276,7 +276,7 @@ def stats(case, dtype=np.float64):
         data["old_logits"],
         rollouts(case).records["candidate_ids"],
     )
-    measured = replace(measured, hidden=data["hidden"])
+    measured = measured.replace(hidden=data["hidden"])
 
     def cast(values):
         return array(values, dtype if np.issubdtype(values.dtype, np.floating) else values.dtype)

@@ -92,7 +92,7 @@ def second_prompt_terms(divergence: Finite, entropy: Finite, trained: bool = Fal
     record = "second_prompt_logp" if trained else "old_second_prompt_logp"
 
     def apply(signals, context, state):
-        other = getattr(context.stats if trained else context.rollouts, record)
+        other = (context.stats if trained else context.rollouts).records[record]
         penalty, metrics = signals.penalty, {}
         if divergence:
             distance = k3_clamped(context.stats.logp, other, context.old_logp)

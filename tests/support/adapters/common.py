@@ -65,7 +65,7 @@ def row_advantages(recipe, batch):
     whole = batch.replace(mask=jnp.ones_like(batch.mask))
     state = recipe.objective.init(golden.spec(batch))
     decided, _, _ = recipe.objective.decide_once(whole, state, jax.random.key(0))
-    return decided.advantage[:, 0]
+    return decided.records["advantage"][:, 0]
 
 
 def pairs(batch):

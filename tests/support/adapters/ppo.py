@@ -33,7 +33,7 @@ def outputs(case, hyper):
     dual = golden.evaluate(Recipe(verl), case)
 
     mask = done.batch.mask
-    values = jnp.where(mask, done.batch.values, 0)
+    values = jnp.where(mask, done.batch.records["values"], 0)
     rewards = token_rewards(done.batch.reward, mask)
     advantages = generalized_advantages(rewards, values, mask, gamma, lam)
     returns = jnp.where(mask, advantages + values, 0)

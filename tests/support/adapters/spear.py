@@ -74,7 +74,9 @@ def outputs(case, hyper):
         "replay_advantage": again,
         "kept": kept,
         "batch_size": replay_size(int(kept.sum()), hyper["buffer"]),
-        "covariance": token_covariance(replayed.advantage, golden.stats(case).logp, replayed.mask),
+        "covariance": token_covariance(
+            replayed.records["advantage"], golden.stats(case).logp, replayed.mask
+        ),
         "eligible": eligible,
         "number_silenced": min(int(wanted), int(eligible.sum())),
         "loss_none_silenced": none.loss,

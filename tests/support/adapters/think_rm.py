@@ -30,7 +30,7 @@ def outputs(case, hyper):
 
     groups = np.arange(len(quality)).reshape(-1, size)
     tables = [difference_table(size, rounds) for rounds in play(groups, round_robin, judge)]
-    brought = np.asarray(done.batch.advantage)
+    brought = np.asarray(done.batch.records["advantage"])
     return {
         "diff": np.concatenate(tables),
         "advantage": per_rollout(brought, done.batch),

@@ -52,7 +52,7 @@ def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
     the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
     """
     mask, behaviour_logp = rollouts.mask, rollouts.behaviour_logp
-    for foreign in (rollouts.records["off_policy"], rollouts.records["stored"]):
+    for foreign in (rollouts.records.get("off_policy"), rollouts.records.get("stored")):
         if foreign is not None:
             mask &= ~foreign[:, None]
     if "origin" in rollouts.records:

@@ -144,7 +144,7 @@ def weigh_by_trace() -> Transform:
 
     def apply(signals, context, state):
         rollouts, dtype = context.rollouts, signals.weight.dtype
-        ids = trace_ids(rollouts.records["trace"], rollouts.rollout_id)
+        ids = trace_ids(rollouts.records.get("trace"), rollouts.rollout_id)
         ratio = rows_per_trace(signals.mask, ids, rollouts.rollout_id, dtype)
         tokens = jnp.maximum(trace_tokens(signals.mask, ids), 1).astype(dtype)
         weight = signals.weight * (ratio / tokens)[:, None]

@@ -132,7 +132,7 @@ def trace_normalized(epsilon: Positive = 1e-6) -> Transform:
     """
 
     def advantage(rollouts):
-        ids = trace_ids(rollouts.records["trace"], rollouts.rollout_id)
+        ids = trace_ids(rollouts.records.get("trace"), rollouts.rollout_id)
         last = last_of_trace(ids, rollouts.rollout_id)
         # Every row of a group gets its statistic; only the last row of each response counts in it.
         reward = of_last_row(rollouts.reward, ids, rollouts.rollout_id)

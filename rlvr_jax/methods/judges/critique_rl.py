@@ -23,16 +23,12 @@ from typing import Any
 from rlvr_jax.experience import experience, refill, uniform
 from rlvr_jax.objectives.compositions import clipped_objective
 from rlvr_jax.types import Method, Recipe, arguments_of
-from rlvr_jax.types.hyperparameters import Count
+from rlvr_jax.types.hyperparameters import MaxRounds
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high", "epsilon", clip_high=0.3)
-def critique_rl(max_rounds: Count = 3, **clip: Any) -> Recipe:
-    """Clip-higher on the token mean of groups of mixed outcomes.
-
-    Args:
-      max_rounds: most rounds of sampling to fill one update (ours).
-    """
+def critique_rl(max_rounds: MaxRounds = 3, **clip: Any) -> Recipe:
+    """Clip-higher on the token mean of groups of mixed outcomes."""
     return Recipe(
         objective=clipped_objective(**clip),
         experience=experience(stages=[refill(uniform, max_rounds)]),

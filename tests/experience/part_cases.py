@@ -218,7 +218,7 @@ CASES = {
     ),
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
-    "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "search_tree": lambda: experience(draw=search_tree(node_tokens=3, width=3, most_expansions=12)),
     "step_tree": lambda: experience(
         draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, tokens=4)
     ),
@@ -362,7 +362,14 @@ CASES = {
     "fuse_statements": lambda: experience(stages=[fuse_statements(0.5, most=0.6)]),
     "pose_questions": lambda: experience(
         stages=[
-            pose_questions(-1.0, 0.8, capacity=5, clear_every=3, characters=(8, 13), least_words=1)
+            pose_questions(
+                reuse_below=0.8,
+                capacity=5,
+                clear_every=3,
+                least_characters=8,
+                most_characters=13,
+                least_words=1,
+            )
         ]
     ),
     "imitate_proofs": lambda: experience(

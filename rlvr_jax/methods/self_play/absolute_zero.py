@@ -44,8 +44,13 @@ from rlvr_jax.experience.store import (
     taken,
     uniform_places,
 )
-from rlvr_jax.methods.self_play.ssp import advantage_by_cell
-from rlvr_jax.objectives import Transform, clipped_objective, plain_reward, whitened
+from rlvr_jax.objectives import (
+    Transform,
+    advantage_by_cell,
+    clipped_objective,
+    plain_reward,
+    whitened,
+)
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,

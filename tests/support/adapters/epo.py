@@ -52,7 +52,7 @@ def outputs(case, hyper):
         penalty = band_penalty(stats.entropy, batch.mask, batch.env_step, past, **band, **mode)
         # The bracket is what is subtracted from the loss.
         bonus = banded_entropy_bonus(
-            -1.0, hyper["smooth"], **band, steps=steps, max_epochs=epochs, **mode
+            -1.0, hyper["smooth"], *band.values(), max_steps=steps, max_epochs=epochs, **mode
         )
         done = golden.evaluate(
             recipe("epo", entropy_coefficient=hyper["coef"], **made, **mode), case, state=state

@@ -421,7 +421,9 @@ CASES = {
     "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
     "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
-    "replay_good": lambda: experience(stages=[replay_good(rows=4, age=2, groups=6)]),
+    "replay_good": lambda: experience(
+        stages=[replay_good(replay_rows=4, replay_age=2, replay_groups=6)]
+    ),
     "probe_steps": lambda: experience(stages=[probe_steps(" ", "so")]),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),

@@ -1,6 +1,7 @@
 """SPEC-RL: the last epoch's responses are drafts, and only rejected tails are sampled anew.
 
-Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
+Liu et al. 2025, "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
+https://arxiv.org/abs/2509.23232
 
     a token of the draft is accepted with probability min(1, e^b π_now / π_then)
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
@@ -38,7 +39,7 @@ import numpy as np
 from rlvr_jax.experience import PLAIN, Batch, SampleRequest, concatenate, experience, plain
 from rlvr_jax.experience.parts import Actor, Draw, RunInfo, StepContext
 from rlvr_jax.experience.sampling import occurrences
-from rlvr_jax.objectives import clipped_objective, entropy_bonus, kl_penalty, part
+from rlvr_jax.objectives import clipped_objective, part
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import EntropyCoefficient, Finite, KLCoefficient, NonNegative
 
@@ -429,15 +430,10 @@ def spec_rl(
       exact_mb: megabytes (10^6 bytes) that log-probs of all tokens may take; 0: a rejected token is
         sampled from the policy, as by the authors.
     """
-    regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
-    regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
-    objective = clipped_objective(regularizers=regularizers, **clip)
+    objective = clipped_objective(
+        kl_coefficient=kl_coefficient, entropy_coefficient=entropy_coefficient, **clip
+    )
     return Recipe(objective, experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)))
 
 
-METHOD = Method(
-    spec_rl,
-    "SPEC-RL: Accelerating On-Policy Reinforcement Learning via Speculative Rollouts",
-    "https://arxiv.org/abs/2509.23232",
-    changes="sampling",
-)
+METHOD = Method(spec_rl, changes="sampling")

@@ -60,7 +60,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     propose_prompt,
     solve_prompt,
 )
-from rlvr_jax.types import Method, Recipe, is_correct, part
+from rlvr_jax.types import Method, Recipe, arguments_of, is_correct, part
 from rlvr_jax.types.hyperparameters import (
     ClipHigh,
     ClipLow,
@@ -69,7 +69,6 @@ from rlvr_jax.types.hyperparameters import (
     NonNegative,
     NonNegativeInt,
 )
-from rlvr_jax.types.passing import arguments_of
 
 BYTES = 2048
 """Size of a stored triplet; longer ones are not stored."""

@@ -313,41 +313,33 @@ def _continued(asks, drafted, verified: Verified, draw) -> tuple[Batch, np.ndarr
     Returns:
       The batch, and the number of tokens that each response began with; -1 without a draft.
     """
-    # Where each response comes from: a part, and its row there.
-    parts = [verified.batch]
-    source = {row: (0, i) for i, row in enumerate(verified.rows) if verified.done[i]}
+    done, left = np.flatnonzero(verified.done), np.flatnonzero(~verified.done)
+    parts, rows = [verified.batch.take(done)], [verified.rows[row] for row in done]
     fresh = [place for place, has in enumerate(drafted) if not has]
     if fresh:
-        samples = [(place, k) for place in fresh for k in range(asks[place].samples)]
-        source |= {row: (len(parts), i) for i, row in enumerate(samples)}
         parts.append(draw([asks[place] for place in fresh], 0))
-    left = np.flatnonzero(~verified.done)
+        rows += [(place, k) for place in fresh for k in range(asks[place].samples)]
     if len(left):
         again = []
-        for i in left:
-            place, sample = verified.rows[i]
-            given = verified.batch.rollouts.tokens[i, : verified.prefix[i]].tolist()
+        for row in left:
+            place, sample = verified.rows[row]
+            given = verified.batch.rollouts.tokens[row, : verified.prefix[row]].tolist()
             again.append(replace(asks[place], samples=1, first_sample=sample, given=given))
-            source[place, sample] = len(parts), len(again) - 1
         parts.append(_taken_over(draw(again, 1), verified, left))
-    starts = np.cumsum([0, *map(len, parts[:-1])])
-    order = [(place, k) for place, ask in enumerate(asks) for k in range(ask.samples)]
-    taken = np.array([starts[part] + row for part, row in (source[row] for row in order)])
-    places = {row: i for i, row in enumerate(verified.rows)}
-    places = np.array([places.get(row, -1) for row in order])
+        rows += [verified.rows[row] for row in left]
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    known = {row: place for place, row in enumerate(verified.rows)}
+    places = np.array([known.get(rows[row], -1) for row in order])
 
     def of_drafts(numbers):
         return np.where(places >= 0, numbers[places], -1).astype(np.int32)
 
-    group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
-    batch = (
-        concatenate(parts)
-        .take(taken)
-        .with_rollouts(group=group, branch_position=of_drafts(verified.accepted))
-    )
+    group = np.array([rows[row][0] for row in order], np.int32)
+    accepted = of_drafts(verified.accepted)
+    batch = concatenate(parts).take(order).with_rollouts(group=group, branch_position=accepted)
     batch = replace(
         batch.renumbered(),
-        asks=[asks[place] for place, _ in order],
+        asks=[asks[place] for place in group],
         sample_seconds=sum(part.sample_seconds for part in parts),
     )
     return batch, of_drafts(verified.prefix)

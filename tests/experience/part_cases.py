@@ -220,7 +220,7 @@ CASES = {
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
     "search_tree": lambda: experience(draw=search_tree(node_tokens=3, width=3, most_expansions=12)),
     "step_tree": lambda: experience(
-        draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, tokens=4)
+        draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, step_tokens=4)
     ),
     "step_tree(guided)": lambda: experience(
         draw=step_tree(separator="x", candidates=3, iterations=6, depth=4, guide_rate=0.1)

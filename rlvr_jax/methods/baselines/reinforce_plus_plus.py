@@ -19,14 +19,9 @@ Traps: whitening of micro-batches is another method; a group of equal rewards ge
 from typing import Any
 
 from rlvr_jax.objectives import clipped_objective, group_mean, kl_penalty, reward_to_go, whitened
-from rlvr_jax.objectives.statistics.divergences import Values
+from rlvr_jax.objectives.statistics.divergences import k2
 from rlvr_jax.types import Method, Recipe, arguments_of
 from rlvr_jax.types.hyperparameters import Discount, KLCoefficient
-
-
-def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
-    """The square d²/2: biased, with the correct gradient."""
-    return (logp - reference_logp) ** 2 / 2
 
 
 @arguments_of(clipped_objective, "clip_low", "clip_high")
@@ -46,11 +41,11 @@ def reinforce_plus_plus(
             f"reinforce_plus_plus: discount must be 1 with group_baseline, got {discount}"
         )
     if group_baseline:
-        clip["regularizers"] = [kl_penalty(kl_coefficient, k2)] if kl_coefficient else []
         estimator = reward_to_go(center=group_mean)
+        terms = [kl_penalty(kl_coefficient, k2)] if kl_coefficient else []
     else:
-        estimator = reward_to_go(discount, kl_coefficient)
-    return Recipe(clipped_objective(advantage=whitened(estimator), **clip))
+        estimator, terms = reward_to_go(discount, kl_coefficient), []
+    return Recipe(clipped_objective(advantage=whitened(estimator), regularizers=terms, **clip))
 
 
 METHOD = Method(reinforce_plus_plus, changes="advantage, reward", baseline="other")

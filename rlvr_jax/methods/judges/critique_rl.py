@@ -8,8 +8,9 @@ https://github.com/TIGER-AI-Lab/Critique-Coder
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 The method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with known
-labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here. The authors
-sample at temperature 0.6 with top-p and top-k, which their log-probs ignore.
+labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here, and the rounds
+of sampling are ours. The authors sample at temperature 0.6 with top-p and top-k, which their
+log-probs ignore.
 
 Left out: the solutions with labels; top-p and top-k of the sampler
 Reports: Qwen3-8B: above 60 % on LiveCodeBench v5; better than plain RL on all benchmarks tried,

@@ -11,8 +11,9 @@ The reward is one of the task, at the position `number`: a judge's, which reads
 authors sample at temperature 0.7 (`--temperature`) and score at 1; we score at the sampling one.
 
 Left out: the reward model (`--judge` brings one); the warm start on thoughts of a larger model
-Reports: 7B and 8B: 3 to 7 points on three chat benchmarks over the same without thoughts
-Traps: overfits the reward after half of the run; a thought without the tag reaches the judge
+Reports: 7B and 8B: 3 to 7 points over no thoughts on AlpacaEval2, WildBench and ArenaHardV2
+Traps: overfits the reward after half of the run; a thought without the tag reaches the judge,
+unless strict; the first tag counts, even a quoted one
 """
 
 from typing import Any

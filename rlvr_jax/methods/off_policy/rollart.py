@@ -13,7 +13,8 @@ of ROLL's corrections; its `cap` C is ours. ROLL's queue opens groups ahead; her
 
 Left out: disaggregated hardware, environments in threads next to the device
 Reports: 1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs
-Traps: the first finished are used first, which favours short answers; `staleness=0` is plain GRPO
+Traps: the first finished are used first, which favours short answers, redundancy more so;
+`staleness=0` is plain synchronous GRPO; ROLL stores one version per trajectory, not per token
 """
 
 from typing import Any

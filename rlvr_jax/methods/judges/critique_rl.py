@@ -8,7 +8,7 @@ https://github.com/TIGER-AI-Lab/Critique-Coder
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 The method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with known
-labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here, and the rounds
+labels into a task, a fraction of each batch. Only `true` and `false` are verdicts here. The rounds
 of sampling are ours. The authors sample at temperature 0.6 with top-p and top-k, which their
 log-probs ignore.
 
